@@ -11,14 +11,14 @@ import (
 )
 
 // carriedMessage is a message of predictions with their features, and what is in it.
-func carriedMessage(t testing.TB) ([]byte, PredictionMeta, []CarriedPrediction) {
+func carriedMessage(t testing.TB) ([]byte, PredictionMeta, []Prediction) {
 	t.Helper()
-	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32)}
-	rows := []CarriedPrediction{
-		{Prediction: Prediction{Stream: "s", Seq: 3, Row: 4, Time: 5, Answer: outcome.Answer{Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: outcome.FlagIdle}}, Number: 7, Samples: 40, Began: 2, Input: 9, Stored: 8, Features: []float32{1, -2}},
-		{Prediction: Prediction{Stream: "ü", Seq: 1 << 60, Time: NoTime, Answer: outcome.Answer{Scores: []float32{1, 2, 3}}, Readout: strings.Repeat("3", 32)}, Number: 1 << 50, Began: NoTime, Input: 10, Stored: 11, Features: []float32{0, 1e-20}},
+	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32), Features: 2}
+	rows := []Prediction{
+		{Stream: "s", Seq: 3, Row: 4, Time: 5, Answer: outcome.Answer{Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: outcome.FlagIdle}, Details: &Details{Number: 7, Samples: 40, Began: 2, Input: 9, Stored: 8, Features: []float32{1, -2}}},
+		{Stream: "ü", Seq: 1 << 60, Time: NoTime, Answer: outcome.Answer{Scores: []float32{1, 2, 3}}, Readout: strings.Repeat("3", 32), Details: &Details{Number: 1 << 50, Began: NoTime, Input: 10, Stored: 11, Features: []float32{0, 1e-20}}},
 	}
-	e, err := NewCarriedEncoder(meta, 2)
+	e, err := NewPredictionEncoder(meta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,44 +29,40 @@ func carriedMessage(t testing.TB) ([]byte, PredictionMeta, []CarriedPrediction) 
 	return slices.Clone(b), meta, rows
 }
 
-// A message comes back as it was, and is one of predictions to whoever knows no
-// features.
+// A message comes back as it was.
 func TestCarriedRoundTrip(t *testing.T) {
 	b, meta, rows := carriedMessage(t)
-	gotMeta, got, err := DecodeCarried(b)
+	gotMeta, got, err := DecodePredictions(b)
 	rows[0].Readout = meta.First
 	if err != nil || !reflect.DeepEqual(got, rows) || !reflect.DeepEqual(gotMeta, meta) {
 		t.Fatalf("%v\ngot  %+v\nwant %+v\nmeta %+v", err, got, rows, gotMeta)
-	}
-	_, plain, err := DecodePredictions(b)
-	if err != nil || len(plain) != 2 || !reflect.DeepEqual(plain[0], rows[0].Prediction) {
-		t.Errorf("as predictions: %+v, %v", plain, err)
 	}
 }
 
 // What is no such message is refused, and what cannot be one is not made.
 func TestCarriedRefused(t *testing.T) {
 	_, out := seeds(t)
-	if _, _, err := DecodeCarried(out[0]); err == nil || !strings.Contains(err.Error(), fieldNumber) {
-		t.Errorf("predictions without features: %v", err)
-	}
 	shadow, _, _ := shadowMessage(t)
-	if _, _, err := DecodeCarried(shadow); err == nil || !strings.Contains(err.Error(), fieldNumber) {
-		t.Errorf("a shadow's message: %v", err)
+	for _, other := range [][]byte{out[0], shadow} {
+		if meta, _, err := DecodePredictions(other); err != nil || meta.Features != 0 {
+			t.Errorf("other predictions have %d features: %v", meta.Features, err)
+		}
 	}
 	b, meta, rows := carriedMessage(t)
-	if _, _, err := DecodeCarried(b[:len(b)-20]); err == nil {
+	if _, _, err := DecodePredictions(b[:len(b)-20]); err == nil {
 		t.Error("a message that ends too early is read")
 	}
-	e, err := NewCarriedEncoder(meta, 3)
+	meta.Features = 3
+	e, err := NewPredictionEncoder(meta)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := e.Encode(rows); err == nil || !strings.Contains(err.Error(), "2 features, want 3") {
 		t.Errorf("other features than the encoder's: %v", err)
 	}
-	if _, err := NewCarriedEncoder(meta, 0); err == nil {
-		t.Error("an encoder of no features is made")
+	meta.Shadow = true
+	if _, err := NewPredictionEncoder(meta); err == nil {
+		t.Error("an encoder of a shadow's features is made")
 	}
 }
 
@@ -76,18 +72,18 @@ func FuzzDecodeCarried(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		var meta PredictionMeta
-		var got []CarriedPrediction
+		var got []Prediction
 		_, err := watch(t, "carried", payload, func(p []byte) (err error) {
-			meta, got, err = DecodeCarried(p)
+			meta, got, err = DecodePredictions(p)
 			return err
 		})
-		if err != nil || meta.Columns > maxColumns || len(got) == 0 || len(got[0].Features) > 1<<10 {
+		if err != nil || meta.Columns > maxColumns || len(got) == 0 || meta.Features == 0 || meta.Features > 1<<10 {
 			return
 		}
 		if meta.First == "" {
 			meta.First = "first"
 		}
-		e, err := NewCarriedEncoder(meta, len(got[0].Features))
+		e, err := NewPredictionEncoder(meta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +92,7 @@ func FuzzDecodeCarried(f *testing.F) {
 			t.Fatal(err)
 		}
 		first = slices.Clone(first)
-		_, got, err = DecodeCarried(first)
+		_, got, err = DecodePredictions(first)
 		if err != nil {
 			t.Fatal(err)
 		}

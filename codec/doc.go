@@ -50,12 +50,12 @@
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input
 // (uint64) and stored (timestamp): what the answering readout said, and of which input
-// message. See ShadowPrediction.
+// message. See Details.
 //
 // A message of predictions that carry their features has column readout, and six more
 // behind it: number (uint64: of the prediction in its partition), samples (int64: of
 // its sequence), began, input and stored as a shadow's, and features (a list of float32
-// of one length). See CarriedPrediction.
+// of one length). See Details.
 //
 // seq, row and ts say where the last sample of the prediction's sequence came
 // from. seq is the Eusn-Seq of its message, 0 if messages have none. row is its
@@ -125,8 +125,6 @@
 //   - template.go: encodes messages of one schema without the Arrow library
 //   - prediction.go: encodes predictions
 //   - prediction_decode.go: decodes predictions
-//   - prediction_more.go: decodes the fields that shadows and carried predictions add
+//   - details.go: encodes and decodes the columns that shadows and predictions with features add
 //   - extra.go: encodes and decodes the columns that only some models fill (package outcome)
-//   - shadow.go: encodes and decodes predictions of shadows
-//   - carried.go: encodes and decodes predictions with features
 package codec

@@ -24,6 +24,8 @@ type Prediction struct {
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string
+	// Details is nil in a job's output: see PredictionMeta.Shadow and Features.
+	Details *Details
 }
 
 // Place is where a prediction belongs, as JSON has it.
@@ -54,6 +56,12 @@ type PredictionMeta struct {
 	// First is what field readout calls the readout that the job began with. Empty:
 	// no field readout, as in the messages of a job without promotions.
 	First string
+	// Shadow: a message of a shadow. Readout is the shadow's name, and Details have the
+	// class and the name of the readout that answers.
+	Shadow bool
+	// Features is the number of features in the Details of each row; 0: the message has
+	// no features.
+	Features int
 }
 
 // Names of the output fields that are not input fields too.
@@ -92,23 +100,19 @@ const maxColumns = 1 << 20
 // PredictionEncoder writes output messages of one model and readout. It belongs to
 // one goroutine.
 type PredictionEncoder struct {
-	columns int
-	first   string // see PredictionMeta
-	fields  []arrow.Field
-	more    []arrow.Field // behind the extras
-	md      arrow.Metadata
-	made    map[uint]*template // by their extras
-	t       *template          // of the message in hand
+	columns  int
+	first    string // see PredictionMeta
+	fields   []arrow.Field
+	details  []detail      // behind the extras; nil: none
+	features int           // behind the details; 0: none
+	more     []arrow.Field // of details and features
+	md       arrow.Metadata
+	made     map[uint]*template // by their extras
+	t        *template          // of the message in hand
 }
 
 // NewPredictionEncoder returns an encoder of messages with this meta.
 func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
-	return newPredictionEncoder(meta)
-}
-
-// newPredictionEncoder makes one of messages that have more fields behind a
-// prediction's.
-func newPredictionEncoder(meta PredictionMeta, more ...arrow.Field) (*PredictionEncoder, error) {
 	if meta.Columns < 0 || meta.Columns > maxColumns {
 		return nil, mismatch("%d score columns, want 0 to %d", meta.Columns, maxColumns)
 	}
@@ -136,7 +140,10 @@ func newPredictionEncoder(meta PredictionMeta, more ...arrow.Field) (*Prediction
 		keys, values = append(keys, metaFirst), append(values, meta.First)
 	}
 	md := arrow.NewMetadata(keys, values)
-	e := &PredictionEncoder{columns: meta.Columns, first: meta.First, fields: fields, more: more, md: md, made: map[uint]*template{}}
+	e := &PredictionEncoder{columns: meta.Columns, first: meta.First, fields: fields, md: md, made: map[uint]*template{}}
+	if err := e.useDetails(&meta); err != nil {
+		return nil, err
+	}
 	return e, e.use(0)
 }
 
@@ -161,14 +168,21 @@ func (e *PredictionEncoder) use(mask uint) (err error) {
 // call. Every prediction must have as many Scores as the meta has Columns, and
 // a Stream in UTF-8: anything else would be a message that no consumer can read.
 func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
-	if err := e.begin(p); err != nil {
+	err := e.checkDetails(p)
+	if err == nil {
+		err = e.writePredictions(p)
+	}
+	if err == nil {
+		err = e.writeDetails(p)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return e.t.finish(), nil
 }
 
-// begin writes the fields of predictions.
-func (e *PredictionEncoder) begin(p []Prediction) error {
+// writePredictions writes the fields of predictions.
+func (e *PredictionEncoder) writePredictions(p []Prediction) error {
 	for i := range p {
 		if len(p[i].Scores) != e.columns {
 			return mismatch("prediction %d has %d scores, want %d", i, len(p[i].Scores), e.columns)

@@ -1,9 +1,9 @@
 package codec
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"unicode/utf8"
 
@@ -53,9 +53,8 @@ func (r *predictionReader) read(payload []byte) error {
 
 // predictionReader holds what one call of DecodePredictions knows.
 type predictionReader struct {
-	more    []moreField                 // fields that the message must have, too
-	beyond  func(rb *recordBatch) error // reads these; nil: there are none
 	meta    PredictionMeta
+	details []detail // nil: the message has none
 	cols    map[string]*column
 	inflate inflater
 	out     []Prediction
@@ -65,15 +64,12 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	if err := checkVersion(fr, "prediction"); err != nil {
 		return err
 	}
-	names := []string{fieldScores, fieldReadout}
+	names := append([]string{fieldScores, fieldReadout}, detailNames...)
 	for _, f := range baseColumns {
 		names = append(names, f.Arrow)
 	}
 	for k := range extras {
 		names = append(names, extras[k].field.Name)
-	}
-	for _, f := range r.more {
-		names = append(names, f.name)
 	}
 	c := newCollector(names)
 	if err := walkSchema(fr, c.visit); err != nil {
@@ -102,7 +98,7 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	if n := c.want[fieldReadout]; n != nil && n.typ != (dataType{kind: typeUtf8}) {
 		return n.wants(dataType{kind: typeUtf8}.String())
 	}
-	if err := r.checkMore(c); err != nil {
+	if err := r.findDetails(c); err != nil {
 		return err
 	}
 	r.cols = c.want
@@ -146,81 +142,76 @@ func (r *predictionReader) batch(fr *frame) error {
 	if err != nil || rb.rows == 0 {
 		return err
 	}
-	ids, err := textsOf(&rb, r.cols[fieldStream])
-	if err != nil {
-		return err
-	}
-	readouts, err := textsOf(&rb, r.cols[fieldReadout])
-	if err != nil {
-		return err
-	}
-	fixed, valid := map[string][]byte{}, map[string][]byte{}
-	for _, f := range baseColumns[1:] {
-		col := r.cols[f.Arrow]
-		if f.Null {
-			valid[f.Arrow], err = rb.bitmap(col, 0, 0, 1)
-		} else {
-			err = noNulls(&rb, col, 0, 1)
-		}
-		if err != nil {
-			return err
-		}
-		width := 8 // of ts
-		if col.typ.num != notNumber {
-			width = col.typ.num.width()
-		}
-		if fixed[f.Arrow], err = rb.buffer(col, 1, rb.rows*width); err != nil {
-			return err
-		}
-	}
-	scores, err := r.list(&rb, fieldScores)
+	rows, err := r.readRows(&rb)
 	if err != nil {
 		return err
 	}
 	for i := range rb.rows {
-		id, err := ids.plain(i)
+		p, err := rows.prediction(i, &r.meta)
 		if err != nil {
-			return malformed("row %d, field %q: %v", len(r.out), fieldStream, err)
-		}
-		p := Prediction{
-			Stream: id, Seq: binary.LittleEndian.Uint64(fixed[fieldSeq][8*i:]), Row: binary.LittleEndian.Uint32(fixed[fieldRow][4*i:]),
-			Time: int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
-			Answer: outcome.Answer{
-				Class: int32(binary.LittleEndian.Uint32(fixed[fieldClass][4*i:])),
-				Score: math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
-				Flags: outcome.Flag(binary.LittleEndian.Uint32(fixed[fieldFlags][4*i:])),
-			},
-		}
-		if valid[fieldProbability] == nil || bit(valid[fieldProbability], i) {
-			p.Probability = math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldProbability][4*i:]))
-		}
-		if p.Class < 0 || int(p.Class) >= len(r.meta.Labels) {
-			return malformed("row %d: class %d, want 0 to %d: the message names %d labels", len(r.out), p.Class, len(r.meta.Labels)-1, len(r.meta.Labels))
-		}
-		if valid[fieldTime] != nil && !bit(valid[fieldTime], i) {
-			p.Time = NoTime
-		}
-		if readouts != nil {
-			if p.Readout, err = readouts.plain(i); err != nil {
-				return malformed("row %d, field %q: %v", len(r.out), fieldReadout, err)
-			}
-		}
-		if n := r.meta.Columns; n > 0 {
-			p.Scores = scores[i*n : (i+1)*n : (i+1)*n]
+			return malformed("row %d%v", len(r.out), err)
 		}
 		r.out = append(r.out, p)
 	}
+	to := r.out[len(r.out)-rb.rows:]
 	for k := range extras {
 		if col := r.cols[extras[k].field.Name]; col != nil {
-			if err := extras[k].read(r, &rb, col, r.out[len(r.out)-rb.rows:]); err != nil {
+			if err := extras[k].read(r, &rb, col, to); err != nil {
 				return err
 			}
 		}
 	}
-	if r.beyond != nil {
-		return r.beyond(&rb)
+	return r.readDetails(&rb, to)
+}
+
+// predictionRows are the columns of a record batch that every prediction has.
+type predictionRows struct {
+	ids, readouts *texts // readouts: nil if the message has none
+	numbers       map[string]numbers
+	scores        []float32
+}
+
+func (r *predictionReader) readRows(rb *recordBatch) (rows predictionRows, err error) {
+	if rows.ids, err = textsOf(rb, r.cols[fieldStream]); err != nil {
+		return rows, err
 	}
-	return nil
+	if rows.readouts, err = textsOf(rb, r.cols[fieldReadout]); err != nil {
+		return rows, err
+	}
+	rows.numbers = map[string]numbers{}
+	for _, f := range baseColumns[1:] {
+		if rows.numbers[f.Arrow], err = rb.numbers(r.cols[f.Arrow], f.Null); err != nil {
+			return rows, err
+		}
+	}
+	rows.scores, err = rb.floats(r.cols[fieldScores])
+	return rows, err
+}
+
+// prediction returns the prediction of row i. Its errors continue the words "row i".
+func (rows *predictionRows) prediction(i int, meta *PredictionMeta) (p Prediction, err error) {
+	if p.Stream, err = rows.ids.plain(i); err != nil {
+		return p, fmt.Errorf(", field %q: %w", fieldStream, err)
+	}
+	value := func(name string) uint64 { n := rows.numbers[name]; return n.at(i) }
+	p.Seq, p.Row, p.Time = value(fieldSeq), uint32(value(fieldRow)), int64(value(fieldTime))
+	p.Class, p.Flags = int32(uint32(value(fieldClass))), outcome.Flag(value(fieldFlags))
+	p.Score = math.Float32frombits(uint32(value(fieldScore)))
+	if n := rows.numbers[fieldProbability]; n.known(i) {
+		p.Probability = math.Float32frombits(uint32(n.at(i)))
+	}
+	if p.Class < 0 || int(p.Class) >= len(meta.Labels) {
+		return p, fmt.Errorf(": class %d, want 0 to %d: the message names %d labels", p.Class, len(meta.Labels)-1, len(meta.Labels))
+	}
+	if rows.readouts != nil {
+		if p.Readout, err = rows.readouts.plain(i); err != nil {
+			return p, fmt.Errorf(", field %q: %w", fieldReadout, err)
+		}
+	}
+	if n := meta.Columns; n > 0 {
+		p.Scores = rows.scores[i*n : (i+1)*n : (i+1)*n]
+	}
+	return p, nil
 }
 
 // textsOf reads a utf8 column without nulls, which is never a view; nil where the

@@ -273,11 +273,13 @@ func TestPredictionNumbersWhole(t *testing.T) {
 		`row 1, field "low": want`:  {more, [3][2]bool{{true, true}, {true, false}, {true, true}}},
 		`row 0, field "high": want`: {more, [3][2]bool{{false, true}, {false, true}, {true, true}}},
 	} {
-		e, err := newPredictionEncoder(testMeta(0), c.fields...)
+		e, err := NewPredictionEncoder(testMeta(0))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.begin(make([]Prediction, 2)); err != nil {
+		e.more = c.fields
+		clear(e.made)
+		if err := e.writePredictions(make([]Prediction, 2)); err != nil {
 			t.Fatal(err)
 		}
 		for k := range c.fields {

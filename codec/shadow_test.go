@@ -11,14 +11,14 @@ import (
 )
 
 // shadowMessage is a message of a shadow, and what is in it.
-func shadowMessage(t testing.TB) ([]byte, PredictionMeta, []ShadowPrediction) {
+func shadowMessage(t testing.TB) ([]byte, PredictionMeta, []Prediction) {
 	t.Helper()
-	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32)}
-	rows := []ShadowPrediction{
-		{Prediction: Prediction{Stream: "s", Seq: 3, Row: 4, Time: 5, Answer: outcome.Answer{Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: outcome.FlagEarly}}, Active: 1, Began: 2, Input: 9, Stored: 8},
-		{Prediction: Prediction{Stream: "ü", Seq: 1 << 60, Time: NoTime, Answer: outcome.Answer{Scores: []float32{1, 2, 3}}}, ActiveReadout: strings.Repeat("3", 32), Began: NoTime, Input: 10, Stored: 11},
+	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32), Shadow: true}
+	rows := []Prediction{
+		{Stream: "s", Seq: 3, Row: 4, Time: 5, Answer: outcome.Answer{Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: outcome.FlagEarly}, Details: &Details{Active: 1, ActiveReadout: strings.Repeat("2", 32), Began: 2, Input: 9, Stored: 8}},
+		{Stream: "ü", Seq: 1 << 60, Time: NoTime, Answer: outcome.Answer{Scores: []float32{1, 2, 3}}, Details: &Details{ActiveReadout: strings.Repeat("3", 32), Began: NoTime, Input: 10, Stored: 11}},
 	}
-	e, err := NewShadowEncoder(meta, strings.Repeat("2", 32))
+	e, err := NewPredictionEncoder(meta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,41 +29,35 @@ func shadowMessage(t testing.TB) ([]byte, PredictionMeta, []ShadowPrediction) {
 	return slices.Clone(b), meta, rows
 }
 
-// A message of a shadow comes back as it was, and is one of predictions to whoever
-// knows no shadows.
+// A message of a shadow comes back as it was.
 func TestShadowRoundTrip(t *testing.T) {
 	b, meta, rows := shadowMessage(t)
-	gotMeta, got, err := DecodeShadow(b)
+	gotMeta, got, err := DecodePredictions(b)
 	for i := range rows {
 		rows[i].Readout = meta.First
 	}
-	rows[0].ActiveReadout = strings.Repeat("2", 32)
 	if err != nil || !reflect.DeepEqual(got, rows) || !reflect.DeepEqual(gotMeta, meta) {
 		t.Fatalf("%v\ngot  %+v\nwant %+v\nmeta %+v", err, got, rows, gotMeta)
-	}
-	_, plain, err := DecodePredictions(b)
-	if err != nil || len(plain) != 2 || !reflect.DeepEqual(plain[0], rows[0].Prediction) {
-		t.Errorf("as predictions: %+v, %v", plain, err)
 	}
 }
 
 // What is no message of a shadow is refused.
 func TestShadowRefused(t *testing.T) {
 	_, out := seeds(t)
-	if _, _, err := DecodeShadow(out[0]); err == nil || !strings.Contains(err.Error(), fieldActive) {
-		t.Errorf("predictions without the fields of a shadow: %v", err)
+	if meta, _, err := DecodePredictions(out[0]); err != nil || meta.Shadow {
+		t.Errorf("predictions without the fields of a shadow are of one: %v", err)
 	}
 	_, meta, rows := shadowMessage(t)
-	e, err := NewShadowEncoder(meta, "x")
+	e, err := NewPredictionEncoder(meta)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows[0].Active = 3
+	rows[0].Details.Active = 3
 	b, err := e.Encode(rows)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := DecodeShadow(b); err == nil || !strings.Contains(err.Error(), "active class 3") {
+	if _, _, err := DecodePredictions(b); err == nil || !strings.Contains(err.Error(), "active class 3") {
 		t.Errorf("a class that there is not: %v", err)
 	}
 }
@@ -74,15 +68,15 @@ func FuzzDecodeShadow(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		var meta PredictionMeta
-		var got []ShadowPrediction
+		var got []Prediction
 		_, err := watch(t, "shadow", payload, func(p []byte) (err error) {
-			meta, got, err = DecodeShadow(p)
+			meta, got, err = DecodePredictions(p)
 			return err
 		})
-		if err != nil || meta.Columns > maxColumns {
+		if err != nil || meta.Columns > maxColumns || !meta.Shadow {
 			return
 		}
-		e, err := NewShadowEncoder(meta, "first")
+		e, err := NewPredictionEncoder(meta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +85,7 @@ func FuzzDecodeShadow(f *testing.F) {
 			t.Fatal(err)
 		}
 		first = slices.Clone(first)
-		_, got, err = DecodeShadow(first)
+		_, got, err = DecodePredictions(first)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // rise only with a reason in the commit.
 var public = map[string]int{
 	"client":             14,
-	"codec":              34,
+	"codec":              27,
 	"edge":               6,
 	"gpu":                15,
 	"offline":            40,

@@ -25,12 +25,12 @@ import (
 )
 
 // carriedOf are the predictions of a job that carry their features, each once.
-func (b *rig) carriedOf(job string) map[string]codec.CarriedPrediction {
+func (b *rig) carriedOf(job string) map[string]codec.Prediction {
 	b.t.Helper()
-	all := map[string]codec.CarriedPrediction{}
+	all := map[string]codec.Prediction{}
 	err := consumer.Carried(b.t.Context(), b.js, job, consumer.Span{From: 1, Stored: true}, func(o consumer.CarriedOutput) error {
 		for _, p := range o.Predictions {
-			at := fmt.Sprint(p.Stream, " ", p.Input, " ", p.Seq, " ", p.Row)
+			at := fmt.Sprint(p.Stream, " ", p.Details.Input, " ", p.Seq, " ", p.Row)
 			if _, twice := all[at]; twice {
 				b.t.Errorf("%s comes twice", at)
 			}
@@ -134,8 +134,8 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 			}
 			seen++
 			made := predicted[fmt.Sprint(q.Stream, " ", q.Seq, " ", q.Row)]
-			if !slices.Equal(p.Features, features) || p.Stored != q.Stored || p.Samples != q.Samples {
-				t.Errorf("%s, %d, %d: not the features, time and length of the log: %d samples, stored %d, want %d, %d", q.Stream, q.Seq, q.Row, p.Samples, p.Stored, q.Samples, q.Stored)
+			if d := p.Details; !slices.Equal(d.Features, features) || d.Stored != q.Stored || d.Samples != q.Samples {
+				t.Errorf("%s, %d, %d: not the features, time and length of the log: %d samples, stored %d, want %d, %d", q.Stream, q.Seq, q.Row, d.Samples, d.Stored, q.Samples, q.Stored)
 			}
 			if !slices.Equal(p.Scores, made.Scores) || p.Class != made.Class || p.Flags != made.Flags {
 				t.Errorf("%s, %d, %d: not the prediction that was made", q.Stream, q.Seq, q.Row)

@@ -25,15 +25,15 @@ import (
 )
 
 // shadowed reads what a job's shadows have predicted, by shadow and stream.
-func (b *rig) shadowed(job string) (all map[string]map[string][]codec.ShadowPrediction, missing uint64, outs map[int]uint64) {
+func (b *rig) shadowed(job string) (all map[string]map[string][]codec.Prediction, missing uint64, outs map[int]uint64) {
 	b.t.Helper()
 	outs = map[int]uint64{}
-	all = map[string]map[string][]codec.ShadowPrediction{}
+	all = map[string]map[string][]codec.Prediction{}
 	err := consumer.Shadows(b.t.Context(), b.js, job, consumer.Span{From: 1, Stored: true}, func(o consumer.ShadowOutput) error {
 		missing += o.Missing
 		outs[o.Partition] = max(outs[o.Partition], o.Outs)
 		if all[o.Shadow] == nil {
-			all[o.Shadow] = map[string][]codec.ShadowPrediction{}
+			all[o.Shadow] = map[string][]codec.Prediction{}
 		}
 		for _, p := range o.Predictions {
 			all[o.Shadow][p.Stream] = append(all[o.Shadow][p.Stream], p)
@@ -151,11 +151,11 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		plain := map[string][]codec.Prediction{}
 		for key, ps := range got {
 			for n, p := range ps {
-				if a := active[key][n]; p.Active != a.Class || p.Seq != a.Seq || p.Row != a.Row || p.Readout != print || p.Input == 0 || p.Stored == 0 {
+				if a := active[key][n]; p.Details.Active != a.Class || p.Seq != a.Seq || p.Row != a.Row || p.Readout != print || p.Details.Input == 0 || p.Details.Stored == 0 {
 					t.Fatalf("%s, stream %s, prediction %d: %+v beside %+v", names[print], key, n, p, a)
 				}
-				p.Readout = ""
-				plain[key] = append(plain[key], p.Prediction)
+				p.Readout, p.Details = "", nil
+				plain[key] = append(plain[key], p)
 			}
 		}
 		alones := map[string][]codec.Prediction{}
@@ -218,7 +218,7 @@ func TestShadowIsPromoted(t *testing.T) {
 	all, _, _ := b.shadowed("rise")
 	var who []string
 	for _, p := range all[third]["a"] {
-		who = append(who, p.ActiveReadout)
+		who = append(who, p.Details.ActiveReadout)
 	}
 	if !slices.Equal(who, []string{first, second}) || len(all[second]["a"]) != 1 || len(all[first]["a"]) != 1 {
 		t.Errorf("the active readouts were %q, want %q and %q; shadows have %d and %d predictions, want 1 each", who, first, second, len(all[second]["a"]), len(all[first]["a"]))

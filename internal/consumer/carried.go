@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,7 @@ type CarriedOutput struct {
 	Begun       string // when the output was made whose predictions are numbered
 	Partition   int
 	Meta        codec.PredictionMeta
-	Predictions []codec.CarriedPrediction
+	Predictions []codec.Prediction // with Details
 }
 
 // Carried hands a job's predictions that carry their features to fn, in the order of
@@ -31,17 +32,21 @@ func Carried(ctx context.Context, js jetstream.JetStream, job string, span Span,
 	return read(ctx, js, job, wire.FeatureStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := CarriedOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Network: m.Headers().Get(wire.HeaderNetwork), Begun: m.Headers().Get(wire.HeaderOutCreated)}
 		var err error
-		if o.Meta, o.Predictions, err = codec.DecodeCarried(m.Data()); err != nil {
+		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err == nil && o.Meta.Features == 0 {
+			err = errors.New("the predictions have no features")
+		}
+		if err != nil {
 			return wire.Foreign(o.Seq, m.Subject(), err)
 		}
 		which, fresh := numbered{begun: o.Begun, part: part}, o.Predictions[:0]
 		for i := range o.Predictions {
 			p := &o.Predictions[i]
-			if p.Number == 0 {
+			number := p.Details.Number
+			if number == 0 {
 				return wire.Foreign(o.Seq, m.Subject(), fmt.Errorf("row %d has number 0: predictions are numbered from 1", i))
 			}
-			if p.Number > last[which] {
-				last[which] = p.Number
+			if number > last[which] {
+				last[which] = number
 				fresh = append(fresh, *p)
 			}
 		}

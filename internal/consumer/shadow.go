@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -22,7 +23,7 @@ type ShadowOutput struct {
 	Outs        uint64 // number of the last of these among the predictions of the partition
 	Missing     uint64 // predictions of the partition between the message before and this one, which the shadow lacks
 	Meta        codec.PredictionMeta
-	Predictions []codec.ShadowPrediction
+	Predictions []codec.Prediction // with Details
 }
 
 // Shadows hands what a job's shadows predicted to fn, in the order of their NATS
@@ -34,7 +35,10 @@ func Shadows(ctx context.Context, js jetstream.JetStream, job string, span Span,
 	return read(ctx, js, job, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := ShadowOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Shadow: wire.ShadowOf(m.Subject())}
 		var err error
-		if o.Meta, o.Predictions, err = codec.DecodeShadow(m.Data()); err == nil {
+		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err == nil && !o.Meta.Shadow {
+			err = errors.New("the predictions have no details of a shadow")
+		}
+		if err == nil {
 			o.Outs, err = strconv.ParseUint(m.Headers().Get(wire.HeaderOuts), 10, 64)
 		}
 		if err == nil && (o.Shadow == "" || o.Outs < uint64(len(o.Predictions))) {

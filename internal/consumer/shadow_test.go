@@ -30,13 +30,13 @@ func TestShadowNumbers(t *testing.T) {
 	} {
 		o := ShadowOutput{Shadow: c.shadow, Begun: c.begun, Partition: c.part, Outs: c.outs}
 		for i := range c.n {
-			o.Predictions = append(o.Predictions, codec.ShadowPrediction{Input: c.outs - uint64(c.n-1-i)})
+			o.Predictions = append(o.Predictions, codec.Prediction{Details: &codec.Details{Input: c.outs - uint64(c.n-1-i)}})
 		}
 		fresh := r.fresh(&o)
 		if !fresh {
 			o.Predictions = nil
 		}
-		if fresh != (c.left > 0) || len(o.Predictions) != c.left || o.Missing != c.missing || fresh && o.Predictions[len(o.Predictions)-1].Input != c.outs {
+		if fresh != (c.left > 0) || len(o.Predictions) != c.left || o.Missing != c.missing || fresh && o.Predictions[len(o.Predictions)-1].Details.Input != c.outs {
 			t.Errorf("%+v: %d left, %d missing", c, len(o.Predictions), o.Missing)
 		}
 	}

@@ -25,11 +25,11 @@ func (p *Pass) readCarried(ctx context.Context, f *finder, log replay.FeaturesLo
 			return nil // of an earlier job with this name, or of another network
 		}
 		for i := range o.Predictions {
-			c := &o.Predictions[i]
+			c := o.Predictions[i].Details
 			if len(c.Features) != features {
 				return fmt.Errorf("learn: message %d of the predictions with features: they have %d features, want %d", o.Seq, len(c.Features), features)
 			}
-			q := replay.Sequence{Prediction: c.Prediction, In: c.Input, Stored: c.Stored, Samples: c.Samples, Rows: c.Samples, Earliest: c.Began, Latest: c.Time}
+			q := replay.Sequence{Prediction: o.Predictions[i], In: c.Input, Stored: c.Stored, Samples: c.Samples, Rows: c.Samples, Earliest: c.Began, Latest: o.Predictions[i].Time}
 			if q.Earliest == codec.NoTime || q.Latest == codec.NoTime {
 				q.Earliest, q.Latest = codec.NoTime, codec.NoTime
 			}

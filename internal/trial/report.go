@@ -164,19 +164,19 @@ func (r *reading) addMessage(o consumer.ShadowOutput) error {
 	shadow.outs[o.Partition] = o.Outs
 	for i := range o.Predictions {
 		p := &o.Predictions[i]
-		if p.ActiveReadout != r.Active || p.ActiveReadout == o.Shadow {
+		if p.Details.ActiveReadout != r.Active || p.Details.ActiveReadout == o.Shadow {
 			s.Others++
 			continue
 		}
 		s.Predictions++
-		if p.Class == p.Active {
+		if p.Class == p.Details.Active {
 			s.Agreeing++
 		}
 		if s.Since.IsZero() {
 			s.Since = o.Stored
 		}
 		s.Until = o.Stored
-		if r.book.HasStream(p.Stream) && replay.Ends(r.policy, &replay.Sequence{Prediction: p.Prediction}) {
+		if r.book.HasStream(p.Stream) && replay.Ends(r.policy, &replay.Sequence{Prediction: *p}) {
 			shadow.addSequence(p, o.Meta.Labels)
 		}
 	}
@@ -213,13 +213,13 @@ type sequence struct {
 type answers struct{ active, shadow string }
 
 // addSequence adds a sequence of a labeled stream.
-func (s *shadow) addSequence(p *codec.ShadowPrediction, labels []string) {
-	latest := p.Time
-	if p.Began == codec.NoTime {
+func (s *shadow) addSequence(p *codec.Prediction, labels []string) {
+	d, latest := p.Details, p.Time
+	if d.Began == codec.NoTime {
 		latest = codec.NoTime
 	}
-	s.entries = append(s.entries, learn.Entry{Stream: p.Stream, In: p.Input, Stored: p.Stored, Seq: p.Seq, Row: p.Row, Flags: p.Flags, Earliest: p.Began, Latest: latest})
-	s.answers[sequence{p.Stream, p.Input, p.Seq, p.Row}] = answers{labels[p.Active], labels[p.Class]}
+	s.entries = append(s.entries, learn.Entry{Stream: p.Stream, In: d.Input, Stored: d.Stored, Seq: p.Seq, Row: p.Row, Flags: p.Flags, Earliest: d.Began, Latest: latest})
+	s.answers[sequence{p.Stream, d.Input, p.Seq, p.Row}] = answers{labels[d.Active], labels[p.Class]}
 }
 
 // judge compares the answers with the labels.

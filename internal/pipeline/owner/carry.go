@@ -14,17 +14,18 @@ import (
 // to an emitter.
 type carrying struct {
 	out      *store.Features // nil: none do
-	enc      *codec.CarriedEncoder
+	enc      *codec.PredictionEncoder
 	features int // of a prediction
-	rows     []codec.CarriedPrediction
+	rows     []codec.Prediction
+	details  []codec.Details // of rows
 }
 
 // Carry says where predictions that carry their features go, n features each. It is
 // called before the emitter runs.
 func (e *Emitter) Carry(out *store.Features, n int) error {
 	meta := e.shadows.meta
-	meta.First = e.shadows.first
-	enc, err := codec.NewCarriedEncoder(meta, n)
+	meta.First, meta.Features = e.shadows.first, n
+	enc, err := codec.NewPredictionEncoder(meta)
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -38,11 +39,12 @@ func (c *carrying) publish(ctx context.Context, a *shard.Answer, from, to int, o
 	if c.out == nil || len(a.Carried) == 0 {
 		return nil
 	}
-	c.rows = c.rows[:0]
+	c.rows, c.details = c.rows[:0], c.details[:0]
 	for _, one := range a.Carried {
 		if i := one.Pred; i >= from && i < to {
-			c.rows = append(c.rows, codec.CarriedPrediction{
-				Prediction: a.Preds[i], Number: outs + 1 + uint64(i-from), Samples: a.Length[i], Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i],
+			c.rows = append(c.rows, a.Preds[i])
+			c.details = append(c.details, codec.Details{
+				Number: outs + 1 + uint64(i-from), Samples: a.Length[i], Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i],
 				Features: a.FeaturesOf(one, c.features),
 			})
 		}
@@ -50,11 +52,14 @@ func (c *carrying) publish(ctx context.Context, a *shard.Answer, from, to int, o
 	if len(c.rows) == 0 {
 		return nil
 	}
+	for i := range c.rows {
+		c.rows[i].Details = &c.details[i]
+	}
 	return c.send(ctx, ownerOf(a.Part), a.Part.State.ID, c.rows)
 }
 
 // send publishes rows in as many messages as the server's limit asks for.
-func (c *carrying) send(ctx context.Context, t *Ownership, part int, rows []codec.CarriedPrediction) error {
+func (c *carrying) send(ctx context.Context, t *Ownership, part int, rows []codec.Prediction) error {
 	most := max(1, c.out.Limit/(4*c.features)) // more do not fit
 	for len(rows) > most {
 		if err := c.send(ctx, t, part, rows[:most]); err != nil {

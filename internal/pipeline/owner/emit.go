@@ -47,7 +47,7 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string
 	return &Emitter{
 		dead: dead, splitter: Splitter{enc, named, limit}, counters: counters,
 		cursor: make([]int, partitions), bodies: make([][]byte, partitions), from: make([]int, partitions),
-		shadows: shadowing{meta: meta, first: first, limit: limit, encoders: map[string]*codec.ShadowEncoder{}},
+		shadows: shadowing{meta: meta, first: first, limit: limit, encoders: map[string]*codec.PredictionEncoder{}},
 	}, nil
 }
 

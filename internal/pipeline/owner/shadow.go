@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -20,9 +21,10 @@ type shadowing struct {
 	meta     codec.PredictionMeta
 	first    string // what predictions call the job's first readout
 	limit    int    // bytes of a message's body
-	encoders map[string]*codec.ShadowEncoder
-	rows     []codec.ShadowPrediction
-	sets     []int32 // of rows
+	encoders map[string]*codec.PredictionEncoder
+	rows     []codec.Prediction
+	details  []codec.Details // of rows
+	sets     []int32         // of rows
 }
 
 // Shadow says where what shadows predict goes. It is called before the emitter runs.
@@ -50,7 +52,7 @@ func (s *shadowing) publish(b *shard.Batch, a *shard.Answer, from, to int, outs 
 		one := &b.Shadows[k]
 		s.fill(b, a, k, from, to)
 		for i := range s.rows {
-			if s.rows[i].Class == s.rows[i].Active {
+			if s.rows[i].Class == s.details[i].Active {
 				s.counts.Of(one.Name).Agreeing.Add(1)
 			}
 		}
@@ -64,21 +66,25 @@ func (s *shadowing) publish(b *shard.Batch, a *shard.Answer, from, to int, outs 
 
 // fill makes rows of a shadow's scores.
 func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
-	s.rows, s.sets = s.rows[:0], s.sets[:0]
+	s.rows, s.details, s.sets = s.rows[:0], s.details[:0], s.sets[:0]
 	l := b.Shadows[k].Linear
 	for i := from; i < to; i++ {
 		p := &a.Preds[i]
-		row := codec.ShadowPrediction{Prediction: *p, Active: p.Class, ActiveReadout: p.Readout, Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]}
+		row := *p
 		row.Readout = ""
 		scores, novelty := a.ShadowScores(len(b.Shadows), k, i)
 		seen := readout.Seen{Samples: a.Length[i], Judged: novelty != shard.NotJudged, Novelty: novelty} // alarms read no shadows: their inputs are the same
 		s.sets = l.Answer(&row.Answer, scores, seen, s.sets)
 		s.rows = append(s.rows, row)
+		s.details = append(s.details, codec.Details{Active: p.Class, ActiveReadout: cmp.Or(p.Readout, s.first), Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]})
+	}
+	for i := range s.rows {
+		s.rows[i].Details = &s.details[i]
 	}
 }
 
 // send publishes rows in as many messages as the server's limit asks for.
-func (s *shadowing) send(one *shard.Shadow, part int, rows []codec.ShadowPrediction, outs uint64) {
+func (s *shadowing) send(one *shard.Shadow, part int, rows []codec.Prediction, outs uint64) {
 	enc, err := s.encoder(one)
 	var body []byte
 	if err == nil {
@@ -95,13 +101,13 @@ func (s *shadowing) send(one *shard.Shadow, part int, rows []codec.ShadowPredict
 	}
 }
 
-func (s *shadowing) encoder(one *shard.Shadow) (*codec.ShadowEncoder, error) {
+func (s *shadowing) encoder(one *shard.Shadow) (*codec.PredictionEncoder, error) {
 	if enc := s.encoders[one.Name]; enc != nil {
 		return enc, nil
 	}
 	meta := s.meta
-	meta.Readout, meta.First = one.Linear.Name, one.Name
-	enc, err := codec.NewShadowEncoder(meta, s.first)
+	meta.Readout, meta.First, meta.Shadow = one.Linear.Name, one.Name, true
+	enc, err := codec.NewPredictionEncoder(meta)
 	if len(s.encoders) >= 2*wire.MostShadows {
 		clear(s.encoders) // of those that were
 	}
