@@ -10,7 +10,7 @@ trap 'kill -9 $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
 
 echo "training on simulated data"
-"$bin" demo --quiet --progress none --train 120 --test 600 >demo.txt
+"$bin" demo --quiet --progress none --train-series 120 --test-series 600 >demo.txt
 port=$((20000 + RANDOM % 20000))
 args=(--model demo-data/machine.safetensors --port $port --partitions 8 --json --quiet)
 want=600 # predictions: one for each test series
@@ -26,7 +26,7 @@ wait_for() { # NAME: until all predictions are stored
   echo "only $(sort -u "$1.jsonl" | wc -l) of $want predictions came"; exit 1
 }
 listening() { for _ in $(seq 100); do (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return; sleep 0.1; done; echo "the stage does not listen"; exit 1; }
-replay() { "$bin" replay --archive demo-data/machine.parquet --nats-url "nats://127.0.0.1:$port" --rows 16 --progress none --quiet "$@"; }
+replay() { "$bin" replay demo-data/machine.parquet --nats-url "nats://127.0.0.1:$port" --rows 16 --progress none --quiet "$@"; }
 
 echo "an undisturbed run"
 start calm; listening; replay >/dev/null; wait_for calm

@@ -27,8 +27,8 @@ say() { echo; echo "== $*"; }
 
 say "a first model, of one machine and six batches"
 machines 1 1 1 6 >few.csv
-"$bin" offline import --csv few.csv --quiet >/dev/null
-"$bin" offline retrain --archive few.parquet --members 4 --units 25 --output first.safetensors --quiet --progress none >/dev/null
+"$bin" import few.csv --quiet >/dev/null
+"$bin" train few.parquet --members 4 --units 25 --output first.safetensors --quiet --progress none >/dev/null
 
 say "the stage runs; ten machines send 30 batches each"
 port=$((20000 + RANDOM % 20000))
@@ -39,7 +39,7 @@ for _ in $(seq 100); do (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break; sl
 predicted() {
   "$bin" tail --json --nats-url "$url" >"$1.jsonl" 2>tail.log & tail=$!
   sleep 1
-  "$bin" replay --archive "$1.parquet" --nats-url "$url" --progress none --quiet >/dev/null
+  "$bin" replay "$1.parquet" --nats-url "$url" --progress none --quiet >/dev/null
   for _ in $(seq 300); do [ "$(wc -l <"$1.jsonl")" -ge 300 ] && break; sleep 0.1; done
   kill $tail; wait $tail 2>/dev/null || true
   [ "$(wc -l <"$1.jsonl")" -eq 300 ] || { echo "$(wc -l <"$1.jsonl") of 300 predictions came"; tail -3 stage.log; exit 1; }
@@ -52,7 +52,7 @@ right() {
 }
 for day in monday:2 tuesday:3 wednesday:4; do
   machines 1 10 "${day#*:}" 30 >"${day%:*}.csv"
-  "$bin" offline import --csv "${day%:*}.csv" --quiet >/dev/null
+  "$bin" import "${day%:*}.csv" --quiet >/dev/null
 done
 predicted monday
 echo "the first model: $(right monday) of 300 right"
@@ -67,7 +67,7 @@ echo "$(wc -l <labels.txt) labels"
 
 say "learn, publish, promote, while the stage runs"
 "$bin" learn --model first.safetensors --nats-url "$url" --store learnt --output second.safetensors --progress none --quiet >learn.txt
-"$bin" offline evaluate --archive tuesday.parquet --model second.safetensors --quiet --progress none >tuesday.txt
+"$bin" evaluate tuesday.parquet --model second.safetensors --quiet --progress none >tuesday.txt
 head -1 tuesday.txt
 second=$("$bin" model publish second.safetensors --nats-url "$url" --note "labels of Monday" --quiet)
 "$bin" model promote "$second" --nats-url "$url" --quiet

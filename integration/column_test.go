@@ -82,11 +82,11 @@ func TestPlantedColumn(t *testing.T) {
 
 	program, archive := in("eusn-stream"), clitest.ImportTiny(t, 2)
 	must("go", "build", with, "-o", program, "../cmd/eusn-stream")
-	must(program, "offline", "retrain", "--archive", archive, "--members", "2", "--units", "5", "--output", in("m"))
+	must(program, "train", archive, "--members", "2", "--units", "5", "--output", in("m"))
 	for _, out := range []string{"p.jsonl", "p.csv"} {
 		must(program, "backfill", "--from", archive, "--model", in("m"), "--output", in(out))
 	}
-	must(program, "offline", "evaluate", "--archive", archive, "--model", in("m"), "--predictions", in("p.parquet"))
+	must(program, "evaluate", archive, "--model", in("m"), "--predictions", in("p.parquet"))
 	var line struct{ Margin float32 }
 	first, _, _ := strings.Cut(string(clitest.Read(t, in("p.jsonl"))), "\n")
 	if err := json.Unmarshal([]byte(first), &line); err != nil || !(line.Margin > 0) {

@@ -173,7 +173,7 @@ func checkNumeric(d *archive.Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return archive.InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name))
+		return archive.InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline paper embed", d.Name))
 	}
 	return nil
 }

@@ -191,7 +191,7 @@ func (k LabeledSequences) Test(m *reservoir.Model, some []int) (correct int, err
 func newUpdate(m *reservoir.Model, k LabeledSequences, opt RetrainOptions) (*training, error) {
 	for _, h := range m.Readouts {
 		if h.Interval != nil {
-			return nil, fmt.Errorf("offline: %s: the model predicts numbers (%s), and labels are classes: train again with offline retrain --target", k.Name, h.Classes[0])
+			return nil, fmt.Errorf("offline: %s: the model predicts numbers (%s), and labels are classes: train again with train --target", k.Name, h.Classes[0])
 		}
 	}
 	if len(k.Sequences) == 0 {

@@ -40,7 +40,7 @@ func TestPlantedCrash(t *testing.T) {
 func TestCrashesAreRestarted(t *testing.T) {
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 1), "--output", model, "--members", "1", "--units", "5")
 	aborted := startChild(t, "", "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2")
 	if err := aborted.Process.Signal(syscall.SIGABRT); err != nil { // as the watchdog of systemd does
 		t.Fatal(err)

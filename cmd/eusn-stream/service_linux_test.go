@@ -54,7 +54,7 @@ func startServices(t *testing.T, stage string) {
 	l.Close()
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 1), "--output", model, "--members", "1", "--units", "5")
 	clitest.Write(t, filepath.Join(dir, "stage.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n", model, port))
 	clitest.Write(t, filepath.Join(dir, "edge.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n  hub: nats://127.0.0.1:1\n", model, port)) // an unreachable center
 	clitest.Write(t, filepath.Join(dir, "gateway.yaml"), fmt.Sprintf("model: %s\nnats:\n  url: nats://127.0.0.1:%s\ngateway:\n  mqtt: 127.0.0.1:0\n", model, port))

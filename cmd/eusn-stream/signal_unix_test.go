@@ -94,7 +94,7 @@ func TestHangUp(t *testing.T) {
 	}
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "5")
 	args := []string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2"}
 
 	c := startChild(t, "", "reading sensors.*", args...)

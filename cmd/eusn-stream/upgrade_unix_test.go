@@ -101,8 +101,8 @@ func newUpgrade(t *testing.T) *upgrade {
 	}
 	u.Model = filepath.Join(u.Dir, "of the other") // the model of a user of the other program
 	for _, args := range [][]string{
-		{"offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", u.Model + ".archive"},
-		{"offline", "retrain", "--archive", u.Model + ".archive", "--output", u.Model, "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(planttest.Length)},
+		{"import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", u.Model + ".archive"},
+		{"train", u.Model + ".archive", "--output", u.Model, "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(planttest.Length)},
 	} {
 		if out, err := osexec.Command(u.older, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s %v: %v\n%s", u.older, args, err, out)

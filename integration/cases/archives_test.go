@@ -13,25 +13,25 @@ import (
 // archiveReports are archives to import, train and evaluate with.
 func (r *rig) archiveReports() []report {
 	train := func(archive string, args ...string) (string, int) {
-		return r.runProgram(append([]string{"offline", "retrain", "--archive", archive, "--bank", "tiny", "--output", archive + ".safetensors"}, args...)...)
+		return r.runProgram(append([]string{"train", archive, "--bank", "tiny", "--output", archive + ".safetensors"}, args...)...)
 	}
 	windows := []string{"--policy", "window", "--length", "40", "--hop", "20"}
 	return []report{
 		{"A05", "accuracy 1, or a warning that c0 is left out", func(t *testing.T) outcome {
 			r.copyFolder(t, "A05-pico")
-			output := r.mustRun(t, "offline", "import", "A05-pico", "--output", "pico.parquet")
+			output := r.mustRun(t, "import", "A05-pico", "--output", "pico.parquet")
 			text, code := train("pico.parquet")
 			output += text
 			if code != 0 {
 				return newOutcome(false, "%s", output)
 			}
-			out := r.mustRun(t, "offline", "evaluate", "--model", "pico.parquet.safetensors", "--archive", "pico.parquet")
+			out := r.mustRun(t, "evaluate", "--model", "pico.parquet.safetensors", "pico.parquet")
 			accuracy := regexp.MustCompile(`(?i)accuracy\D*([0-9.]+)`).FindStringSubmatch(out)
 			warned := regexp.MustCompile(`(?i)(channel )?"?(c0|0)"?.*(left out|not used|ignored)`).FindString(output + out)
 			return newOutcome(accuracy != nil && strings.HasPrefix(accuracy[1], "1") || warned != "", "accuracy %v, warned %q", accuracy, warned)
 		}},
 		{"A09", "channel x, class worn twice", func(t *testing.T) outcome {
-			output, code := r.runProgram("offline", "import", "--csv", r.copyInput(t, "A09-quotes-after-blank.csv"), "--output", "quotes.parquet")
+			output, code := r.runProgram("import", r.copyInput(t, "A09-quotes-after-blank.csv"), "--output", "quotes.parquet")
 			if code != 0 {
 				return newOutcome(false, "%s", output)
 			}
@@ -40,7 +40,7 @@ func (r *rig) archiveReports() []report {
 			return newOutcome(slices.Equal(labels, []string{"worn", "worn"}) && len(columnTexts(rec, "x")) == 2, "labels %q, columns %v", labels, columnNames(rec))
 		}},
 		{"A10", "a warning at the least: the times are of 1970, 1e+09 Hz", func(t *testing.T) outcome {
-			output, code := r.runProgram("offline", "import", "--csv", r.copyInput(t, "A10-time-in-seconds.csv"), "--output", "seconds.parquet")
+			output, code := r.runProgram("import", r.copyInput(t, "A10-time-in-seconds.csv"), "--output", "seconds.parquet")
 			if code == 0 {
 				text, _ := train("seconds.parquet", windows...)
 				output += text
@@ -55,7 +55,7 @@ func (r *rig) archiveReports() []report {
 		}},
 		{"A12", "both files of a data set whose name has a dot are found", func(t *testing.T) outcome {
 			r.copyFolder(t, "A12-dots")
-			output, code := r.runProgram("offline", "import", "A12-dots", "--output", "dots.parquet")
+			output, code := r.runProgram("import", "A12-dots", "--output", "dots.parquet")
 			return newOutcome(code == 0, "%d, %s", code, output)
 		}},
 		{"A19", "class a,b", func(t *testing.T) outcome {
@@ -76,7 +76,7 @@ func (r *rig) archiveReports() []report {
 			return newOutcome(code == 0, "%d, %s", code, output)
 		}},
 		{"A23", "an error or a warning that no label fits a stream or time", func(t *testing.T) outcome {
-			r.mustRun(t, "offline", "import", "--csv", r.copyInput(t, "A23-recording.csv"), "--output", "nl.parquet")
+			r.mustRun(t, "import", r.copyInput(t, "A23-recording.csv"), "--output", "nl.parquet")
 			output, code := train("nl.parquet", append(windows, "--labels", r.copyInput(t, "A23-labels-of-other-streams.csv"))...)
 			return newOutcome(regexp.MustCompile(`(?i)label[^\n]*(fit|match|belong)`).MatchString(output), "%d, %s", code, output)
 		}},
@@ -100,7 +100,7 @@ func (r *rig) importARFF(t *testing.T, name, text, want string) outcome {
 	}
 	r.writeFile(t, name+"/X_TRAIN.arff", text)
 	r.writeFile(t, name+"/X_TEST.arff", text)
-	output, code := r.runProgram("offline", "import", name, "--output", name+".parquet")
+	output, code := r.runProgram("import", name, "--output", name+".parquet")
 	if code != 0 {
 		return newOutcome(false, "%d, %s", code, output)
 	}

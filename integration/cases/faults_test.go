@@ -166,7 +166,7 @@ func (r *rig) prepareFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.writeFile(t, name+".csv", string(out))
-		r.mustRun(t, "offline", "import", "--csv", name+".csv", "--output", name+".parquet")
+		r.mustRun(t, "import", name+".csv", "--output", name+".parquet")
 	}
 	generate("training", "-sb", "50", "-kb", "20", "-seed", "2")
 	generate("truth", "-sb", "200", "-kb", "60")
@@ -175,7 +175,7 @@ func (r *rig) prepareFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.writeFile(t, "classes.csv", strings.ReplaceAll(string(training), ",brg\n", ",bearing\n"))
-	r.mustRun(t, "offline", "import", "--csv", "classes.csv", "--output", "classes.parquet")
+	r.mustRun(t, "import", "classes.csv", "--output", "classes.parquet")
 	for _, m := range []struct {
 		name, archive string
 		args          []string
@@ -187,9 +187,9 @@ func (r *rig) prepareFaults(t *testing.T) {
 		{"mX", "classes", nil},
 	} {
 		model := "data/" + m.name + ".safetensors"
-		r.mustRun(t, append([]string{"offline", "retrain", "--archive", m.archive + ".parquet", "--bank", "tiny", "--policy", "marked", "--output", model}, m.args...)...)
+		r.mustRun(t, append([]string{"train", m.archive + ".parquet", "--bank", "tiny", "--policy", "marked", "--output", model}, m.args...)...)
 		if m.archive == "training" {
-			r.mustRun(t, "offline", "evaluate", "--model", model, "--archive", "truth.parquet", "--predictions", "data/truth-"+m.name+".parquet")
+			r.mustRun(t, "evaluate", "--model", model, "truth.parquet", "--predictions", "data/truth-"+m.name+".parquet")
 		}
 	}
 	r.translateScripts(t)

@@ -188,7 +188,7 @@ func (r *rig) fileReports() []report {
 			if code != 0 {
 				t.Fatal(out)
 			}
-			cmd := exec.Command(r.program, "offline", "retrain", "--archive", "many.parquet", "--bank", "tiny", "--policy", "window", "--length", "40", "--hop", "20", "--output", "many.safetensors")
+			cmd := exec.Command(r.program, "train", "many.parquet", "--bank", "tiny", "--policy", "window", "--length", "40", "--hop", "20", "--output", "many.safetensors")
 			cmd.Dir = r.dir
 			output, _ := cmd.CombinedOutput()
 			peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10

@@ -41,8 +41,8 @@ func (r *rig) trainMachine(t *testing.T) {
 		csv += fmt.Sprintf("s%d,%d,%.3f,%.3f,%.3f,%s\n", i/80, i%80, mean+.2*rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), label)
 	}
 	r.writeFile(t, "machine.csv", csv)
-	r.mustRun(t, "offline", "import", "--csv", "machine.csv", "--output", "machine.parquet")
-	r.mustRun(t, "offline", "retrain", "--archive", "machine.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--output", "machine.safetensors")
+	r.mustRun(t, "import", "machine.csv", "--output", "machine.parquet")
+	r.mustRun(t, "train", "machine.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--output", "machine.safetensors")
 }
 
 // limitFiles returns the command line of the program with a limit of open files.

@@ -32,8 +32,8 @@ func (r *rig) startTwo(t *testing.T) (gateway *process) {
 		csv += fmt.Sprintf("s%d,%s,%.3f,%.3f,%s\n", i/80, at.Format(time.RFC3339), mean+.2*rng.NormFloat64(), -mean+.2*rng.NormFloat64(), label)
 	}
 	r.writeFile(t, "two.csv", csv)
-	r.mustRun(t, "offline", "import", "--csv", "two.csv", "--output", "two.parquet")
-	r.mustRun(t, "offline", "retrain", "--archive", "two.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--output", "two.safetensors")
+	r.mustRun(t, "import", "two.csv", "--output", "two.parquet")
+	r.mustRun(t, "train", "two.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--output", "two.safetensors")
 	r.startUntil(t, "stage is reading", "run", "--model", "two.safetensors", "--port", fmt.Sprint(portOf(22100)), "--dir", "data1")
 	gateway = r.startUntil(t, "Ctrl-C stops", "gateway", "--model", "two.safetensors", "--nats-url", r.serverURL(), "--mqtt-listen", addressOf(22110),
 		"--http-listen", addressOf(22111), "--tcp-listen", addressOf(22112), "--metrics", addressOf(22115), "--outbox", "outbox1")

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the files of testdata")
 // golden is a job.
 type golden struct {
 	name    string
-	train   []string // flags of offline retrain
+	train   []string // flags of train
 	numbers bool     // the training data have a number instead of a class
 	run     []string // flags of run, and of commands that need the stage's settings
 	input   input

@@ -56,9 +56,9 @@ func newJob(t *testing.T, g golden) *job {
 	j.archive = filepath.Join(j.dir, "archive.parquet")
 	if g.numbers {
 		csv := clitest.Write(t, filepath.Join(j.dir, "wear.csv"), wearCSV())
-		clitest.Must(t, "offline", "import", "--csv", csv, "--output", j.archive)
+		clitest.Must(t, "import", csv, "--output", j.archive)
 	} else {
-		clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", j.archive)
+		clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", j.archive)
 	}
 	j.model = j.train("model.safetensors")
 	// A missing message counts as missing at once, not after a wait.
@@ -82,7 +82,7 @@ func wearCSV() string {
 
 func (j *job) train(name string, more ...string) (path string) {
 	path = filepath.Join(j.dir, name)
-	clitest.Must(j.t, slices.Concat([]string{"offline", "retrain", "--archive", j.archive, "--output", path, "--threads", "1"}, j.golden.train, more)...)
+	clitest.Must(j.t, slices.Concat([]string{"train", j.archive, "--output", path, "--threads", "1"}, j.golden.train, more)...)
 	return path
 }
 
@@ -262,7 +262,7 @@ func (j *job) shadows() []string {
 func (j *job) evaluate() (lines []string) {
 	path := filepath.Join(j.dir, "predictions.parquet")
 	var report map[string]any
-	clitest.Must(j.t, "offline", "evaluate", "--model", j.model, "--archive", j.archive, "--predictions", path, "--json").Parse(j.t, &report)
+	clitest.Must(j.t, "evaluate", "--model", j.model, j.archive, "--predictions", path, "--json").Parse(j.t, &report)
 	lines = texts(j.t, []map[string]any{report}, "archive", "model", "predictions", "elapsed_ns")
 	f, err := os.Open(path)
 	if err != nil {

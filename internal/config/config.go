@@ -18,7 +18,7 @@ import "time"
 type Config struct {
 	// Name of the job, and prefix of its NATS streams and subjects.
 	Job string `mapstructure:"job" default:"eusn" form:"job" flag:"job"`
-	// Path of the trained model: a file written by "eusn-stream offline retrain" or
+	// Path of the trained model: a file written by "eusn-stream train" or
 	// "eusn-stream demo".
 	Model string `mapstructure:"model" default:"model.safetensors" minLength:"1" want:"the path of a model file" flag:"model"`
 	// How to reach a NATS server.

@@ -31,7 +31,7 @@ const (
 	maxName         = 64 // bytes
 )
 
-// ReadMemory reads the CSV file of eusn-stream offline memory: the columns
+// ReadMemory reads the CSV file of eusn-stream offline paper memory: the columns
 // task, length, model, accuracy and deviation, in any order, among others.
 func ReadMemory(r io.Reader) (*Memory, error) {
 	limited := &io.LimitedReader{R: r, N: maxMemoryBytes}

@@ -207,13 +207,13 @@ func (r *csvReader) parseTime(field []byte) (int64, error) {
 	if n, err := strconv.ParseInt(string(field), 10, 64); err == nil {
 		if !r.checked {
 			r.checked = true
-			if err := timeunit.Check(n, r.ticks, "time: the first is", "; specify the unit (offline import --time-unit)"); err != nil {
+			if err := timeunit.Check(n, r.ticks, "time: the first is", "; specify the unit (import --time-unit)"); err != nil {
 				return 0, err
 			}
 		}
 		ns, ok := timeunit.Nanoseconds(n, r.ticks)
 		if !ok {
-			return 0, fmt.Errorf("time: %d is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (offline import --time-unit)", n)
+			return 0, fmt.Errorf("time: %d is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (import --time-unit)", n)
 		}
 		return ns, nil
 	}

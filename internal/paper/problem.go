@@ -92,7 +92,7 @@ func checkParts(d *archive.Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name)
+		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline paper embed", d.Name)
 	}
 	train, test := labelled(d, archive.Train), labelled(d, archive.Test)
 	if len(train) == 0 || len(test) == 0 {

@@ -93,7 +93,7 @@ func TestPublish(t *testing.T) {
 	r := begun(t, pipelinetest.Model(t, 3, policy))
 	m := another(t, 1)
 	m.Training = reservoir.Training{Dataset: "pumps", Alpha: "0.1, by leave-one-out of 12 (accuracy 0.9167)", Tool: "test 1"}
-	l := Lineage{Who: "anna", When: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Command: "offline retrain", Note: "after the repair"}
+	l := Lineage{Who: "anna", When: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Command: "train", Note: "after the repair"}
 	first, stored := r.publish(m, "pumps.safetensors", l)
 	if !stored || first.Fingerprint != printOf(t, m) || first.Training.Dataset != "pumps" {
 		t.Errorf("published %+v, %v", first, stored)

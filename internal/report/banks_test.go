@@ -65,7 +65,7 @@ func TestUnfinishedComparison(t *testing.T) {
 	if html := readAll(t, r)["report.html"]; strings.Contains(html, "Tolerance") || strings.Contains(html, "no yardstick") || strings.Contains(html, "arXiv") || !strings.Contains(html, "Banks of Euler State Networks") {
 		t.Error("a page of banks alone speaks of the paper")
 	}
-	if missing := strings.Join(r.missing(), "\n"); !strings.Contains(missing, "compare, Adiac, euler is not finished (0 trials, 2 draws): offline compare --resume continues") {
+	if missing := strings.Join(r.missing(), "\n"); !strings.Contains(missing, "compare, Adiac, euler is not finished (0 trials, 2 draws): offline paper compare --resume continues") {
 		t.Errorf("missing: %s", missing)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// picture is an image file of offline figures.
+// picture is an image file of offline paper figures.
 type picture struct {
 	Title string
 	Data  []byte
@@ -37,7 +37,7 @@ func readFigures(dir string) ([]picture, error) {
 		all = append(all, picture{f.title, data})
 	}
 	if all == nil {
-		return nil, fmt.Errorf("report: %s holds none of the files of offline figures (fig1-phase-portraits.png, ...)", dir)
+		return nil, fmt.Errorf("report: %s holds none of the files of offline paper figures (fig1-phase-portraits.png, ...)", dir)
 	}
 	return all, nil
 }

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	Date    string // of the report; "": the latest day recorded in a file
 	Machine string // "": the recorded machines
-	Figures string // folder with the files of offline figures; "": none
+	Figures string // folder with the files of offline paper figures; "": none
 }
 
 // Report is the content of all results files.

@@ -43,7 +43,7 @@ type Summary struct {
 	Outside    []Outside          `json:"outside"`
 	Unfinished []paper.Unfinished `json:"unfinished"`
 	Missing    []string           `json:"missing"` // values missing in the files
-	OnlyBanks  bool               `json:"-"`       // results of offline compare, without figures of the paper
+	OnlyBanks  bool               `json:"-"`       // results of offline paper compare, without figures of the paper
 }
 
 // ProtocolSummary is a protocol, or the memorization tasks.
@@ -121,7 +121,7 @@ func (r *Report) missing() (all []string) {
 			all = append(all, s.Title+", "+w)
 		}
 		for _, u := range s.Unfinished {
-			command := "paper"
+			command := "tables"
 			switch {
 			case s == r.memory:
 				command = "memory"
@@ -136,5 +136,5 @@ func (r *Report) missing() (all []string) {
 
 // notFinished names the command to continue.
 func notFinished(section string, u paper.Unfinished, command string) string {
-	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline %s --resume continues", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
+	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline paper %s --resume continues", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
 }

@@ -227,7 +227,7 @@ func TestLoadRefuses(t *testing.T) {
 		{[]string{future}, Options{}, "has version 2"},
 		{[]string{empty}, Options{}, "is empty"},
 		{[]string{nothing}, Options{}, "hold no results yet"},
-		{[]string{results}, Options{Figures: t.TempDir()}, "none of the files of offline figures"},
+		{[]string{results}, Options{Figures: t.TempDir()}, "none of the files of offline paper figures"},
 		{[]string{"testdata/none.jsonl"}, Options{}, "no such file"},
 	} {
 		if _, err := Load(c.paths, c.o); err == nil || !strings.Contains(err.Error(), c.says) {

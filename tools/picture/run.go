@@ -37,7 +37,7 @@ func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 		return err
 	}
 	call := func(args ...string) error { return wait(exec.CommandContext(ctx, program, args...)) }
-	if err := call("demo", "--bank", "standard", "--policy", "window", "--continuous", "--test", "40", "--dir", dir); err != nil {
+	if err := call("demo", "--bank", "standard", "--policy", "window", "--continuous", "--test-series", "40", "--dir", dir); err != nil {
 		return err
 	}
 	port, err := freePort()
@@ -56,7 +56,7 @@ func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 			return err
 		}
 		err = m.watchStage(exec.CommandContext(ctx, program, stage...), part, func() error {
-			return call("replay", "--archive", archive, "--rows", strconv.Itoa(hop), "--resume", "--nats-url", "nats://127.0.0.1:"+port)
+			return call("replay", archive, "--rows", strconv.Itoa(hop), "--resume", "--nats-url", "nats://127.0.0.1:"+port)
 		}, "http://127.0.0.1:"+health+"/readyz")
 		if err != nil {
 			return errors.Join(err, context.Cause(ctx))

@@ -45,7 +45,7 @@ is() { # STATE
 }
 run sc start eusn-stream >/dev/null
 is running
-run eusn-stream.exe replay --archive demo-data/machine.parquet --nats-url nats://127.0.0.1:4777 --progress none 2>/dev/null
+run eusn-stream.exe replay demo-data/machine.parquet --nats-url nats://127.0.0.1:4777 --progress none 2>/dev/null
 run eusn-stream.exe status --nats-url nats://127.0.0.1:4777 | grep 'up to date'
 run sc stop eusn-stream >/dev/null
 is stopped

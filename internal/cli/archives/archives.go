@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -31,13 +32,13 @@ func Read(path string) (*archive.Dataset, error) {
 	}
 	if archive.IsRecording(path) {
 		err := archive.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
-		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream offline import DIR, which writes one; a recording works with eusn-stream offline retrain, offline evaluate and replay")
+		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream import DIR, which writes one; a recording works with eusn-stream train, evaluate and replay")
 	}
 	d, err := archive.ReadDataset(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --output "+cli.QuoteForShell(path))
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream import DIR --name NAME --output "+cli.QuoteForShell(path))
 	}
-	return d, cli.Fail(cli.ExitFailure, err, "another file, or import the data again with eusn-stream offline import")
+	return d, cli.Fail(cli.ExitFailure, err, "another file, or import the data again with eusn-stream import")
 }
 
 // archivesIn lists the archives in a folder; false where path is something else.
@@ -74,11 +75,51 @@ type Labelled struct {
 	Channels int
 	Files    []string           // of a recording, in order
 	Labels   *archive.LabelFile // what says what the samples of a recording were; nil: its column label
+
+	temporary string // folder of the archive of a CSV recording
+}
+
+// Close removes the temporary archive of a CSV recording.
+func (m Labelled) Close() {
+	if m.temporary != "" {
+		os.RemoveAll(m.temporary)
+	}
+}
+
+// IsCSV reports whether the name is that of a CSV file.
+func IsCSV(path string) bool {
+	lower := strings.ToLower(path)
+	return strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz")
+}
+
+// openCSV imports a CSV recording into a temporary archive.
+func openCSV(ctx context.Context, a *cli.App, path string) (m Labelled, err error) {
+	if err := cli.WholeFile(path); err != nil {
+		return m, err
+	}
+	dir, err := os.MkdirTemp("", "eusn-stream-csv-")
+	if err != nil {
+		return m, cli.Fail(cli.ExitFailure, err, "set TMPDIR to a folder with free space")
+	}
+	m = Labelled{Path: path, Files: []string{filepath.Join(dir, "recording.parquet")}, temporary: dir}
+	p := a.Progress()
+	sum, err := imports.ImportRecording(ctx, imports.RecordingImport{CSV: path, Out: m.Files[0], Tool: cli.ToolName()}, p.Report)
+	p.Close()
+	if err != nil {
+		m.Close()
+		return m, cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help, which describes the columns of a CSV recording")
+	}
+	m.Channels = len(sum.Channels)
+	return m, nil
 }
 
 // Open opens the data set or recording at path, which may be a folder, or a pattern,
-// of files of eusn-stream record: together they are one recording.
-func Open(path string) (Labelled, error) {
+// of files of eusn-stream record: together they are one recording. It may be a CSV
+// recording, which Close forgets again.
+func Open(ctx context.Context, a *cli.App, path string) (Labelled, error) {
+	if IsCSV(path) {
+		return openCSV(ctx, a, path)
+	}
 	files := recordedFiles(path)
 	if len(files) > 0 {
 		channels, err := recordingChannels(files[0])

@@ -31,7 +31,7 @@ share of the peak is the median of the paired ratios, because other programs dis
 it less than the rates. Floating-point operations count as 2 N (N + X) per sample and
 member; tanh, bias, update and features are computed but not counted. ns x cores is
 the time of a sample of one stream times the threads. Rows of standard, large, small,
-tiny and euler are the banks of those names, those of "offline retrain --bank".
+tiny and euler are the banks of those names, those of "train --bank".
 
 "of issue" is for the banks of kind mixed, where products are less than half of the
 work: all vector operations that a sample needs at least (issue_operations, counted in

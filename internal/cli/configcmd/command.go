@@ -126,7 +126,7 @@ func configCheck(a *cli.App, path string) error {
 		return err
 	}
 	if _, err := os.Stat(c.Model); err != nil {
-		a.Say("note: model file %s does not exist: is the path right? eusn-stream offline retrain writes a model, eusn-stream demo one to try", c.Model)
+		a.Say("note: model file %s does not exist: is the path right? eusn-stream train writes a model, eusn-stream demo one to try", c.Model)
 	}
 	if need := pipeline.ConsumersFor(c.Stage.Partitions); c.NATS.URL != "" && need > pipeline.UsualConsumers {
 		a.Say("note: stage.partitions: %d partitions need up to %d consumers of their input, and a NATS server allows %d where nobody sets a limit. The stage creates the input with max_consumers %d; the account, and an input that you create, must allow %d or more: eusn-stream doctor asks the server", c.Stage.Partitions, need, pipeline.UsualConsumers, pipeline.MaxConsumers, need)

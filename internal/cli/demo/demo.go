@@ -79,7 +79,7 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 		return err
 	}
 	if o.continuous && (o.archive != "" || o.policy.Kind != reservoir.Window && o.policy.Kind != reservoir.Count) {
-		return errors.New("--continuous wants --policy window or count, and no --dataset: its streams are simulated and have no marks or pauses")
+		return errors.New("--continuous wants --policy window or count, and no DATA: its streams are simulated and have no marks or pauses")
 	}
 	if o.simulate.Samples == 0 && o.goesOn() {
 		o.simulate.Samples = max(demoSamples, 4*o.pol.Length)
@@ -110,7 +110,7 @@ func (o *demoOptions) checkSizes(f *pflag.FlagSet) error {
 	}
 	if o.archive == "" {
 		if o.simulate.Train < 4 || o.simulate.Test < 4 {
-			return fmt.Errorf("--train %d, --test %d: want at least 4 of each, one per class", o.simulate.Train, o.simulate.Test)
+			return fmt.Errorf("--train-series %d, --test-series %d: want at least 4 of each, one per class", o.simulate.Train, o.simulate.Test)
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (o *demoOptions) checkSizes(f *pflag.FlagSet) error {
 func NewCommand(a *cli.App) *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
-		Use:   "demo",
+		Use:   "demo [DATA]",
 		Short: "Try everything: simulate, train, stream, predict, compare",
 		Long: `Simulate sensor data (vibration of a rotating machine: healthy, imbalance, two kinds
 of bearing fault), write them as a Parquet archive, train a model, start a NATS
@@ -134,17 +134,16 @@ silence. With window, count and endless each series is a stream of its own, long
 than a sequence, and --streams of them run at the same time. With --continuous the
 simulated machines keep running while their condition changes, as in a plant.
 
-The archive and the model stay in --dir; the server's data are removed.`,
+DATA is a data set to use instead of simulated data. The archive and the model stay in --dir; the server's data are removed.`,
 		Example: `  eusn-stream demo
   eusn-stream demo --policy window
   eusn-stream demo --policy window --continuous
   eusn-stream demo --early 32 --decide
-  eusn-stream demo --dataset Adiac.parquet --streams 100`,
-		Args: cobra.NoArgs,
+  eusn-stream demo Adiac.parquet --streams 100`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", "demo-data", "folder for archive and model")
-	f.StringVar(&o.archive, "dataset", "", "use this archive instead of simulated data")
 	f.BoolVar(&o.continuous, "continuous", false, "simulate machines whose condition changes while they run, and train on, evaluate and replay recordings of them")
 	o.pol.Add(f)
 	o.decide.Add(f)
@@ -153,9 +152,10 @@ The archive and the model stay in --dir; the server's data are removed.`,
 	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank euler (default %d; asks for that bank)", reservoir.EulerBank(1).Members))
 	f.IntVar(&o.units, "units", 0, fmt.Sprintf("units of each network of the bank euler (default %d; asks for that bank)", reservoir.EulerBank(1).Units))
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the simulation and of the weights")
-	f.IntVar(&o.simulate.Train, "train", machine.DefaultSeries, "simulated training series")
-	f.IntVar(&o.simulate.Test, "test", machine.DefaultSeries, "simulated test series")
+	f.IntVar(&o.simulate.Train, "train-series", machine.DefaultSeries, "simulated training series")
+	f.IntVar(&o.simulate.Test, "test-series", machine.DefaultSeries, "simulated test series")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.archive = strings.Join(args, "")
 		if err := o.setPolicy(f); err != nil {
 			return err
 		}

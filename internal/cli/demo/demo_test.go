@@ -19,7 +19,7 @@ import (
 
 // smallDemo is a demo of a few seconds.
 func smallDemo(dir string, more ...string) []string {
-	return append([]string{"demo", "--dir", dir, "--train", "40", "--test", "40", "--members", "3", "--units", "10", "--streams", "15"}, more...)
+	return append([]string{"demo", "--dir", dir, "--train-series", "40", "--test-series", "40", "--members", "3", "--units", "10", "--streams", "15"}, more...)
 }
 
 func TestDemo(t *testing.T) {
@@ -32,7 +32,7 @@ func TestDemo(t *testing.T) {
 	if left := clitest.Leftovers(t, dir, "machine.parquet", "machine.safetensors"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	out := clitest.Must(t, smallDemo(dir, "--dataset", filepath.Join(dir, "machine.parquet"), "--progress", "none")...).Out
+	out := clitest.Must(t, smallDemo(dir, filepath.Join(dir, "machine.parquet"), "--progress", "none")...).Out
 	if !strings.Contains(out, "40 of 40 predictions equal the offline evaluation") || !strings.Contains(out, "inner-race") {
 		t.Errorf("demo says:\n%s", out)
 	}

@@ -25,7 +25,7 @@ func TestDiskIsForetold(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "5")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	c, err := config.Load("", nil, nil, nil)
@@ -51,7 +51,7 @@ func TestDiskIsForetold(t *testing.T) {
 			t.Fatalf("nothing said of the disk:\n%s", log.String())
 		}
 	}
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	clitest.Must(t, "replay", archive, "--nats-url", url)
 	for !strings.Contains(log.String(), "in_gb_a_day=") || strings.Count(log.String(), "in_gb_a_day=0 ") == strings.Count(log.String(), "in_gb_a_day=") {
 		time.Sleep(20 * time.Millisecond)
 		if ctx.Err() != nil {

@@ -21,7 +21,7 @@ func gpuFailure(err error) error {
 	case errors.As(err, &none):
 		return cli.Fail(cli.ExitUnreachable, err, cpuInstead)
 	case errors.Is(err, gpu.ErrTF32):
-		return cli.Fail(cli.ExitUsage, err, "--engine gpu-3xtf32, or a model trained with eusn-stream offline retrain --tf32")
+		return cli.Fail(cli.ExitUsage, err, "--engine gpu-3xtf32, or a model trained with eusn-stream train --tf32")
 	case errors.Is(err, gpu.ErrSelfTest):
 		return cli.Fail(cli.ExitIntegrity, err, "install another driver version; or "+cpuInstead)
 	}

@@ -82,8 +82,8 @@ func TestAdvice(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, other := in("m.safetensors"), in("other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", other, "--members", "2", "--units", "9")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", other, "--members", "2", "--units", "9")
 	conf := clitest.Write(t, in("stage.yaml"), "model: "+model+"\nstage:\n  partitions: 2\n")
 	placeholders := map[string]string{"FILE": conf, "MODEL": model, "NEW": "new"}
 
@@ -99,7 +99,7 @@ func TestAdvice(t *testing.T) {
 		clitest.Must(t, at("status")...)
 
 		// Names that are not there.
-		clitest.Must(t, at("replay", "--archive", archive, "--streams", "5", "--rows", "16")...)
+		clitest.Must(t, at("replay", archive, "--streams", "5", "--rows", "16")...)
 		clitest.Await(t, url, 24, 0)
 		p.must(p.advised(cli.ExitFailure, "deadletter list", at("deadletter", "resend", "1")...), "deadletter list")
 		p.must(p.advised(cli.ExitFailure, "model list", at("model", "show", "zz")...), "model list")

@@ -33,11 +33,11 @@ func TestJobCommands(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	data := filepath.Join(dir, "data")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
 	clitest.Await(t, url, 24, 0)
 
 	var all []admin.PartitionStatus
@@ -119,10 +119,10 @@ func TestJobCommands(t *testing.T) {
 func statesOfAnother(t *testing.T, archive, dir string) string {
 	t.Helper()
 	model, data, states := filepath.Join(dir, "n.safetensors"), filepath.Join(dir, "other-data"), filepath.Join(dir, "other-states")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8", "--seed", "77")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8", "--seed", "77")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
 	clitest.Await(t, url, 24, 0)
 	stage.Stop(t).Want(t, cli.ExitOK)
 	clitest.Must(t, "state", "export", "--dir", data, "-o", states)

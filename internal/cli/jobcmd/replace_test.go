@@ -18,12 +18,12 @@ func TestJobReplace(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	blue, green, data := in("blue.safetensors"), in("green.safetensors"), in("data")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", blue, "--members", "2", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", green, "--members", "3", "--units", "6", "--seed", "9")
+	clitest.Must(t, "train", archive, "--output", blue, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", green, "--members", "3", "--units", "6", "--seed", "9")
 	first := clitest.Start(t, "reading sensors.*", "run", "--model", blue, "--dir", data, "--port", "-1", "--partitions", "3")
 	url := clitest.ServerURL.FindString(first.Messages())
 	second := clitest.Start(t, "reading the input of job eusn", "run", "--model", green, "--nats-url", url, "--job", "green", "--input-job", "eusn")
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
 	clitest.Await(t, url, 24, 0)
 	clitest.Exec(t, t.Context(), "job", "replace", "--with", "green", "--nats-url", url).Want(t, cli.ExitFailure, "workers of the job are running", "stop the workers")
 	if out := clitest.Must(t, "job", "replace", "--with", "green", "--dry-run", "--nats-url", url).Out; !strings.Contains(out, "nothing was changed") {
@@ -60,7 +60,7 @@ func TestJobReplace(t *testing.T) {
 	first = clitest.Start(t, "reading sensors.*", "run", "--model", green, "--dir", data, "--port", "-1")
 	url = clitest.ServerURL.FindString(first.Messages())
 	clitest.Must(t, "model", "show", "active", "--output", in("active.safetensors"), "--nats-url", url)
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--split", "train")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--split", "train")
 	clitest.Await(t, url, 48, 0)
 	if out := clitest.Must(t, "state", "verify", "--model", green, "--nats-url", url).Out; !strings.Contains(out, ": equal up to") {
 		t.Errorf("the states say %q", out)

@@ -16,10 +16,10 @@ func TestJobResize(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model, data := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "data")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
 	clitest.Await(t, url, 24, 0)
 	at := []string{"job", "resize", "--model", model, "--dir", data}
 	clitest.Exec(t, t.Context(), "job", "resize", "--to", "3", "--model", model, "--nats-url", url).
@@ -40,7 +40,7 @@ func TestJobResize(t *testing.T) {
 	}
 	clitest.Must(t, "job", "resize", "--abandon", "--dir", data) // there is none
 	other := filepath.Join(dir, "other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", other, "--members", "2", "--units", "9")
+	clitest.Must(t, "train", archive, "--output", other, "--members", "2", "--units", "9")
 	var now operate.Resized
 	clitest.Exec(t, t.Context(), "job", "resize", "--to", "5", "--model", other, "--dir", data).Want(t, cli.ExitOtherModel, "--model")
 	clitest.Must(t, append(at, "--to", "5", "--dry-run", "--json")...).Parse(t, &now)
@@ -56,7 +56,7 @@ func TestJobResize(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2").Want(t, cli.ExitFailure, "partition(1,1)", "job resize")
 	stage = clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1")
 	url = clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--split", "train")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--split", "train")
 	clitest.Await(t, url, 48, 0)
 	if out := clitest.Must(t, "state", "verify", "--model", model, "--nats-url", url).Out; !strings.Contains(out, ": equal up to") {
 		t.Errorf("state verify says %q", out)

@@ -17,7 +17,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	url := srv.URL()
 	status := func(args ...string) clitest.Result {
@@ -31,7 +31,7 @@ func TestStatus(t *testing.T) {
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--nats-url", url, "--partitions", "2")
 	gateway := clitest.Start(t, "HTTP at", "gateway", "--model", model, "--nats-url", url, "--http-listen", "127.0.0.1:0", "--outbox", filepath.Join(dir, "outbox"))
 	alarms := clitest.Start(t, "0 rules hold", "alarms", "run", "--nats-url", url)
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
 	clitest.Await(t, url, 24, 0)
 	var rep fleet.Report
 	pipelinetest.Until(t, "all processes in a report", func() bool {

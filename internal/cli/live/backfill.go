@@ -59,7 +59,7 @@ the hour before: faster, but a sequence that began earlier lacks samples, its
 prediction has the flag gap, and windows and counts may lie at other places than the
 job's. The policy endless refuses that.
 
---from FILE... reads recordings (Parquet, or CSV as offline import --csv has it) one
+--from FILE... reads recordings (Parquet, or CSV as import has it) one
 after another, or one data set, each series as a stream of its own. No server is
 needed.
 

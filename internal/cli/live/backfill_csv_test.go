@@ -19,7 +19,7 @@ func TestBackfillColumns(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	set, recording := clitest.ImportTiny(t, 2), in("old.parquet")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, in("old.csv"), clitest.RecordingCSV(3, 400)), "--output", recording)
+	clitest.Must(t, "import", clitest.Write(t, in("old.csv"), clitest.RecordingCSV(3, 400)), "--output", recording)
 	for name, one := range map[string]struct {
 		archive string
 		train   []string
@@ -30,7 +30,7 @@ func TestBackfillColumns(t *testing.T) {
 		"numbers": {recording, []string{"--policy", "count", "--length", "10", "--target", "seq"}, []string{"value", "low", "high"}},
 	} {
 		model, csvFile, lines := in(name), in(name+"-out.csv"), in(name+"-out.jsonl")
-		clitest.Must(t, append([]string{"offline", "retrain", "--archive", one.archive, "--bank", "euler", "--members", "2", "--units", "5", "--output", model}, one.train...)...)
+		clitest.Must(t, append([]string{"train", one.archive, "--bank", "euler", "--members", "2", "--units", "5", "--output", model}, one.train...)...)
 		for _, out := range []string{csvFile, lines} {
 			clitest.Must(t, "backfill", "--from", one.archive, "--model", model, "--output", out)
 		}

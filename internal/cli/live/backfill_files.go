@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
@@ -34,10 +35,7 @@ type oldFiles struct {
 func openOld(ctx context.Context, a *cli.App, o backfillOptions, channels []string) (*oldFiles, error) {
 	f := &oldFiles{left: o.files}
 	f.open = func(path string) (archiveSource, error) {
-		if isCSV(path) {
-			return openCSV(ctx, path, nil)
-		}
-		return replayOptions{archive: path, split: o.split}.open()
+		return replayOptions{archive: path, split: o.split}.open(ctx)
 	}
 	var names []string
 	for _, path := range o.files {
@@ -63,7 +61,7 @@ func openOld(ctx context.Context, a *cli.App, o backfillOptions, channels []stri
 // set: it is a data set.
 func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels []string) (set bool, err error) {
 	src, err := f.open(path)
-	if err == nil && isCSV(path) {
+	if err == nil && archives.IsCSV(path) {
 		src.rows, err = countCSV(ctx, a, path)
 	}
 	if err != nil {
@@ -90,12 +88,7 @@ func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels [
 	return set, nil
 }
 
-func isCSV(path string) bool {
-	lower := strings.ToLower(path)
-	return strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz")
-}
-
-const csvHelp = "eusn-stream offline import --help says how a CSV recording looks"
+const csvHelp = "eusn-stream import --help, which describes the columns of a CSV recording"
 
 func openCSV(ctx context.Context, path string, progress archive.Progress) (archiveSource, error) {
 	if err := cli.WholeFile(path); err != nil {

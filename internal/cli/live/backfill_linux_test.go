@@ -20,7 +20,7 @@ func TestBackfillOnFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	model, table := filepath.Join(dir, "m"), clitest.Write(t, filepath.Join(dir, "old.csv"), clitest.RecordingCSV(6, 6000))
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 2), "--output", model, "--members", "1", "--units", "8")
 	args := func(dir string) []string {
 		return []string{"backfill", "--from", table, "--model", model, "--output", filepath.Join(dir, "out.jsonl")}
 	}

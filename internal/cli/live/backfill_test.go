@@ -55,9 +55,9 @@ func TestBackfill(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive := in("m.safetensors"), in("old.csv"), in("old.parquet")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 2), "--output", model, "--members", "2", "--units", "8")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(6, 6000), "m ", "m"))
-	clitest.Must(t, "offline", "import", "--csv", table, "--output", archive)
+	clitest.Must(t, "import", table, "--output", archive)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestBackfill(t *testing.T) {
 	t.Cleanup(server.Close)
 	url := server.URL()
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--partitions", "3", "--nats-url", url)
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	clitest.Must(t, "replay", archive, "--nats-url", url)
 	const want = 6 * 6000 / 40
 	clitest.Await(t, url, want, 0)
 	live := predictionKeys(t, clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", url).Lines(t))
@@ -76,7 +76,7 @@ func TestBackfill(t *testing.T) {
 	// The stage continues to work beside what follows.
 	load := make(chan clitest.Result)
 	go func() {
-		load <- clitest.Exec(t, context.Background(), "replay", "--archive", archive, "--nats-url", url, "--speed", "max")
+		load <- clitest.Exec(t, context.Background(), "replay", archive, "--nats-url", url, "--speed", "max")
 	}()
 	var digests []any
 	files := map[string][]string{
@@ -136,12 +136,12 @@ func TestBackfillRefuses(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, wide := in("m.safetensors"), in("wide.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--output", wide, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 3), "--output", wide, "--members", "1", "--units", "8")
 	table := clitest.Write(t, in("old.csv"), clitest.RecordingCSV(2, 100))
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	clitest.Must(t, "replay", archive, "--nats-url", url)
 	clitest.Await(t, url, 24, 0)
 	out := in("out.jsonl")
 	try := func(code int, says string, args ...string) {
@@ -156,7 +156,7 @@ func TestBackfillRefuses(t *testing.T) {
 		clitest.Exec(t, t.Context(), args...).Want(t, code, says, "try: ")
 	}
 	gap := in("gap.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", gap, "--members", "1", "--units", "8", "--policy", "gap", "--gap", "1s")
+	clitest.Must(t, "train", archive, "--output", gap, "--members", "1", "--units", "8", "--policy", "gap", "--gap", "1s")
 	timeless := clitest.Write(t, in("timeless.csv"), "stream,c0,c1\nold,1,2\nold,2,3\n")
 	later := time.Now().Add(48 * time.Hour).UTC()
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
@@ -220,7 +220,7 @@ func TestBackfillRefuses(t *testing.T) {
 func wide1(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "newer.safetensors")
 	if _, err := os.Stat(path); err != nil {
-		clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", path, "--members", "1", "--units", "9")
+		clitest.Must(t, "train", clitest.ImportTiny(t, 2), "--output", path, "--members", "1", "--units", "9")
 	}
 	return path
 }

@@ -18,7 +18,7 @@ func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--units", "5", "--output", model)
+	clitest.Must(t, "train", archive, "--members", "1", "--units", "5", "--output", model)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "1")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	const key = "x\x1b]0;pwned\a"

@@ -38,7 +38,7 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	}
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", in("m"), "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", in("m"), "--members", "2", "--units", "8")
 	conf := clitest.Write(t, in("c.yaml"), "nats:\n  url: "+s.URL()+"\nstage:\n  partitions: 2\nalarms:\n  rules: {any: class a|b|c}\n  webhook: http://127.0.0.1:1/x\n  mqtt: tcp://127.0.0.1:1\n")
 	start := func(text string, args ...string) {
 		p := clitest.Start(t, text, append(args, "-c", conf)...)
@@ -47,7 +47,7 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	start("reading sensors.*", "run", "--model", in("m"), "--json")
 	start("", "tail", "--follow", "--since", "1h")
 	start("", "alarms", "run")
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", s.URL(), "--streams", "2", "--rows", "16")
+	clitest.Must(t, "replay", archive, "--nats-url", s.URL(), "--streams", "2", "--rows", "16")
 	clitest.Await(t, s.URL(), 4, 0)
 	predicted := clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", s.URL()).Lines(t)
 	stream := predicted[0]["stream"].(string)

@@ -16,8 +16,8 @@ import (
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model")
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", filepath.Join(dir, "archive"))
-	clitest.Must(t, "offline", "retrain", "--archive", filepath.Join(dir, "archive"), "--output", model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "10")
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", filepath.Join(dir, "archive"))
+	clitest.Must(t, "train", filepath.Join(dir, "archive"), "--output", model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "10")
 	const secret = "hunter"
 	n := 0
 	held := func(what string, args ...string) {

@@ -89,8 +89,8 @@ func TestFieldbus(t *testing.T) {
 	fieldbusPrograms(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
-	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "10")
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
+	clitest.Must(t, "train", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "10")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	direct := clitest.Start(t, "reading direct.*", "run", "-c", clitest.Write(t, in("direct.yaml"), "job: direct\nmodel: "+in("model")+"\nnats: {url: "+url+"}\ninput: {subject: direct.*}\nstage: {partitions: 2}\n"))

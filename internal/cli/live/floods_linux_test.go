@@ -90,7 +90,7 @@ func TestFloods(t *testing.T) {
 	p := &plant{planttest.NewIdle(t, "")}
 	if long {
 		archive := clitest.ImportTiny(t, 2)
-		clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", p.Model, "--bank", "standard", "--policy", "count", "--length", "20")
+		clitest.Must(t, "train", archive, "--output", p.Model, "--bank", "standard", "--policy", "count", "--length", "20")
 	}
 	p.StartServer()
 	p.KeepProgram("stage", "run", "--model", p.Model, "--nats-url", p.URL, "--partitions", "4", "-c", clitest.Write(t, p.Dir+"/stage.yaml", "stage: {max_streams: 1000}\n"))

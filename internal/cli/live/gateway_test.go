@@ -117,8 +117,8 @@ func TestKilledGateway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
-	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "20")
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
+	clitest.Must(t, "train", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "20")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "4")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	direct := clitest.Start(t, "reading direct.*", "run", "-c", clitest.Write(t, in("direct.yaml"), "job: direct\nmodel: "+in("model")+"\nnats: {url: "+url+"}\ninput: {subject: direct.*}\nstage: {partitions: 4}\n"))
@@ -241,8 +241,8 @@ func TestGatewayAndJobDoNotGoTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
-	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "4")
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
+	clitest.Must(t, "train", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "4")
 	file := clitest.Write(t, in("c.yaml"), "input: {format: json}\n")
 	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	defer stage.Stop(t)
@@ -256,8 +256,8 @@ func TestGatewayOverHTTPAndLines(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
-	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "4")
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", in("archive"))
+	clitest.Must(t, "train", in("archive"), "--output", in("model"), "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "4")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	defer stage.Stop(t)
 	url := clitest.ServerURL.FindString(stage.Messages())

@@ -14,11 +14,11 @@ import (
 func TestMessagesAsJSON(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "5")
 	conf := clitest.Write(t, filepath.Join(dir, "c.yaml"), "log: {format: json}\nstage: {partitions: 2}\nserver: {port: -1, dir: "+filepath.Join(dir, "data")+"}\n")
 	stage := clitest.Start(t, "reading sensors.*", "run", "-c", conf, "--model", model, "--metrics", "127.0.0.1:0")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "-c", conf, "--archive", archive, "--nats-url", url).Records(t)
+	clitest.Must(t, "replay", "-c", conf, archive, "--nats-url", url).Records(t)
 	clitest.Must(t, "partitions", "-c", conf, "--nats-url", url).Records(t)
 	r := stage.Stop(t)
 	r.Want(t, cli.ExitOK)
@@ -51,7 +51,7 @@ func TestMessagesAsJSON(t *testing.T) {
 	t.Setenv("EUSN_LOG_FORMAT", "json")
 	for _, args := range [][]string{
 		{"bogus"}, {"run", "--bogus"}, {"run", "-c", filepath.Join(dir, "none")}, {"version", "--engine", "gpu-3xtf32"},
-		{"offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "5", "--progress", "plain"},
+		{"train", archive, "--output", model, "--members", "1", "--units", "5", "--progress", "plain"},
 	} {
 		if all := clitest.Exec(t, t.Context(), args...).Records(t); len(all) == 0 {
 			t.Errorf("%v says nothing", args)

@@ -25,7 +25,7 @@ func TestRunAndReplay(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	data := filepath.Join(dir, "data")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--json", "--model", model, "--dir", data, "--port", "-1", "--partitions", "4")
 	url := clitest.ServerURL.FindString(stage.Messages())
@@ -42,7 +42,7 @@ func TestRunAndReplay(t *testing.T) {
 		}
 	}()
 	var published struct{ Rows, Messages, Streams int }
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json").Parse(t, &published)
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json").Parse(t, &published)
 	if published.Rows != 24*40 || published.Streams != 5 || published.Messages != 24*3 {
 		t.Errorf("replay --json gives %+v, want 24 series of 40 rows in 3 messages each", published)
 	}
@@ -56,7 +56,7 @@ func TestRunAndReplay(t *testing.T) {
 			t.Fatalf("%d of 24 predictions after %v:\n%s", n, pipelinetest.Patience, stage.Messages())
 		}
 	}
-	r := clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--resume")
+	r := clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--resume")
 	if !strings.Contains(r.Out, "72 messages were already stored") {
 		t.Errorf("replay --resume of all that is there says:\n%s", r.Out)
 	}
@@ -77,10 +77,10 @@ func TestRunAndReplay(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", filepath.Join(dir, "other"), "--port", port).Want(t, cli.ExitFailure, "address already in use", "try:")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url, "--partitions", "8").Want(t, cli.ExitFailure, "partitions")
 	other := filepath.Join(dir, "network")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", other, "--members", "2", "--units", "8", "--seed", "77")
+	clitest.Must(t, "train", archive, "--output", other, "--members", "2", "--units", "8", "--seed", "77")
 	clitest.Exec(t, t.Context(), "run", "--model", other, "--nats-url", url, "--partitions", "4").Want(t, cli.ExitOtherModel,
 		"runs with another network", "m.safetensors", "nothing was claimed", "try: eusn-stream model show active")
-	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
+	clitest.Exec(t, t.Context(), "replay", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
 	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 samples processed, 24 predictions committed, 0 dead letters")
 	// A stage that fails takes its server with it, and says so: other programs use that.
 	r = clitest.Exec(t, t.Context(), "run", "--model", other, "--dir", data, "--port", port)
@@ -93,10 +93,10 @@ func TestReplayWrongChannels(t *testing.T) {
 	t.Parallel()
 	two, three, dir := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", three, "--output", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "train", three, "--output", model, "--members", "2", "--units", "5")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", two, "--nats-url", url, "--streams", "3")
+	clitest.Must(t, "replay", two, "--nats-url", url, "--streams", "3")
 	clitest.Await(t, url, 0, 24)
 	listed := func(args ...string) []string {
 		t.Helper()
@@ -127,7 +127,7 @@ func TestReplayRecording(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "5")
 	var csv strings.Builder
 	csv.WriteString("stream,seq,c0,end\n")
 	for k := range 30 {
@@ -136,11 +136,11 @@ func TestReplayRecording(t *testing.T) {
 		}
 	}
 	recording := filepath.Join(dir, "r.parquet")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--output", recording)
+	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--output", recording)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Exec(t, t.Context(), "replay", "--archive", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "it has no times", "--rate N")
-	clitest.Must(t, "replay", "--archive", recording, "--nats-url", url)
+	clitest.Exec(t, t.Context(), "replay", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "it has no times", "--rate N")
+	clitest.Must(t, "replay", recording, "--nats-url", url)
 	clitest.Await(t, url, 6, 0)
 	stage.Stop(t).Want(t, cli.ExitOK, "60 samples processed, 6 predictions")
 }
@@ -149,14 +149,14 @@ func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "5")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { defer stop(); clitest.AwaitInput(t, url) }() // the replay takes 4 s: it is stopped on the way
-	r := clitest.Exec(t, ctx, "replay", "--archive", archive, "--nats-url", url, "--speed", "1x", "--rate", "10", "--rows", "4", "--streams", "24")
+	r := clitest.Exec(t, ctx, "replay", archive, "--nats-url", url, "--speed", "1x", "--rate", "10", "--rows", "4", "--streams", "24")
 	r.Want(t, cli.ExitInterrupted, "interrupted:", "--resume")
-	r = clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--rows", "4", "--streams", "24", "--resume")
+	r = clitest.Must(t, "replay", archive, "--nats-url", url, "--rows", "4", "--streams", "24", "--resume")
 	if !strings.Contains(r.Out, "were already stored") {
 		t.Errorf("resuming says:\n%s", r.Out)
 	}
@@ -168,14 +168,14 @@ func TestReplayInterrupted(t *testing.T) {
 func TestPasswordsAreNotTold(t *testing.T) {
 	t.Parallel()
 	archive, model := clitest.ImportTiny(t, 1), filepath.Join(t.TempDir(), "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--output", model)
+	clitest.Must(t, "train", archive, "--members", "1", "--output", model)
 	const url = "nats://someone:hunter2@127.0.0.1:1"
 	const unreadable = "nats://someone:hunter2%zz@127.0.0.1:1" // a URL wants %25
 	for _, args := range [][]string{
 		{"run", "--model", model, "--nats-url", unreadable},
 		{"doctor", "--nats-url", unreadable},
 		{"run", "--model", model, "--nats-url", url},
-		{"replay", "--archive", archive, "--nats-url", url},
+		{"replay", archive, "--nats-url", url},
 		{"doctor", "--nats-url", url},
 	} {
 		r := clitest.Exec(t, t.Context(), args...)
@@ -196,10 +196,10 @@ func TestUnreachable(t *testing.T) {
 	l.Close() // nothing listens there now
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "5")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
-	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
-	clitest.Exec(t, t.Context(), "run", "--model", filepath.Join(dir, "none")).Want(t, cli.ExitFailure, "none", "try: eusn-stream offline retrain")
+	clitest.Exec(t, t.Context(), "replay", archive, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
+	clitest.Exec(t, t.Context(), "run", "--model", filepath.Join(dir, "none")).Want(t, cli.ExitFailure, "none", "try: eusn-stream train")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--non-finite", "ignore").Want(t, cli.ExitConfig, "--non-finite", "reject, hold or zero")
 }
 
@@ -217,7 +217,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	clitest.Exec(t, t.Context(), "demo", "--dir", inside).Want(t, cli.ExitFailure, dir, "try: eusn-stream demo --dir ANOTHER")
 	archive := clitest.ImportTiny(t, 1)
 	model := filepath.Join(t.TempDir(), "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "5")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", inside).Want(t, cli.ExitFailure, inside, "try:")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--output", filepath.Join(dir, "m"), "--members", "1", "--units", "5").Want(t, cli.ExitFailure, dir)
+	clitest.Exec(t, t.Context(), "train", archive, "--output", filepath.Join(dir, "m"), "--members", "1", "--units", "5").Want(t, cli.ExitFailure, dir)
 }

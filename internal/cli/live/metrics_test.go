@@ -24,7 +24,7 @@ func TestRunMetrics(t *testing.T) {
 	defer func() { telemetry.Library = saved }()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	args := func(addr string, more ...string) []string {
 		return append([]string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2", "--metrics", addr}, more...)
 	}

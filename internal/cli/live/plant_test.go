@@ -22,7 +22,7 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "8")
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Await(t, server.URL(), len(items), 0)
-	clitest.Exec(t, t.Context(), named("replay", "--archive", archive)...).Want(t, cli.ExitFailure, "cannot be a key of plant.*.line.*.sensor.*: it has 1 tokens between dots, want 3")
+	clitest.Exec(t, t.Context(), named("replay", archive)...).Want(t, cli.ExitFailure, "cannot be a key of plant.*.line.*.sensor.*: it has 1 tokens between dots, want 3")
 
 	for _, c := range []struct {
 		args []string
@@ -86,7 +86,7 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "8")
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	clitest.Await(t, server.URL(), len(items), 0)
-	clitest.Exec(t, t.Context(), at("replay", "--archive", archive, "--subject", subject)...).Want(t, cli.ExitFailure, "none of these takes it")
+	clitest.Exec(t, t.Context(), at("replay", archive, "--subject", subject)...).Want(t, cli.ExitFailure, "none of these takes it")
 	for _, c := range []struct {
 		args []string
 		want int

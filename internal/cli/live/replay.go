@@ -48,8 +48,8 @@ func NewReplay(a *cli.App) *cobra.Command {
 	var o replayOptions
 	var file, speed string
 	cmd := &cobra.Command{
-		Use:   "replay",
-		Short: "Publish an archive as live data",
+		Use:   "replay DATA",
+		Short: "Publish an archive or a CSV recording as live data",
 		Long: `Publish an archive to the subjects that a running stage reads, as producers do:
 many streams at the same time, with numbered messages. The series of a data set
 are distributed over --streams streams, and each series ends a sequence. A
@@ -62,13 +62,12 @@ the server accepts. Series without times need --rate, samples per second of each
 stream.
 
 After Ctrl-C the same command with --resume continues where it stopped.`,
-		Example: `  eusn-stream replay --archive demo-data/machine.parquet
-  eusn-stream replay --archive recording.parquet --speed 10x --nats-url nats://host:4222`,
-		Args: cobra.NoArgs,
+		Example: `  eusn-stream replay demo-data/machine.parquet
+  eusn-stream replay recording.parquet --speed 10x --nats-url nats://host:4222`,
+		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
 	f.StringVar(&o.split, "split", string(archive.Test), "part of a data set to publish: train or test")
 	f.IntVar(&o.streams, "streams", 300, "number of streams for a data set; 0 = one for each series")
 	f.IntVar(&o.rows, "rows", producer.DefaultRowsPerMessage, "samples per message")
@@ -79,8 +78,8 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 	f.String("job", "", "name of the stage's job, for --resume")
 	f.String("subject", "", "subject to publish to, such as sensors.*")
 	config.ShowDefaults(f, replayFlags)
-	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.archive = args[0]
 		var err error
 		if o.speed, err = parseSpeed(speed); err != nil {
 			return err
@@ -127,7 +126,10 @@ type archiveSource struct {
 	close    func() error
 }
 
-func (o replayOptions) open() (archiveSource, error) {
+func (o replayOptions) open(ctx context.Context) (archiveSource, error) {
+	if archives.IsCSV(o.archive) {
+		return openCSV(ctx, o.archive, nil)
+	}
 	if there, err := os.Stat(o.archive); err != nil || !there.IsDir() { // of a directory, the archive in it is read
 		if err := cli.WholeFile(o.archive); err != nil {
 			return archiveSource{}, err
@@ -146,7 +148,7 @@ func (o replayOptions) open() (archiveSource, error) {
 		return archiveSource{}, err
 	case len(d.Channels) == 0:
 		err = archive.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
-		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline embed "+cli.QuoteForShell(o.archive)+", then replay the archive that it writes")
+		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper embed "+cli.QuoteForShell(o.archive)+", then replay the archive that it writes")
 	}
 	s := source.NewSeries(d, archive.Split(o.split), o.streams)
 	if len(s.Series) == 0 {
@@ -157,7 +159,7 @@ func (o replayOptions) open() (archiveSource, error) {
 }
 
 func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) error {
-	src, err := o.open()
+	src, err := o.open(ctx)
 	if err != nil {
 		return err
 	}

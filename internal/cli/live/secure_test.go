@@ -75,7 +75,7 @@ func securePort(t *testing.T, dir, said string) {
 func TestSecurePlant(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	file := filepath.Join(dir, "eusn-stream.yaml")
 	clitest.Must(t, "config", "init", "--secure", "--host", "plant.example", file)
 	for _, name := range []string{"ca.key", "server.key", "users", "operator.env", "sensor.env"} {
@@ -139,7 +139,7 @@ func TestSecurePlant(t *testing.T) {
 	}
 
 	as("operator")
-	clitest.Must(t, "replay", "--archive", archive, "--streams", "3")
+	clitest.Must(t, "replay", archive, "--streams", "3")
 	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(50 * time.Millisecond) {
 		as("reader")
 		if r := clitest.Must(t, "tail", "--since", "1h"); strings.Count(r.Out, "\n") == 25 {
@@ -190,7 +190,7 @@ func TestSecurePlant(t *testing.T) {
 		t.Errorf("a labeller reads\n%s", r.Out)
 	}
 	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--output", old + ".jsonl"},
-		{"replay", "--archive", archive, "--streams", "3"}} {
+		{"replay", archive, "--streams", "3"}} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}
 

@@ -18,11 +18,11 @@ func TestSecondJobOnOneInput(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	blue, green := filepath.Join(dir, "blue.safetensors"), filepath.Join(dir, "green.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", blue, "--members", "2", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", green, "--members", "3", "--units", "6", "--seed", "9")
+	clitest.Must(t, "train", archive, "--output", blue, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", green, "--members", "3", "--units", "6", "--seed", "9")
 	first := clitest.Start(t, "reading sensors.*", "run", "--model", blue, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "4")
 	url := clitest.ServerURL.FindString(first.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
 	second := clitest.Start(t, "reading the input of job eusn", "run", "--model", green, "--nats-url", url, "--job", "green", "--input-job", "eusn")
 	for _, job := range []string{"eusn", "green"} {
 		got := 0

@@ -38,7 +38,7 @@ func TestTail(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestTail(t *testing.T) {
 	begin := time.Now()
 	all, stopAll := tailOf(t, at("--json")...)
 	one, stopOne := tailOf(t, at("--stream", "s00003", "--since", "1h", "--follow")...)
-	clitest.Must(t, at("replay", "--archive", archive, "--streams", "0")...)
+	clitest.Must(t, at("replay", archive, "--streams", "0")...)
 	clitest.Await(t, url, 24, 0)
 	for n := range 24 {
 		select {

@@ -61,7 +61,7 @@ func NewLearn(a *cli.App) *cobra.Command {
 		Long: `Learn a new readout for the job's model from labels that came after the predictions.
 It reads all labels of the job, finds the sequences that they are about in the job's
 log, computes the features of these with the bits of the live stage, and fits a readout
-as offline retrain does. The running job is not touched.
+as train does. The running job is not touched.
 
 --store is a directory that keeps the features of labelled sequences: later runs read
 the log only for what is new, and still know what the log has lost by then. It belongs
@@ -315,7 +315,7 @@ func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 		}
 	}
 	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && linear.Coverage == nil {
-		return o, cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", linear.Name, l.conf.Model), "eusn-stream offline retrain --coverage 0.95, and promote that; or learn without --adaptive")
+		return o, cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", linear.Name, l.conf.Model), "eusn-stream train --coverage 0.95, and promote that; or learn without --adaptive")
 	}
 	if r := linear.Abstain; r != nil {
 		o.MaxError, o.Confidence = r.MaxError, r.Confidence
@@ -367,7 +367,7 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.JoinResult
 
 // sayLost says what the readout in use does and one from labels cannot.
 func (l *learning) sayLost(novelty, inputs, early bool) {
-	const what = "warning: the readout of before %s, and the new one does not: once it is promoted, %s; for one that does, train with offline retrain %s and publish that"
+	const what = "warning: the readout of before %s, and the new one does not: once it is promoted, %s; for one that does, train with train %s and publish that"
 	switch {
 	case inputs:
 		l.app.Say(what, "says how novel a sequence is and what its inputs are like", "predictions have neither, and alarm rules about novelty or drift of inputs are silent", "--drift")

@@ -19,7 +19,7 @@ func TestLearnAdaptive(t *testing.T) {
 	const level = .8
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--coverage", "0.8", "--drift")
 	j.sayAll(t)
-	if r := clitest.Must(t, j.args("plain.safetensors")...); !strings.Contains(r.ErrOut, "warning: the readout of before says how novel a sequence is and what its inputs are like, and the new one does not") || !strings.Contains(r.ErrOut, "train with offline retrain --drift") {
+	if r := clitest.Must(t, j.args("plain.safetensors")...); !strings.Contains(r.ErrOut, "warning: the readout of before says how novel a sequence is and what its inputs are like, and the new one does not") || !strings.Contains(r.ErrOut, "train with train --drift") {
 		t.Errorf("what is lost is not said:\n%s", r.ErrOut)
 	}
 	var did struct {
@@ -60,7 +60,7 @@ func TestLearnAdaptive(t *testing.T) {
 	clitest.Exec(t, t.Context(), j.args("x", "--solve", "--adaptive", "0.1")...).Want(t, cli.ExitUsage, "makes no sets of classes", "try: ")
 }
 
-// Learnt with class weights it is the readout that offline retrain makes with them, bit for
+// Learnt with class weights it is the readout that train makes with them, bit for
 // bit. Sums have none.
 func TestLearnWithClassWeights(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestLearnWithClassWeights(t *testing.T) {
 }
 
 // The new readout answers with the largest error and the confidence of the one before, by
-// a threshold of its own: that of offline retrain with the same labels.
+// a threshold of its own: that of train with the same labels.
 func TestLearnKeepsTheLargestError(t *testing.T) {
 	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--max-error", "0.4", "--confidence", "0.6")

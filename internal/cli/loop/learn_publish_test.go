@@ -113,7 +113,7 @@ func TestLearnPublishes(t *testing.T) {
 		t.Errorf("the shadows are %v, want %v alone", s, third)
 	}
 	// A model that the registry does not have is no parent.
-	clitest.Must(t, "offline", "retrain", "--archive", j.in("r.parquet"), "--output", j.in("alpha.safetensors"), "--members", "2", "--units", "8", "--alpha", "77")
+	clitest.Must(t, "train", j.in("r.parquet"), "--output", j.in("alpha.safetensors"), "--members", "2", "--units", "8", "--alpha", "77")
 	r = clitest.Must(t, publish("--without", "stream=m3", "--solve", "--model", j.in("alpha.safetensors"), "--json")...)
 	did = published{}
 	r.Parse(t, &did)

@@ -78,6 +78,6 @@ func TestLearnSums(t *testing.T) {
 		clitest.Exec(t, t.Context(), j.args("x.safetensors", args...)...).Want(t, cli.ExitUsage, says, "try: ")
 	}
 	mixed := j.in("mixed.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", j.in("r.parquet"), "--output", mixed, "--bank", "tiny")
+	clitest.Must(t, "train", j.in("r.parquet"), "--output", mixed, "--bank", "tiny")
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--model", mixed, "--sums", "all")...).Want(t, cli.ExitUsage, "limits depend on all samples", "try: the same command without --sums")
 }

@@ -149,8 +149,8 @@ func TestPendingLabelsSurvive(t *testing.T) {
 	t.Logf("%d waiting labels, %d kills of server, stage and learner: %.1f s; learn after them: %.1f s", waiting, kills, began2.Sub(began).Seconds(), time.Since(began2).Seconds())
 
 	clitest.Write(t, j.in("later.csv"), strings.ReplaceAll(labelledCSV(), "\nm", "\nn"))
-	clitest.Must(t, "offline", "import", "--csv", j.in("later.csv"), "--output", j.in("later.parquet"))
-	clitest.Must(t, "replay", "--archive", j.in("later.parquet"), "--nats-url", j.url, "--rows", "7")
+	clitest.Must(t, "import", j.in("later.csv"), "--output", j.in("later.parquet"))
+	clitest.Must(t, "replay", j.in("later.parquet"), "--nats-url", j.url, "--rows", "7")
 	clitest.Await(t, j.url, 2*later, 0)
 	did = j.to(t, "later.safetensors")
 	if did["labels_used"] != float64(36+later) || did["labels_pending"] != float64(waiting-later) || did["sequences"] != float64(36+later) {

@@ -76,8 +76,8 @@ func newLearnJobOf(t *testing.T, recording string, want int, retrain ...string) 
 	j.model = j.in("m.safetensors")
 	table, archive := j.in("r.csv"), j.in("r.parquet")
 	clitest.Write(t, table, recording)
-	clitest.Must(t, "offline", "import", "--csv", table, "--output", archive)
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", j.model}, retrain...)...)
+	clitest.Must(t, "import", table, "--output", archive)
+	clitest.Must(t, append([]string{"train", archive, "--output", j.model}, retrain...)...)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: j.in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func newLearnJobOf(t *testing.T, recording string, want int, retrain ...string) 
 	t.Cleanup(server.Close)
 	j.server, j.url = server, server.URL()
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", j.model, "--partitions", "3", "--nats-url", j.url)
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", j.url, "--rows", "7")
+	clitest.Must(t, "replay", archive, "--nats-url", j.url, "--rows", "7")
 	clitest.Await(t, j.url, want, 0)
 	j.predictions = clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", j.url).Lines(t)
 	stage.Stop(t).Want(t, cli.ExitOK)
@@ -188,7 +188,7 @@ func sameReadout(t *testing.T, what, got, want string) {
 }
 
 // What learn makes of a job's log and of labels that come after the predictions is
-// what offline retrain makes of a recording with the same labels: the same readout, bit
+// what train makes of a recording with the same labels: the same readout, bit
 // for bit, whatever network and policy.
 func TestLearnIsRetrain(t *testing.T) {
 	t.Parallel()
@@ -313,7 +313,7 @@ func TestLearnLabels(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--job", "eusm")...).Want(t, cli.ExitFailure, `"eusm"`, "the jobs here are: eusn", "try: ")
 	other := j.in("other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", j.in("r.parquet"), "--output", other, "--members", "2", "--units", "9")
+	clitest.Must(t, "train", j.in("r.parquet"), "--output", other, "--members", "2", "--units", "9")
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--model", other)...).Want(t, cli.ExitFailure, "the store has another origin", "try: ")
 	slow := clitest.Start(t, "nothing of it is read", j.args("follow.safetensors", "--follow", "--every", "1s", "--after", "3")...)
 	go io.Copy(io.Discard, slow.Out)

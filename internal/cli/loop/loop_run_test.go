@@ -125,8 +125,8 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 		}
 	}
 	archive := filepath.Join(dir, "few.parquet")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "few.csv"), few.String()), "--output", archive)
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", l.Model}, network...)...)
+	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "few.csv"), few.String()), "--output", archive)
+	clitest.Must(t, append([]string{"train", archive, "--output", l.Model}, network...)...)
 	l.conf = clitest.Write(t, filepath.Join(dir, "stage.yaml"), "stage:\n  lease: 2s\n  snapshot_every: 4s\n")
 	l.StartServer()
 	for w := range 2 {

@@ -49,7 +49,7 @@ func TestLoop(t *testing.T) {
 	replayed := func(readout string, want map[string][]float32) {
 		t.Helper()
 		stage := clitest.Start(t, "reading sensors.*", run...)
-		clitest.Must(t, at("replay", "--archive", j.in("r.parquet"), "--rows", "7")...)
+		clitest.Must(t, at("replay", j.in("r.parquet"), "--rows", "7")...)
 		var lines []clitest.Line
 		for in := bufio.NewScanner(stage.Out); len(lines) < all && in.Scan(); {
 			var p clitest.Line

@@ -53,7 +53,7 @@ func NewRecord(a *cli.App) *cobra.Command {
 		Use:   "record --output DIR",
 		Short: "Record the input of a running job to Parquet files, each sample once",
 		Long: `Record the input of a job to Parquet files: the samples that the stage uses, each once,
-in the stage's order. offline retrain and offline evaluate take the folder as one archive.
+in the stage's order. train and evaluate take the folder as one archive.
 The job is not touched: nothing is published, and nobody waits for the recorder.
 
 It records what the log has from --from on, and then what comes, until Ctrl-C; --until
@@ -70,7 +70,7 @@ and of the model only channels and policy.`,
 		Example: `  eusn-stream record --output recording
   eusn-stream record --model m.safetensors --output recording --until now --nats-url nats://host:4222
   eusn-stream record --model m.safetensors --output pumps --stream 'pump-*' --from 24h --every 1h
-  eusn-stream offline retrain --archive recording --labels labels.csv`,
+  eusn-stream train recording --labels labels.csv`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()

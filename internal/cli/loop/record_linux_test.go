@@ -20,11 +20,11 @@ func TestRecordOnFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	model, archive := filepath.Join(dir, "m"), filepath.Join(dir, "old.parquet")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", model, "--members", "1", "--units", "8")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "old.csv"), strings.ReplaceAll(clitest.RecordingCSV(6, 2000), "m ", "m")), "--output", archive)
+	clitest.Must(t, "train", clitest.ImportTiny(t, 2), "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "old.csv"), strings.ReplaceAll(clitest.RecordingCSV(6, 2000), "m ", "m")), "--output", archive)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	clitest.Must(t, "replay", archive, "--nats-url", url)
 	args := func(dir string) []string {
 		return []string{"record", "--model", model, "--nats-url", url, "--until", "now", "--json", "--output", filepath.Join(dir, "out")}
 	}

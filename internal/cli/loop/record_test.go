@@ -99,9 +99,9 @@ func TestRecord(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive, out := in("m.safetensors"), in("old.csv"), in("old.parquet"), in("recording")
 	const streams, samples = 6, 6000
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", model, "--members", "2", "--units", "8", "--drift")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 2), "--output", model, "--members", "2", "--units", "8", "--drift")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(streams, samples), "m ", "m"))
-	clitest.Must(t, "offline", "import", "--csv", table, "--output", archive)
+	clitest.Must(t, "import", table, "--output", archive)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestRecord(t *testing.T) {
 
 	load := make(chan clitest.Result)
 	go func() {
-		load <- clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--nats-url", url, "--speed", "5")
+		load <- clitest.Exec(t, t.Context(), "replay", archive, "--nats-url", url, "--speed", "5")
 	}()
 	rng := rand.New(rand.NewPCG(1, 8))
 	most := 0
@@ -177,23 +177,23 @@ func TestRecord(t *testing.T) {
 	}
 	all, _ := recorded(t, out)
 	csv, labels := labelledTable(all)
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, in("labelled.csv"), csv), "--name", "eusn", "--output", in("labelled.parquet"))
+	clitest.Must(t, "import", clitest.Write(t, in("labelled.csv"), csv), "--name", "eusn", "--output", in("labelled.parquet"))
 	train := func(name string, from ...string) []byte {
-		clitest.Must(t, append([]string{"offline", "retrain", "--output", in(name), "--members", "2", "--units", "8"}, from...)...)
+		clitest.Must(t, append([]string{"train", "--output", in(name), "--members", "2", "--units", "8"}, from...)...)
 		return clitest.Read(t, in(name))
 	}
 	file := clitest.Write(t, in("labels.csv"), labels)
-	imported := train("a", "--archive", in("labelled.parquet"))
+	imported := train("a", in("labelled.parquet"))
 	for name, from := range map[string][]string{
-		"folder": {"--archive", out, "--labels", file}, "pattern": {"--archive", filepath.Join(out, "eusn-*.parquet"), "--labels", file},
-		"one file": {"--archive", filepath.Join(in("calm"), "eusn-00000001.parquet"), "--labels", file},
-		"csv":      {"--archive", in("labelled.parquet"), "--labels", file},
+		"folder": {out, "--labels", file}, "pattern": {filepath.Join(out, "eusn-*.parquet"), "--labels", file},
+		"one file": {filepath.Join(in("calm"), "eusn-00000001.parquet"), "--labels", file},
+		"csv":      {in("labelled.parquet"), "--labels", file},
 	} {
 		if !bytes.Equal(train("b", from...), imported) {
 			t.Errorf("%s: the model is not that of the imported samples", name)
 		}
 	}
-	if r := clitest.Must(t, "offline", "evaluate", "--model", in("b"), "--archive", out, "--labels", file); !strings.Contains(r.Out, fmt.Sprintf("of %d right", want)) {
+	if r := clitest.Must(t, "evaluate", "--model", in("b"), out, "--labels", file); !strings.Contains(r.Out, fmt.Sprintf("of %d right", want)) {
 		t.Errorf("evaluate says\n%s", r.Out)
 	}
 	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(want, " predictions committed"))
@@ -277,11 +277,11 @@ func TestRecordRefuses(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, wide, out := in("m.safetensors"), in("wide.safetensors"), in("out")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--output", wide, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 3), "--output", wide, "--members", "1", "--units", "8")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	clitest.Must(t, "replay", archive, "--nats-url", url)
 	clitest.Await(t, url, 24, 0)
 	try := func(code int, says string, args ...string) {
 		t.Helper()
@@ -330,11 +330,11 @@ func TestRecordRefuses(t *testing.T) {
 	if some.Samples == 0 || other.Samples != 0 {
 		t.Errorf("%v samples of some streams, %v of none", some.Samples, other.Samples)
 	}
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", filepath.Join(dir, "*", "eusn-*.parquet")).Want(t, cli.ExitIntegrity, "are of two recordings")
+	clitest.Exec(t, t.Context(), "evaluate", "--model", model, filepath.Join(dir, "*", "eusn-*.parquet")).Want(t, cli.ExitIntegrity, "are of two recordings")
 	// A data set takes no labels, and a wrong file of labels is refused by its line.
 	labels := clitest.Write(t, in("labels.csv"), "stream,from,to,label\ns1,2,1,x\n")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--labels", labels, "--output", in("x")).Want(t, cli.ExitUsage, "is a data set", "try: ")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", out, "--labels", labels, "--output", in("x")).Want(t, cli.ExitIntegrity, "labels.csv:2: from 2 is not before to 1", "try: ")
+	clitest.Exec(t, t.Context(), "train", archive, "--labels", labels, "--output", in("x")).Want(t, cli.ExitUsage, "is a data set", "try: ")
+	clitest.Exec(t, t.Context(), "train", out, "--labels", labels, "--output", in("x")).Want(t, cli.ExitIntegrity, "labels.csv:2: from 2 is not before to 1", "try: ")
 	stage.Stop(t).Want(t, cli.ExitOK)
 }
 

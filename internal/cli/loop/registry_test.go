@@ -20,7 +20,7 @@ func TestModelRegistry(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	train := func(name string, more ...string) string {
 		file := filepath.Join(dir, name)
-		clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", file, "--members", "2", "--units", "8"}, more...)...)
+		clitest.Must(t, append([]string{"train", archive, "--output", file, "--members", "2", "--units", "8"}, more...)...)
 		return file
 	}
 	model, readout, network := train("m.safetensors"), train("r.safetensors", "--alpha", "77"), train("n.safetensors", "--seed", "77")
@@ -69,7 +69,7 @@ func TestModelRegistry(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), at("promote", print)...).Want(t, cli.ExitFailure, "answers already", "try: eusn-stream model list")
 	clitest.Exec(t, t.Context(), at("retire", print)...).Want(t, cli.ExitFailure, "the job predicts with it")
-	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "3")
+	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "3")
 	clitest.Await(t, url, 24, 0)
 	lines := 0
 	for in := bufio.NewScanner(stage.Out); lines < 24 && in.Scan(); lines++ {

@@ -39,7 +39,7 @@ func TestShadowCommands(t *testing.T) {
 	clitest.Must(t, at("model", "shadow", print[:8], "--who", "anna")...).Want(t, cli.ExitOK, "is a shadow")
 	clitest.Exec(t, t.Context(), at("model", "shadow", print)...).Want(t, cli.ExitFailure, "a shadow already")
 	stage := clitest.Start(t, "reading sensors.*", at("run", "--model", j.model, "--partitions", "3")...)
-	clitest.Must(t, at("replay", "--archive", j.in("r.parquet"), "--rows", "7")...)
+	clitest.Must(t, at("replay", j.in("r.parquet"), "--rows", "7")...)
 	clitest.Await(t, j.url, 2*all, 0)
 
 	// Labels by prediction are about sequences from before the shadow; those by times

@@ -38,9 +38,9 @@ func Load(path string) (*reservoir.Model, error) {
 	switch {
 	case errors.Is(err, reservoir.ErrModel):
 		// No advice with a command that writes to path: the path may be an archive by mistake.
-		return nil, cli.Fail(cli.ExitFailure, err, "another file, or train a model with eusn-stream offline retrain")
+		return nil, cli.Fail(cli.ExitFailure, err, "another file, or train a model with eusn-stream train")
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --output "+cli.QuoteForShell(path))
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream train ARCHIVE --output "+cli.QuoteForShell(path))
 	}
 	return m, cli.Fail(cli.ExitFailure, err, "another file")
 }
@@ -52,7 +52,7 @@ func LoadForStage(path string) (*reservoir.Model, error) {
 		return nil, err
 	}
 	if err := m.CheckLengths(); err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream offline retrain, with the same --policy: the training then uses sequences of that length")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream train, with the same --policy: the training then uses sequences of that length")
 	}
 	return m, nil
 }

@@ -30,23 +30,29 @@ func TestRecordingTrains(t *testing.T) {
 		}
 	}
 	clitest.Write(t, csv, b.String())
-	clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
+	clitest.Must(t, "import", csv, "--output", archive)
 	policy := []string{"--policy", "window", "--length", "20", "--hop", "10", "--members", "2", "--units", "8"}
-	r := clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", model}, policy...)...)
-	for _, want := range []string{"training on 108 sequences of 20 samples, cut from 3 streams as the live stage cuts them: window of 20 samples every 10", "9 sequences hold samples with several labels", "--archive RECORDING"} {
+	r := clitest.Must(t, append([]string{"train", archive, "--output", model}, policy...)...)
+	for _, want := range []string{"training on 108 sequences of 20 samples, cut from 3 streams as the live stage cuts them: window of 20 samples every 10", "9 sequences hold samples with several labels", "evaluate RECORDING"} {
 		if !strings.Contains(r.ErrOut, want) {
 			t.Errorf("retrain does not say %q:\n%s", want, r.ErrOut)
 		}
 	}
-	out := clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--min-accuracy", "0.95").Out
+	out := clitest.Must(t, "evaluate", "--model", model, archive, "--min-accuracy", "0.95").Out
 	for _, want := range []string{"plant, recording:", "117 sequences of 3 streams", "9 of them hold samples with several labels"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("evaluate does not say %q:\n%s", want, out)
 		}
 	}
-	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--split", "train").Want(t, cli.ExitOK, "is a recording: all of it is evaluated")
-	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording: all of it is published with its own streams; --streams applies to data sets only")
-	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "is a recording, and this command reads data sets", "a recording works with eusn-stream offline retrain")
+	fromCSV := filepath.Join(dir, "csv.safetensors")
+	r = clitest.Must(t, append([]string{"offline", "retrain", csv, "--output", fromCSV}, policy...)...)
+	r.Want(t, cli.ExitOK, "evaluate RECORDING")
+	if again := clitest.Must(t, "offline", "evaluate", csv, "--model", fromCSV).Out; again != out {
+		t.Errorf("the CSV file evaluates to\n%s, its archive to\n%s", again, out)
+	}
+	clitest.Must(t, "evaluate", "--model", model, archive, "--split", "train").Want(t, cli.ExitOK, "is a recording: all of it is evaluated")
+	clitest.Exec(t, t.Context(), "replay", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording: all of it is published with its own streams; --streams applies to data sets only")
+	clitest.Exec(t, t.Context(), "demo", "--dir", dir, archive).Want(t, cli.ExitIntegrity, "is a recording, and this command reads data sets", "a recording works with eusn-stream train")
 }
 
 // A recording whose samples have times gives the model their rate; one at half of
@@ -60,11 +66,11 @@ func TestRecordingHasRate(t *testing.T) {
 			fmt.Fprintf(&b, "m,2026-01-01T00:00:%02d.%03dZ,%d,%s\n", r*ms/1000, r*ms%1000, r%7*(1+r/100), []string{"calm", "busy"}[r/100])
 		}
 		archive := filepath.Join(dir, name+".parquet")
-		clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, name+".csv"), b.String()), "--output", archive)
+		clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, name+".csv"), b.String()), "--output", archive)
 		return archive
 	}
 	archive, model := record("even", 20), filepath.Join(dir, "m.safetensors")
-	train := []string{"offline", "retrain", "--archive", archive, "--output", model, "--policy", "count", "--length", "20", "--members", "2", "--units", "8"}
+	train := []string{"train", archive, "--output", model, "--policy", "count", "--length", "20", "--members", "2", "--units", "8"}
 	clitest.Must(t, train...).Want(t, cli.ExitOK, "sampling rate 50 Hz: the live stage flags sequences at another rate")
 	if out := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(out, "trained at 50 Hz, at most 0.02 s between two samples; sequences of 0.4 to 0.4 s") {
 		t.Errorf("inspect says\n%s", out)
@@ -77,7 +83,7 @@ func TestRecordingHasRate(t *testing.T) {
 	for _, c := range []struct {
 		archive, tolerance, want string
 	}{{archive, "5", ""}, {record("slow", 40), "5", "10 at another sampling rate, of 10 predictions"}, {record("slower", 24), "5", "10 at another sampling rate"}, {record("less", 24), "20", ""}, {record("other", 40), "-1", ""}} {
-		out := clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", c.archive, "--rate-tolerance", c.tolerance).Out
+		out := clitest.Must(t, "evaluate", "--model", model, c.archive, "--rate-tolerance", c.tolerance).Out
 		if strings.Contains(out, "at another sampling rate") != (c.want != "") || !strings.Contains(out, c.want) {
 			t.Errorf("%s within %s %%: want %q\n%s", filepath.Base(c.archive), c.tolerance, c.want, out)
 		}
@@ -93,7 +99,7 @@ func TestRecordingHasRate(t *testing.T) {
 func TestRunRefusesOtherLengths(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	path := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", path, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", path, "--members", "2", "--units", "8")
 	m, err := reservoir.Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +113,7 @@ func TestRunRefusesOtherLengths(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "data")); err == nil {
 		t.Error("a server was started")
 	}
-	r := clitest.Must(t, "offline", "evaluate", "--model", path, "--archive", archive)
+	r := clitest.Must(t, "evaluate", "--model", path, archive)
 	if !strings.Contains(r.ErrOut, "its predictions would mean nothing") {
 		t.Errorf("evaluate does not warn:\n%s", r.ErrOut)
 	}

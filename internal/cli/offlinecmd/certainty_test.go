@@ -14,7 +14,7 @@ import (
 func TestMaxError(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
 	retrain := func(args ...string) []string {
-		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--output", model}, args...)
+		return append([]string{"train", archive, "--members", "4", "--units", "10", "--output", model}, args...)
 	}
 	var trained struct {
 		Model  models.Report
@@ -25,11 +25,11 @@ func TestMaxError(t *testing.T) {
 		t.Errorf("retrain --json gives %+v and %+v", r, c)
 	}
 	var ev offline.Evaluation
-	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--json").Parse(t, &ev)
+	clitest.Must(t, "evaluate", archive, "--model", model, "--json").Parse(t, &ev)
 	if ev.Answers == nil || ev.Answers.Samples != ev.Labelled {
 		t.Errorf("evaluate --json gives %+v", ev.Answers)
 	}
-	if r := clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model); !strings.Contains(r.Out, "answers    ") {
+	if r := clitest.Must(t, "evaluate", archive, "--model", model); !strings.Contains(r.Out, "answers    ") {
 		t.Errorf("no answers:\n%s", r.Out)
 	}
 	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "at most 30 % of these are wrong, with a confidence of 80 %") {
@@ -53,7 +53,7 @@ func TestMaxError(t *testing.T) {
 func TestCoverageAndPriors(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
 	retrain := func(args ...string) []string {
-		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--output", model}, args...)
+		return append([]string{"train", archive, "--members", "4", "--units", "10", "--output", model}, args...)
 	}
 	var trained struct{ Model models.Report }
 	clitest.Must(t, retrain("--coverage", "0.8", "--coverage-by", "class", "--priors", "slow=2,fast=1", "--json")...).Parse(t, &trained)
@@ -61,11 +61,11 @@ func TestCoverageAndPriors(t *testing.T) {
 		t.Errorf("retrain --json gives %+v", trained.Model.Readouts)
 	}
 	var ev offline.Evaluation
-	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--json").Parse(t, &ev)
+	clitest.Must(t, "evaluate", archive, "--model", model, "--json").Parse(t, &ev)
 	if ev.Sets == nil || ev.Sets.Samples != ev.Labelled {
 		t.Errorf("evaluate --json gives %+v", ev.Sets)
 	}
-	if r := clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model); !strings.Contains(r.Out, "sets       coverage ") {
+	if r := clitest.Must(t, "evaluate", archive, "--model", model); !strings.Contains(r.Out, "sets       coverage ") {
 		t.Errorf("no sets:\n%s", r.Out)
 	}
 	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "in the set of 80 % of those of each class") {

@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// compareRun is what offline compare is asked for.
+// compareRun is what offline paper compare is asked for.
 type compareRun struct {
 	run   benchRun
 	sets  []string // to take from folders
@@ -38,7 +38,7 @@ and print the accuracies next to the published ones of seven other classifiers, 
 means, average ranks, and the critical difference between ranks.
 
 From a FOLDER, the command takes the %d data sets that have published figures (or
---sets), in their published form as offline import reads it, or as NAME.parquet; an
+--sets), in their published form as import reads it, or as NAME.parquet; an
 ARCHIVE counts in any case. Data sets without published figures get a row, but do not
 count in means and ranks. --quick takes six small sets: seconds instead of minutes.
 
@@ -49,16 +49,16 @@ regularisation and the kind of readout; nothing is chosen on the test part.
 Each finished draw becomes a line of JSON in --output at once; after Ctrl-C or a crash the
 same command with --resume continues, also with more banks, draws or data sets. If the
 recipe of a bank has changed since, its draws are made again. Results do not depend on
-the number of threads. offline report makes a page of the file.
+the number of threads. offline paper report makes a page of the file.
 
 --gate exits with 6 if the mean of a bank over the %d data sets is lower than what is
 promised for it with ten draws; it needs all of the data sets. The mean of a single
 draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
-		Example: `  eusn-stream offline compare datasets --draws 1
-  eusn-stream offline compare datasets --quick
-  eusn-stream offline compare datasets --gate --output compare.jsonl --resume
-  eusn-stream offline compare datasets --quick --banks euler,small,tiny --draws 1
-  eusn-stream offline compare Adiac.parquet Blink.parquet --json`,
+		Example: `  eusn-stream offline paper compare datasets --draws 1
+  eusn-stream offline paper compare datasets --quick
+  eusn-stream offline paper compare datasets --gate --output compare.jsonl --resume
+  eusn-stream offline paper compare datasets --quick --banks euler,small,tiny --draws 1
+  eusn-stream offline paper compare Adiac.parquet Blink.parquet --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -126,7 +126,7 @@ func (c *compareRun) find(paths []string) (all []foundSet, err error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no folder or archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline compare --help")
+			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no folder or archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline paper compare --help")
 		} else if err != nil {
 			return nil, err
 		}

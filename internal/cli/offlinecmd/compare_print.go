@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// CompareReport is what offline compare --json prints.
+// CompareReport is what offline paper compare --json prints.
 type CompareReport struct {
 	Results     string                        `json:"results"`
 	Settings    paper.Settings                `json:"settings"`
@@ -47,7 +47,7 @@ func (c *compareRun) print(a *cli.App, done benchDone) error {
 			a.Say("%s", why)
 		}
 		a.Say("results in %s", c.run.out)
-		a.Say("next: eusn-stream offline report %s", cli.QuoteForShell(c.run.out))
+		a.Say("next: eusn-stream offline paper report %s", cli.QuoteForShell(c.run.out))
 	}
 	if err == nil && c.run.gate {
 		err = r.gate()

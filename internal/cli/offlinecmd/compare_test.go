@@ -33,10 +33,10 @@ func madeUp(t *testing.T, names ...string) string {
 // and the page.
 func TestCompare(t *testing.T) {
 	dir, in := madeUp(t, "Adiac", "NATOPS", "Ours"), t.TempDir()
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Coffee", 1, 12, 30), "--output", filepath.Join(dir, "Coffee.parquet"))
+	clitest.Must(t, "import", clitest.TinyData(t, "Coffee", 1, 12, 30), "--output", filepath.Join(dir, "Coffee.parquet"))
 	mine, out := filepath.Join(in, "mine.parquet"), filepath.Join(in, "c.jsonl")
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Mine", 1, 12, 30), "--output", mine)
-	args := []string{"offline", "compare", dir, mine, "--banks", "euler", "--output", out}
+	clitest.Must(t, "import", clitest.TinyData(t, "Mine", 1, 12, 30), "--output", mine)
+	args := []string{"offline", "paper", "compare", dir, mine, "--banks", "euler", "--output", out}
 
 	var first, again, one offlinecmd.CompareReport
 	r := clitest.Must(t, append(args, "--draws", "1", "--json")...)
@@ -91,7 +91,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%v gives %+v, want %+v", words, one.Cells, first.Cells[2])
 	}
 
-	clitest.Must(t, "offline", "report", out, "--output", filepath.Join(in, "report"))
+	clitest.Must(t, "offline", "paper", "report", out, "--output", filepath.Join(in, "report"))
 	if page := clitest.Read(t, filepath.Join(in, "report", "report.html")); !bytes.Contains(page, []byte("MultiROCKET-Hydra")) {
 		t.Error("the page shows no published figures")
 	}
@@ -104,7 +104,7 @@ func TestCompareGate(t *testing.T) {
 		t.Skip("NOT CHECKED: -short, and 82 trainings take half a minute with the race detector")
 	}
 	dir, out := madeUp(t, compare.Sets()...), filepath.Join(t.TempDir(), "c.jsonl")
-	args := []string{"offline", "compare", dir, "--banks", "euler", "--draws", "1", "--gate", "--output"}
+	args := []string{"offline", "paper", "compare", dir, "--banks", "euler", "--draws", "1", "--gate", "--output"}
 	var r offlinecmd.CompareReport
 	clitest.Must(t, append(args, out, "--json")...).Parse(t, &r)
 	if m := r.Means[0]; m.Datasets != 41 || m.Want == 0 || m.Mean < m.Want {
@@ -131,8 +131,8 @@ func TestCompareInterrupted(t *testing.T) {
 	dir, out := madeUp(t, "Adiac"), filepath.Join(t.TempDir(), "c.jsonl")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	clitest.Exec(t, ctx, "offline", "compare", dir, "--output", out).Want(t, cli.ExitInterrupted, "interrupted:")
-	clitest.Must(t, "offline", "compare", dir, "--banks", "tiny", "--output", out, "--resume", "--draws", "1", "--quiet")
+	clitest.Exec(t, ctx, "offline", "paper", "compare", dir, "--output", out).Want(t, cli.ExitInterrupted, "interrupted:")
+	clitest.Must(t, "offline", "paper", "compare", dir, "--banks", "tiny", "--output", out, "--resume", "--draws", "1", "--quiet")
 }
 
 func TestCompareUsage(t *testing.T) {
@@ -148,7 +148,7 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{"a", "--quick", "--sets", "Adiac"}, "do not give --sets"},
 		{[]string{"a", "--gate", "--quick"}, "all 41 data sets"},
 	} {
-		clitest.Exec(t, t.Context(), append([]string{"offline", "compare"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
+		clitest.Exec(t, t.Context(), append([]string{"offline", "paper", "compare"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
 	dir := madeUp(t, "Ours")
 	for _, c := range []struct {
@@ -160,7 +160,7 @@ func TestCompareUsage(t *testing.T) {
 		{[]string{dir, dir, "--sets", "Ours"}, []string{"listed twice"}},
 	} {
 		out := filepath.Join(t.TempDir(), "c.jsonl")
-		clitest.Exec(t, t.Context(), append([]string{"offline", "compare", "--output", out}, c.args...)...).Want(t, cli.ExitFailure, c.says...)
+		clitest.Exec(t, t.Context(), append([]string{"offline", "paper", "compare", "--output", out}, c.args...)...).Want(t, cli.ExitFailure, c.says...)
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%v left a results file", c.args)
 		}
@@ -192,7 +192,7 @@ func TestCompareQuickSets(t *testing.T) {
 	}
 	const draws = 3
 	var r offlinecmd.CompareReport
-	clitest.Must(t, "offline", "compare", dir, "--quick", "--banks", "euler,standard,tiny", "--draws", "3", "--json", "--output", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
+	clitest.Must(t, "offline", "paper", "compare", dir, "--quick", "--banks", "euler,standard,tiny", "--draws", "3", "--json", "--output", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
 	if want := len(right) * len(series); len(r.Cells) != want {
 		t.Fatalf("%d cells, want %d", len(r.Cells), want)
 	}

@@ -3,8 +3,8 @@
 //
 // # Files
 //
-//   - import.go: defines the commands offline and offline import
-//   - retrain.go: defines the command offline retrain
+//   - import.go: defines the commands offline and import
+//   - retrain.go: defines the command train
 //   - retrain_print.go: prints the plan of a training and the trained model
 //   - network.go: parses the flags of the network
 //   - policy.go: parses the flags of the policy
@@ -16,14 +16,14 @@
 //   - group.go: parses the flags of groups; prints groups
 //   - split.go: defines the command offline split
 //   - shard.go: defines the commands of trainings in shards; parses sizes
-//   - evaluate.go: defines the command offline evaluate
+//   - evaluate.go: defines the command evaluate
 //   - quality.go: prints precision, recall and other measures
 //   - paper.go: defines the command offline paper; runs the experiments of memory and compare
-//   - memory.go: defines the command offline memory
-//   - compare.go: defines the command offline compare
+//   - memory.go: defines the command offline paper memory
+//   - compare.go: defines the command offline paper compare
 //   - compare_print.go: prints ranks and differences of banks
-//   - figures.go: defines the command offline figures
-//   - report.go: defines the command offline report
-//   - embed.go: defines the command offline embed
+//   - figures.go: defines the command offline paper figures
+//   - report.go: defines the command offline paper report
+//   - embed.go: defines the command offline paper embed
 //   - energy.go: measures the energy of offline jobs
 package offlinecmd

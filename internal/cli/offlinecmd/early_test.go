@@ -13,7 +13,7 @@ import (
 func TestDecideCommands(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	retrain := []string{"offline", "retrain", "--archive", archive, "--output", model, "--bank", "tiny"}
+	retrain := []string{"train", archive, "--output", model, "--bank", "tiny"}
 	r := clitest.Must(t, append(retrain, "--early", "4", "--decide", "--decide-loss", "0.1")...)
 	if !strings.Contains(r.Out, "before their end, all in the mean after a share of ") {
 		t.Errorf("retrain says\n%s%s", r.Out, r.ErrOut)
@@ -21,7 +21,7 @@ func TestDecideCommands(t *testing.T) {
 	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(inspect, "early      a prefix is decided where its class changes until the end with a probability of at most 0.") {
 		t.Errorf("inspect says\n%s", inspect)
 	}
-	evaluate := []string{"offline", "evaluate", "--model", model, "--archive", archive}
+	evaluate := []string{"evaluate", "--model", model, archive}
 	if out := clitest.Must(t, evaluate...).Out; !strings.Contains(out, "decided early: ") {
 		t.Errorf("evaluate says\n%s", out)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// embedRun is what offline embed is asked for.
+// embedRun is what offline paper embed is asked for.
 type embedRun struct {
 	imports.EmbedOptions
 	from, name, out string
@@ -43,9 +43,9 @@ documents, and stops when its loss over the other 33 % has not fallen for 10
 epochs. It uses no label of the test part. Shorter documents get token 0 in front.
 
 Text archives are large: 25,000 + 25,000 documents of IMDB take several hundred MB.`,
-		Example: `  eusn-stream offline embed datasets/Reuters
-  eusn-stream offline embed datasets/IMDB --output imdb.parquet --threads 1
-  eusn-stream offline paper reuters.parquet --models eusn`,
+		Example: `  eusn-stream offline paper embed datasets/Reuters
+  eusn-stream offline paper embed datasets/IMDB --output imdb.parquet --threads 1
+  eusn-stream offline paper tables reuters.parquet --models eusn`,
 		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
@@ -78,7 +78,7 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 	defer p.Close()
 	d, err := e.read(ctx, p.Report)
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline embed --help")
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline paper embed --help")
 	}
 	out := cmp.Or(e.out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
 	if err := cli.MayWrite(out, e.force, e.from); err != nil {
@@ -87,7 +87,7 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 	r, err := imports.Embed(ctx, out, d, e.EmbedOptions, p.Report)
 	p.Close()
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline embed --help")
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline paper embed --help")
 	}
 	train, test := len(d.Part(archive.Train)), len(d.Part(archive.Test))
 	if a.JSON {

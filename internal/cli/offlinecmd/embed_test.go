@@ -31,7 +31,7 @@ func someText(t *testing.T) string {
 func TestOfflineEmbed(t *testing.T) {
 	source, dir := someText(t), t.TempDir()
 	embedded := filepath.Join(dir, "text.parquet")
-	args := []string{"offline", "embed", source, "--output", embedded, "--epochs", "3"}
+	args := []string{"offline", "paper", "embed", source, "--output", embedded, "--epochs", "3"}
 	var r struct {
 		Archive, Name        string
 		Classes, Train, Test int
@@ -55,28 +55,28 @@ func TestOfflineEmbed(t *testing.T) {
 
 	// Token lists in an archive do as well, and what comes out can be benched.
 	tokens, again := filepath.Join(dir, "tokens.parquet"), filepath.Join(dir, "again.parquet")
-	clitest.Must(t, "offline", "import", source, "--output", tokens)
-	clitest.Must(t, "offline", "embed", tokens, "--output", again, "--epochs", "3")
+	clitest.Must(t, "import", source, "--output", tokens)
+	clitest.Must(t, "offline", "paper", "embed", tokens, "--output", again, "--epochs", "3")
 	a, b := dataset(t, embedded), dataset(t, again)
 	if x, y := a.Fingerprint(archive.Train), b.Fingerprint(archive.Train); x != y {
 		t.Errorf("%s from text, %s from its archive", x, y)
 	}
 	out := filepath.Join(dir, "r.jsonl")
-	clitest.Must(t, "offline", "paper", embedded, "--models", "eusn", "--configurations", "2", "--draws", "1", "--output", out)
-	clitest.Exec(t, t.Context(), "offline", "paper", tokens, "--output", out).Want(t, cli.ExitFailure, "token lists", "eusn-stream offline embed")
+	clitest.Must(t, "offline", "paper", "tables", embedded, "--models", "eusn", "--configurations", "2", "--draws", "1", "--output", out)
+	clitest.Exec(t, t.Context(), "offline", "paper", "tables", tokens, "--output", out).Want(t, cli.ExitFailure, "token lists", "eusn-stream offline paper embed")
 
 	for _, bad := range [][]string{{"--epochs", "0"}, {"--threads", "-1"}} {
-		clitest.Exec(t, t.Context(), append([]string{"offline", "embed", source}, bad...)...).Want(t, cli.ExitUsage, bad[0])
+		clitest.Exec(t, t.Context(), append([]string{"offline", "paper", "embed", source}, bad...)...).Want(t, cli.ExitUsage, bad[0])
 	}
-	clitest.Exec(t, t.Context(), "offline", "embed", tokens, "--output", tokens, "--force").Want(t, cli.ExitFailure, "is an input of this command")
-	clitest.Exec(t, t.Context(), "offline", "embed", tokens, "--name", "X", "--output", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "--name")
-	clitest.Exec(t, t.Context(), "offline", "embed", again, "--output", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "32 channels, want token lists")
-	clitest.Exec(t, t.Context(), "offline", "embed", filepath.Join(dir, "none"), "--output", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "none", "try:")
+	clitest.Exec(t, t.Context(), "offline", "paper", "embed", tokens, "--output", tokens, "--force").Want(t, cli.ExitFailure, "is an input of this command")
+	clitest.Exec(t, t.Context(), "offline", "paper", "embed", tokens, "--name", "X", "--output", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "--name")
+	clitest.Exec(t, t.Context(), "offline", "paper", "embed", again, "--output", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "32 channels, want token lists")
+	clitest.Exec(t, t.Context(), "offline", "paper", "embed", filepath.Join(dir, "none"), "--output", filepath.Join(dir, "x")).Want(t, cli.ExitFailure, "none", "try:")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	clitest.Exec(t, ctx, "offline", "embed", source, "--output", filepath.Join(dir, "x")).Want(t, cli.ExitInterrupted, "interrupted: nothing was written")
-	clitest.Exec(t, ctx, "offline", "embed", tokens, "--output", filepath.Join(dir, "x")).Want(t, cli.ExitInterrupted, "interrupted: nothing was written")
+	clitest.Exec(t, ctx, "offline", "paper", "embed", source, "--output", filepath.Join(dir, "x")).Want(t, cli.ExitInterrupted, "interrupted: nothing was written")
+	clitest.Exec(t, ctx, "offline", "paper", "embed", tokens, "--output", filepath.Join(dir, "x")).Want(t, cli.ExitInterrupted, "interrupted: nothing was written")
 	if left := clitest.Leftovers(t, dir, "text.parquet", "tokens.parquet", "again.parquet", "r.jsonl"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}

@@ -23,7 +23,7 @@ func (s *steps) Joules() (float64, error) { s.n++; return s.n, nil }
 // A missing measurement is reported with its reason, and is no field of a cell.
 func TestPaperEnergy(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
-	args := []string{"offline", "paper", archive, "--configurations", "2", "--draws", "1", "--models", "esn", "--output"}
+	args := []string{"offline", "paper", "tables", archive, "--configurations", "2", "--draws", "1", "--models", "esn", "--output"}
 	const why = "energy of the CPU is not measured: energy: "
 	clitest.Exec(t, t.Context(), append(args, filepath.Join(dir, "a"))...).Want(t, cli.ExitOK, why, os.DevNull)
 	r := clitest.Must(t, append(args, filepath.Join(dir, "b"), "--json")...)

@@ -30,23 +30,26 @@ type evaluateFlags struct {
 	options     offline.EvaluateOptions
 }
 
-func newEvaluate(a *cli.App) *cobra.Command {
+// NewEvaluate makes the command "evaluate", which is also "offline evaluate".
+func NewEvaluate(a *cli.App) *cobra.Command {
 	flags := evaluateFlags{options: offline.EvaluateOptions{Split: archive.Test}}
 	cmd := &cobra.Command{
-		Use:   "evaluate",
-		Short: "Predict a part of an archive and print the accuracy",
-		Long: `Predict one part of an archive. The model's policy cuts its series into sequences,
+		Use:   "evaluate DATA",
+		Short: "Predict labelled data and print the accuracy",
+		Long: `DATA is a Parquet archive or a CSV recording (` + dataColumns + `).
+
+Predict one part of an archive. The model's policy cuts its series into sequences,
 as in the live stage. Prints accuracy, balanced accuracy and confusion matrix of the
 sequences; early predictions are counted separately. A recording is evaluated as a
 whole; a sequence counts if all its samples have the same label. The scores equal
 those of the live stage bit for bit.`,
-		Example: `  eusn-stream offline evaluate --model adiac.safetensors --archive Adiac.parquet
-  eusn-stream offline evaluate --model m.safetensors --archive a.parquet --min-accuracy 0.74   # for a CI job`,
-		Args: cobra.NoArgs,
+		Example: `  eusn-stream evaluate Adiac.parquet --model adiac.safetensors
+  eusn-stream evaluate a.parquet --model m.safetensors --min-accuracy 0.74   # for a CI job`,
+		Args: oneData,
 	}
 	flags.add(cmd.Flags())
-	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		flags.archive = args[0]
 		if err := flags.read(cmd.Flags()); err != nil {
 			return err
 		}
@@ -56,7 +59,6 @@ those of the live stage bit for bit.`,
 }
 
 func (e *evaluateFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&e.archive, "archive", "", "Parquet archive; or the folder of eusn-stream record, or a pattern of its files")
 	f.StringVar(&e.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	e.group.add(f, ": also print the accuracy of each group")
 	f.StringVar(&e.model, "model", "model.safetensors", "model file")
@@ -130,10 +132,11 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	if err != nil {
 		return nil, err
 	}
-	src, err := openGrouped(of.archive, of.labels, o.Groups)
+	src, err := openGrouped(ctx, a, of.archive, of.labels, o.Groups)
 	if err != nil {
 		return nil, err
 	}
+	defer src.Close()
 	if of.split && src.Set == nil && o.Parts == nil {
 		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets, and with --parts", of.archive)
 	}
@@ -171,7 +174,7 @@ func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptio
 	case src.Set != nil && len(src.Set.Part(o.Split)) == 0:
 		return "the same command with --split " + archives.OtherSplit(string(o.Split))
 	case o.Groups != nil:
-		return "the same command without --group, or with another rule: eusn-stream offline evaluate --help"
+		return "the same command without --group, or with another rule: eusn-stream evaluate --help"
 	}
 	return "eusn-stream model inspect " + cli.QuoteForShell(of.model)
 }

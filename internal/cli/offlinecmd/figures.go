@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// figuresRun is what offline figures is asked for.
+// figuresRun is what offline paper figures is asked for.
 type figuresRun struct {
 	out     string
 	only    []int
@@ -43,21 +43,21 @@ SVG, with its numbers as CSV:
   2  effective spectral radius; Proposition 1 and Corollary 1 checked in every cell
   3  maximum local Lyapunov exponent; Proposition 2's bounds checked in every cell
   4  long-term memorisation: curves with bands of one standard deviation, from
-     the CSV files of offline memory given with --memory
+     the CSV files of offline paper memory given with --memory
 
 If a cell violates a proposition, the figure marks it with a cross, the command names
 it, and the exit code is 6. The files are the same each time and do not depend on the
 number of threads.`,
-		Example: `  eusn-stream offline figures --output figures
-  eusn-stream offline figures --quick
-  eusn-stream offline figures --only 3 --every 1
-  eusn-stream offline figures --only 4 --memory memory.csv`,
+		Example: `  eusn-stream offline paper figures --output figures
+  eusn-stream offline paper figures --quick
+  eusn-stream offline paper figures --only 3 --every 1
+  eusn-stream offline paper figures --only 4 --memory memory.csv`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.out, "output", "o", "figures", "folder for the files")
 	f.IntSliceVar(&r.only, "only", nil, "figures to make (default 1,2,3, and 4 with --memory)")
-	f.StringSliceVar(&r.memory, "memory", nil, "CSV files of offline memory, for figure 4")
+	f.StringSliceVar(&r.memory, "memory", nil, "CSV files of offline paper memory, for figure 4")
 	f.BoolVar(&r.quick, "quick", false, "a small grid: 20 units, every third decade, 2 draws, 100 steps")
 	f.Uint64Var(&seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
 	f.IntVar(&draws, "draws", 3, "random draws of the weights")
@@ -100,7 +100,7 @@ func (r *figuresRun) check() error {
 		seen[n] = true
 	}
 	if seen[4] != (len(r.memory) > 0) {
-		return errors.New("figure 4 needs --memory, and --memory needs figure 4: the curves come from CSV files of offline memory")
+		return errors.New("figure 4 needs --memory, and --memory needs figure 4: the curves come from CSV files of offline paper memory")
 	}
 	if r.options.Threads < 0 {
 		return fmt.Errorf("--threads %d: want 0 or more", r.options.Threads)
@@ -193,7 +193,7 @@ func readMemories(paths []string) (*figures.Memory, error) {
 		}
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline memory --csv "+cli.QuoteForShell(path))
+			return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper memory --curves "+cli.QuoteForShell(path))
 		}
 		m, err := figures.ReadMemory(f)
 		if err == nil && all != nil {
@@ -202,7 +202,7 @@ func readMemories(paths []string) (*figures.Memory, error) {
 			all = m
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, cli.Fail(cli.ExitFailure, archive.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline memory --csv FILE writes such a table")
+			return nil, cli.Fail(cli.ExitFailure, archive.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline paper memory --curves FILE writes such a table")
 		}
 	}
 	return all, nil

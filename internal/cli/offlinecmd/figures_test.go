@@ -19,7 +19,7 @@ func TestOfflineFigures(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	table := clitest.Write(t, filepath.Join(dir, "m.csv"), memoryTable)
-	args := []string{"offline", "figures", "--quick", "--draws", "1", "--memory", table, "--output", out}
+	args := []string{"offline", "paper", "figures", "--quick", "--draws", "1", "--memory", table, "--output", out}
 	var r struct {
 		Out     string
 		Figures []offlinecmd.FigureResult
@@ -90,20 +90,20 @@ func TestOfflineFiguresRefusals(t *testing.T) {
 		"draws = 0":                {"--draws", "0"},
 		"every = 101":              {"--quick", "--every", "101"},
 	} {
-		clitest.Exec(t, t.Context(), append([]string{"offline", "figures", "--output", filepath.Join(dir, "never")}, args...)...).Want(t, cli.ExitUsage, says)
+		clitest.Exec(t, t.Context(), append([]string{"offline", "paper", "figures", "--output", filepath.Join(dir, "never")}, args...)...).Want(t, cli.ExitUsage, says)
 	}
 	bad := clitest.Write(t, filepath.Join(dir, "bad.csv"), "task,length\n")
-	clitest.Exec(t, t.Context(), "offline", "figures", "--memory", bad, "--output", filepath.Join(dir, "never")).Want(t, cli.ExitIntegrity, bad, `no column "model"`, "try: eusn-stream offline memory")
-	clitest.Exec(t, t.Context(), "offline", "figures", "--memory", filepath.Join(dir, "none"), "--output", filepath.Join(dir, "never")).Want(t, cli.ExitFailure, "none", "try: eusn-stream offline memory")
-	clitest.Exec(t, t.Context(), "offline", "figures", "--only", "1", "--output", filepath.Join(dir, "a", "b")).Want(t, cli.ExitFailure, "try: mkdir -p")
-	clitest.Exec(t, t.Context(), "offline", "figures", "--only", "1", "--output", bad).Want(t, cli.ExitFailure, bad)
+	clitest.Exec(t, t.Context(), "offline", "paper", "figures", "--memory", bad, "--output", filepath.Join(dir, "never")).Want(t, cli.ExitIntegrity, bad, `no column "model"`, "try: eusn-stream offline paper memory")
+	clitest.Exec(t, t.Context(), "offline", "paper", "figures", "--memory", filepath.Join(dir, "none"), "--output", filepath.Join(dir, "never")).Want(t, cli.ExitFailure, "none", "try: eusn-stream offline paper memory")
+	clitest.Exec(t, t.Context(), "offline", "paper", "figures", "--only", "1", "--output", filepath.Join(dir, "a", "b")).Want(t, cli.ExitFailure, "try: mkdir -p")
+	clitest.Exec(t, t.Context(), "offline", "paper", "figures", "--only", "1", "--output", bad).Want(t, cli.ExitFailure, bad)
 	if left := clitest.Leftovers(t, dir, "bad.csv"); len(left) > 0 {
 		t.Errorf("refused commands left %v behind", left)
 	}
 
 	// The table that is read is not drawn over.
 	own := clitest.Write(t, filepath.Join(dir, "fig4-memory.csv"), memoryTable)
-	clitest.Exec(t, t.Context(), "offline", "figures", "--only", "4", "--memory", own, "--output", dir).Want(t, cli.ExitFailure, "is an input of this command")
+	clitest.Exec(t, t.Context(), "offline", "paper", "figures", "--only", "4", "--memory", own, "--output", dir).Want(t, cli.ExitFailure, "is an input of this command")
 	if text, err := os.ReadFile(own); err != nil || string(text) != memoryTable {
 		t.Errorf("the table was destroyed (%v)", err)
 	}

@@ -25,8 +25,8 @@ func TestFrontEnd(t *testing.T) {
 		fmt.Fprintf(&b, "m,2026-01-01T00:00:%02d.%03dZ,%g,%s\n", r*10/1000, r*10%1000, x, []string{"calm", "busy"}[r/600%2])
 	}
 	archive, model := filepath.Join(dir, "drift.parquet"), filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "drift.csv"), b.String()), "--output", archive)
-	train := []string{"offline", "retrain", "--archive", archive, "--output", model, "--policy", "window", "--length", "100", "--hop", "50", "--members", "4", "--units", "8"}
+	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "drift.csv"), b.String()), "--output", archive)
+	train := []string{"train", archive, "--output", model, "--policy", "window", "--length", "100", "--hop", "50", "--members", "4", "--units", "8"}
 	clitest.Must(t, append(train, "--front", "centre=200ms,envelope=50ms,decimate=10")...)
 
 	out := clitest.Must(t, "model", "inspect", model).Out
@@ -49,7 +49,7 @@ func TestFrontEnd(t *testing.T) {
 		t.Errorf("ranges up to %v are not those of the samples", in.Max)
 	}
 	clitest.Must(t, "model", "verify", model)
-	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--min-accuracy", "0.95")
+	clitest.Must(t, "evaluate", "--model", model, archive, "--min-accuracy", "0.95")
 
 	for front, want := range map[string]string{
 		"resample=5":           `want centre, normalise, envelope or decimate, each with its length, such as envelope=10ms,decimate=20`,
@@ -67,6 +67,6 @@ func TestFrontEnd(t *testing.T) {
 	} {
 		clitest.Exec(t, t.Context(), append(train, "--front", front)...).Want(t, cli.ExitFailure, want)
 	}
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--output", model, "--front", "envelope=10ms").
+	clitest.Exec(t, t.Context(), "train", clitest.ImportTiny(t, 1), "--output", model, "--front", "envelope=10ms").
 		Want(t, cli.ExitFailure, "want the sampling rate, of which the data say nothing (--rate), or lengths in samples")
 }

@@ -1,6 +1,7 @@
 package offlinecmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -65,8 +66,8 @@ func parseGroup(text string) (*groups.Rule, error) {
 }
 
 // openGrouped opens an archive, with labels from a file and what the rule needs of it.
-func openGrouped(archive, labels string, rule *groups.Rule) (archives.Labelled, error) {
-	src, err := archives.Open(archive)
+func openGrouped(ctx context.Context, a *cli.App, archive, labels string, rule *groups.Rule) (archives.Labelled, error) {
+	src, err := archives.Open(ctx, a, archive)
 	if err == nil {
 		err = src.ReadLabels(labels)
 	}

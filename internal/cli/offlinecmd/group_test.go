@@ -44,14 +44,14 @@ func sites(t *testing.T) (archive, labels string) {
 			t.Fatal(err)
 		}
 	}
-	clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
+	clitest.Must(t, "import", csv, "--output", archive)
 	return archive, labels
 }
 
 func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	archive, labels := sites(t)
 	model := filepath.Join(t.TempDir(), "m.safetensors")
-	train := []string{"offline", "retrain", "--archive", archive, "--labels", labels, "--output", model, "--members", "4", "--units", "10"}
+	train := []string{"train", archive, "--labels", labels, "--output", model, "--members", "4", "--units", "10"}
 	with := func(more ...string) []string { return append(train[:len(train):len(train)], more...) }
 	rule := "^(hall[0-9]+)-"
 
@@ -79,7 +79,7 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	}
 
 	var ev offline.Evaluation
-	evaluate := []string{"offline", "evaluate", "--archive", archive, "--labels", labels, "--model", model, "--group", rule}
+	evaluate := []string{"evaluate", archive, "--labels", labels, "--model", model, "--group", rule}
 	clitest.Must(t, append(evaluate, "--json")...).Parse(t, &ev)
 	if q := ev.Quality; q == nil || q.Balanced != ev.Balanced || q.Samples != 48 || q.LogLoss == nil || q.Classes[1].Right != ev.Confusion[1][1] || q.Classes[1].Class != ev.Classes[1] {
 		t.Errorf("evaluate --json gives quality %+v", q)
@@ -96,7 +96,7 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "hall2: ") || strings.Contains(r.Out, "without groups") {
 		t.Errorf("evaluate prints\n%s", r.Out)
 	}
-	unlabelled := []string{"offline", "evaluate", "--archive", archive, "--model", model, "--group", rule}
+	unlabelled := []string{"evaluate", archive, "--model", model, "--group", rule}
 	if r := clitest.Must(t, unlabelled...); !strings.Contains(r.Out, "by group   "+rule+": no labelled sequence is of one group") || strings.Contains(r.Out, "mean accuracy") {
 		t.Errorf("evaluate without labels prints\n%s", r.Out)
 	}
@@ -109,7 +109,7 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 		{cli.ExitUsage, with("--group", "^hall[0-9]+-"), "a regular expression with a group"},
 		{cli.ExitUsage, with("--group", "(hall"), "missing closing )"},
 		{cli.ExitUsage, with("--group", rule, "--shard", "1/2"), "a group has sequences in several shards"},
-		{cli.ExitUsage, []string{"offline", "retrain", "--merge", "x", "--group", rule}, "--group"},
+		{cli.ExitUsage, []string{"train", "--merge", "x", "--group", rule}, "--group"},
 		{cli.ExitFailure, with("--group", "machine"), `has no column "machine"`},
 		{cli.ExitFailure, with("--group", "^(hall[01])-"), `of stream "hall2-p0", which does not match`},
 		{cli.ExitFailure, with("--group", "^(hall)"), `are of the one group "hall"`},
@@ -119,9 +119,9 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 		clitest.Exec(t, t.Context(), c.args...).Want(t, c.code, c.want)
 	}
 	set := clitest.ImportTiny(t, 2)
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--output", model, "--group", "machine").Want(t, cli.ExitFailure, `has no column "machine"`, "regular expression over the series' ids")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--output", model, "--group", "day").Want(t, cli.ExitFailure, "has samples without a time")
-	if r := clitest.Must(t, "offline", "retrain", "--archive", set, "--output", model, "--group", "stream", "--members", "4", "--units", "10"); !strings.Contains(r.ErrOut, "each group has one sequence: leaving out groups is plain leave-one-out") {
+	clitest.Exec(t, t.Context(), "train", set, "--output", model, "--group", "machine").Want(t, cli.ExitFailure, `has no column "machine"`, "regular expression over the series' ids")
+	clitest.Exec(t, t.Context(), "train", set, "--output", model, "--group", "day").Want(t, cli.ExitFailure, "has samples without a time")
+	if r := clitest.Must(t, "train", set, "--output", model, "--group", "stream", "--members", "4", "--units", "10"); !strings.Contains(r.ErrOut, "each group has one sequence: leaving out groups is plain leave-one-out") {
 		t.Errorf("each series a group: %s", r.ErrOut)
 	}
 }
@@ -131,7 +131,7 @@ func TestSplit(t *testing.T) {
 	archive, labels := sites(t)
 	dir := t.TempDir()
 	parts, model := filepath.Join(dir, "parts.json"), filepath.Join(dir, "m.safetensors")
-	args := []string{"offline", "split", "--archive", archive, "--labels", labels, "--group", "^(hall[0-9]+)-", "--share", ".3", "--output", parts}
+	args := []string{"offline", "split", archive, "--labels", labels, "--group", "^(hall[0-9]+)-", "--share", ".3", "--output", parts}
 	r := clitest.Must(t, args...)
 	if !strings.Contains(r.Out, "train      2 groups, 640 labelled samples (66.7 %): hall") || !strings.Contains(r.Out, "test       1 groups, 320 labelled samples (33.3 %): hall") || !strings.Contains(r.ErrOut, "--parts "+parts) {
 		t.Errorf("split prints\n%s%s", r.Out, r.ErrOut)
@@ -142,12 +142,12 @@ func TestSplit(t *testing.T) {
 	if read, err := groups.ReadParts(parts); err != nil || !reflect.DeepEqual(*read, printed) || len(printed.Test) != 1 {
 		t.Errorf("split --json prints %+v, and writes %+v, %v", printed, read, err)
 	}
-	of := []string{"--archive", archive, "--labels", labels, "--parts", parts}
-	retrain := append([]string{"offline", "retrain", "--output", model, "--members", "4", "--units", "10"}, of...)
+	of := []string{archive, "--labels", labels, "--parts", parts}
+	retrain := append([]string{"train", "--output", model, "--members", "4", "--units", "10"}, of...)
 	if r := clitest.Must(t, retrain...); !strings.Contains(r.Out, ": 2 groups, mean accuracy ") || !strings.Contains(r.ErrOut, "training on 2 groups by ^(hall[0-9]+)-") || !strings.Contains(r.ErrOut, " --parts "+parts) {
 		t.Errorf("retrain --parts prints\n%s%s", r.Out, r.ErrOut)
 	}
-	evaluate := append([]string{"offline", "evaluate", "--model", model}, of...)
+	evaluate := append([]string{"evaluate", "--model", model}, of...)
 	for split, want := range map[string]int{"test": 16, "train": 32} {
 		var ev offline.Evaluation
 		clitest.Must(t, append(evaluate, "--split", split, "--json")...).Parse(t, &ev)
@@ -162,12 +162,12 @@ func TestSplit(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--group and --parts: give one":           append(evaluate, "--group", "stream"),
 		"--share NaN: want more than 0":           append(args, "--force", "--share", "NaN"),
-		`required flag(s) "group" not set`:        {"offline", "split", "--archive", archive},
-		`group "a" is there twice`:                {"offline", "retrain", "--archive", archive, "--parts", bad},
-		"no such file":                            {"offline", "retrain", "--archive", archive, "--parts", filepath.Join(dir, "none")},
+		`required flag(s) "group" not set`:        {"offline", "split", archive},
+		`group "a" is there twice`:                {"train", archive, "--parts", bad},
+		"no such file":                            {"train", archive, "--parts", filepath.Join(dir, "none")},
 		"a group has sequences in several shards": append(retrain, "--shard", "1/2"),
-		"1 groups by ^(hall): want at least two":  {"offline", "split", "--archive", archive, "--labels", labels, "--group", "^(hall)", "--output", filepath.Join(dir, "p")},
-		`has no column "machine"`:                 {"offline", "split", "--archive", archive, "--labels", labels, "--group", "machine", "--output", filepath.Join(dir, "p")},
+		"1 groups by ^(hall): want at least two":  {"offline", "split", archive, "--labels", labels, "--group", "^(hall)", "--output", filepath.Join(dir, "p")},
+		`has no column "machine"`:                 {"offline", "split", archive, "--labels", labels, "--group", "machine", "--output", filepath.Join(dir, "p")},
 	} {
 		r := clitest.Exec(t, t.Context(), args...)
 		if r.Code == 0 || !strings.Contains(r.ErrOut, want) {

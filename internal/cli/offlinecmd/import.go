@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -19,34 +20,46 @@ import (
 
 // NewCommand is "offline" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newSplit(a), newRetrain(a), newEvaluate(a), newCompare(a), newPaper(a), newMemory(a), newFigures(a), newReport(a))
+	paper := cli.Group("paper", "Run the experiments of the paper, and compare with published classifiers", newTables(a), newMemory(a), newCompare(a), newFigures(a), newReport(a), newEmbed(a))
+	return cli.Group("offline", "Retrain and evaluate models, and rerun the experiments of the paper", NewTrain(a, "retrain"), NewEvaluate(a), NewImport(a), newSplit(a), paper)
 }
 
-func newImport(a *cli.App) *cobra.Command {
+// dataColumns describes DATA of train, evaluate and split.
+const dataColumns = "stream, channels, label; see eusn-stream import --help"
+
+// oneData requires one archive or recording.
+func oneData(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("which data? %s DATA takes one data set or recording, not %d", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// NewImport makes the command "import", which is also "offline import".
+func NewImport(a *cli.App) *cobra.Command {
 	var o imports.Options
-	var out, csv, unit string
+	var out, unit string
 	var force bool
 	cmd := &cobra.Command{
-		Use:   "import [DIR]",
-		Short: "Make a Parquet archive of a published data set",
-		Long: `Read a data set in its published form (.ts, .tsv, .arff, idx, token lists; gzip or
-not), check it against what its files declare, and write one Parquet archive with
-labels, split and provenance.
+		Use:   "import FILE.csv | DIR",
+		Short: "Make a Parquet archive of a CSV recording or of a published data set",
+		Long: `FILE.csv is a recording: a header line, a column stream, optionally seq, time, end and
+label, and one column for each channel.
 
-The command looks in DIR for NAME_TRAIN.* and NAME_TEST.*; or give the files with
---train and --test. --csv imports a recording instead: a header line, a column
-stream, optionally seq, time, end and label, and one column for each channel.`,
-		Example: `  eusn-stream offline import datasets/Adiac
-  eusn-stream offline import datasets --name Adiac --output adiac.parquet
-  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --output adiac.parquet
-  eusn-stream offline import --csv recording.csv.gz --output recording.parquet`,
+DIR holds a data set in its published form (.ts, .tsv, .arff, idx, token lists; gzip or
+not). The command checks it against what its files declare, and writes one Parquet archive
+with labels, split and provenance. It looks for NAME_TRAIN.* and NAME_TEST.*; or give the
+files with --train and --test.`,
+		Example: `  eusn-stream import recording.csv.gz --output recording.parquet
+  eusn-stream import datasets/Adiac
+  eusn-stream import datasets --name Adiac --output adiac.parquet
+  eusn-stream import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --output adiac.parquet`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Name, "name", "", "name of the data set in DIR")
 	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
 	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
-	f.StringVar(&csv, "csv", "", "CSV recording, instead of a data set")
 	f.StringVar(&unit, "time-unit", "", "unit of a CSV recording's times that are numbers since 1970: s, ms, us or ns (default ns, refused if the first looks like another unit)")
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", imports.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "licence to record in the archive")
@@ -54,28 +67,28 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 	f.StringVarP(&out, "output", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&force, "force", false, "overwrite an existing archive")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			o.Dir = args[0]
-		}
 		o.Tool = cli.ToolName()
 		if o.NumWords < -1 {
 			return fmt.Errorf("--num-words %d: want a number of words, or -1 for all", o.NumWords)
 		}
-		if csv != "" {
+		if len(args) == 1 && archives.IsCSV(args[0]) {
 			if unit != "" && !slices.Contains(timeunit.Names, unit) {
 				return fmt.Errorf("--time-unit %q: want one of %s", unit, strings.Join(timeunit.Names, ", "))
 			}
-			if o.Dir != "" || o.Train != "" || o.Test != "" {
-				return errors.New("--csv imports one recording: do not give DIR, --train or --test with it")
+			if o.Train != "" || o.Test != "" {
+				return errors.New("--train and --test name the files of a data set, and a CSV file is a recording: give one of them")
 			}
-			r := imports.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
+			r := imports.RecordingImport{CSV: args[0], Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
 			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, out, force) })(cmd, args)
 		}
 		if unit != "" {
-			return errors.New("--time-unit is for recordings: give --csv with it")
+			return errors.New("--time-unit is for recordings: give a CSV file with it")
+		}
+		if len(args) == 1 {
+			o.Dir = args[0]
 		}
 		if o.Dir == "" && o.Train == "" && o.Test == "" {
-			return errors.New("nothing to import: give DIR, or --train and --test, or --csv")
+			return errors.New("nothing to import: give a CSV file, or DIR, or --train and --test")
 		}
 		return a.Do(func(ctx context.Context, _ []string) error { return importDataset(ctx, a, o, out, force) })(cmd, args)
 	}
@@ -85,7 +98,7 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 func importDataset(ctx context.Context, a *cli.App, o imports.Options, out string, force bool) error {
 	inputs, err := o.Files()
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline import --help")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream import --help")
 	}
 	for _, in := range inputs {
 		if err := cli.WholeFile(in); err != nil {
@@ -99,7 +112,7 @@ func importDataset(ctx context.Context, a *cli.App, o imports.Options, out strin
 	d, err := imports.Import(ctx, o, p.Report)
 	p.Close()
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help")
 	}
 	out = cmp.Or(out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
 	if err := cli.MayWrite(out, force, inputs...); err != nil {
@@ -129,7 +142,7 @@ func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport,
 	sum, err := imports.ImportRecording(ctx, r, p.Report)
 	p.Close()
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
+		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help")
 	}
 	if a.JSON {
 		return a.PrintJSON(struct {

@@ -33,12 +33,12 @@ searches a model for each length.
 Without an archive the data are synthetic: two patterns of 10 samples, 500 series
 to train and 500 to test. With archives, their series are the patterns and the
 noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`,
-		Example: `  eusn-stream offline memory --csv memory.csv
-  eusn-stream offline memory racketsports.parquet --lengths 50,100,200,400 --configurations 50 --draws 3`,
+		Example: `  eusn-stream offline paper memory --curves memory.csv
+  eusn-stream offline paper memory racketsports.parquet --lengths 50,100,200,400 --configurations 50 --draws 3`,
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&lengths, "lengths", []int{30, 50, 100, 150, 200, 250, 300, 350, 400}, "total lengths, in samples")
-	f.StringVar(&table, "csv", "", "also write the curves to this CSV file")
+	f.StringVar(&table, "curves", "", "also write the curves to this CSV file")
 	b.add(f, "memory.jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(lengths) == 0 || slices.Min(lengths) < 1 {
@@ -48,7 +48,7 @@ noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`
 			return err
 		}
 		if table != "" && filepath.Clean(table) == filepath.Clean(b.out) {
-			return fmt.Errorf("--csv and --output are both %s: want two files", table)
+			return fmt.Errorf("--curves and --output are both %s: want two files", table)
 		}
 		return a.Do(func(ctx context.Context, paths []string) error {
 			if err := cli.OutputFile(table, append(paths, b.out)...); err != nil {

@@ -16,7 +16,7 @@ func TestOfflineMemory(t *testing.T) {
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "m.csv"), filepath.Join(dir, "m.jsonl")
 	short := []string{"--configurations", "3", "--draws", "2", "--models", "eusn,resn", "--output", out}
-	args := append([]string{"offline", "memory", "--lengths", "30,45", "--csv", table}, short...)
+	args := append([]string{"offline", "paper", "memory", "--lengths", "30,45", "--curves", table}, short...)
 	var r struct{ Points []offlinecmd.MemoryPoint }
 	clitest.Must(t, append(args, "--json")...).Parse(t, &r)
 	if len(r.Points) != 4 {
@@ -44,13 +44,13 @@ func TestOfflineMemory(t *testing.T) {
 	}
 
 	archive := clitest.ImportTiny(t, 2)
-	clitest.Must(t, append([]string{"offline", "memory", archive, "--lengths", "70", "--resume", "--json"}, short...)...).Parse(t, &r)
+	clitest.Must(t, append([]string{"offline", "paper", "memory", archive, "--lengths", "70", "--resume", "--json"}, short...)...).Parse(t, &r)
 	if len(r.Points) != 2 || r.Points[0].Task != "Tiny" || r.Points[0].Length != 70 {
 		t.Errorf("memory of an archive: %+v", r.Points)
 	}
-	clitest.Exec(t, t.Context(), "offline", "memory", archive, "--lengths", "50", "--output", filepath.Join(dir, "x")).
+	clitest.Exec(t, t.Context(), "offline", "paper", "memory", archive, "--lengths", "50", "--output", filepath.Join(dir, "x")).
 		Want(t, cli.ExitFailure, "length 50, want 60", "other --lengths")
-	clitest.Exec(t, t.Context(), "offline", "memory", "--lengths", "0").Want(t, cli.ExitUsage, "--lengths [0]")
+	clitest.Exec(t, t.Context(), "offline", "paper", "memory", "--lengths", "0").Want(t, cli.ExitUsage, "--lengths [0]")
 
 	// The curves do not go over the results they are of.
 	link := filepath.Join(dir, "link.csv")
@@ -58,8 +58,8 @@ func TestOfflineMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := clitest.Read(t, out)
-	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", filepath.Join(dir, ".", "m.jsonl"))...).Want(t, cli.ExitUsage, "--csv and --output are both")
-	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", link)...).Want(t, cli.ExitFailure, "is an input of this command")
+	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--curves", filepath.Join(dir, ".", "m.jsonl"))...).Want(t, cli.ExitUsage, "--curves and --output are both")
+	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--curves", link)...).Want(t, cli.ExitFailure, "is an input of this command")
 	if !bytes.Equal(before, clitest.Read(t, out)) {
 		t.Error("the results file has changed")
 	}

@@ -45,8 +45,8 @@ func TestDetectorChecksItself(t *testing.T) {
 			}
 		}
 		clitest.Write(t, csv, b.String())
-		clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
-		retrain := []string{"offline", "retrain", "--archive", archive, "--output", filepath.Join(dir, "m.safetensors"), "--bank", "tiny", "--policy", "window", "--length", "50", "--hop", "50", "--healthy-only"}
+		clitest.Must(t, "import", csv, "--output", archive)
+		retrain := []string{"train", archive, "--output", filepath.Join(dir, "m.safetensors"), "--bank", "tiny", "--policy", "window", "--length", "50", "--hop", "50", "--healthy-only"}
 		r := clitest.Must(t, retrain...)
 		for _, want := range c.warnings {
 			if !strings.Contains(r.ErrOut, want) {

@@ -23,7 +23,7 @@ import (
 func TestNoveltyCommands(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model, predictions := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "p.parquet")
-	retrain := []string{"offline", "retrain", "--archive", archive, "--output", model, "--bank", "tiny"}
+	retrain := []string{"train", archive, "--output", model, "--bank", "tiny"}
 	trained := clitest.Must(t, append(retrain, "--healthy-only=slow", "--false-alarms", "0.1")...)
 	if want := " features per sequence: all features are kept"; !strings.Contains(trained.ErrOut, want) || strings.Contains(trained.ErrOut, "\n0 features") {
 		t.Errorf("retrain does not say %q:\n%s", want, trained.ErrOut)
@@ -35,7 +35,7 @@ func TestNoveltyCommands(t *testing.T) {
 	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(inspect, "novelty    11 dimensions, from 12 sequences; novel at a p-value of at most 0.1; its class is whether it is novel\n") {
 		t.Errorf("inspect says\n%s", inspect)
 	}
-	evaluate := []string{"offline", "evaluate", "--model", model, "--archive", archive, "--predictions", predictions}
+	evaluate := []string{"evaluate", "--model", model, archive, "--predictions", predictions}
 	out = clitest.Must(t, evaluate...).Out
 	if want := "of other classes: 12 of 12 are novel; AUROC 1.0000\n"; !strings.Contains(out, want) {
 		t.Errorf("evaluate does not say %q:\n%s", want, out)
@@ -135,12 +135,12 @@ func TestFailingSensorsLive(t *testing.T) {
 	if err := archive.WriteDataset(path, &set); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Must(t, "offline", "retrain", "--archive", path, "--output", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
+	clitest.Must(t, "train", path, "--output", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
 	var ev offline.Evaluation
-	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", path, "--json").Parse(t, &ev)
+	clitest.Must(t, "evaluate", "--model", model, path, "--json").Parse(t, &ev)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", path, "--streams", "0", "--nats-url", url)
+	clitest.Must(t, "replay", path, "--streams", "0", "--nats-url", url)
 	clitest.Await(t, url, count*len(spoil), 0)
 	novel, most := map[string]int{}, 0.
 	for _, l := range clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", url).Lines(t) {

@@ -25,35 +25,35 @@ func TestImportRetrainEvaluate(t *testing.T) {
 		Archive string
 		archive.Summary
 	}
-	clitest.Must(t, "offline", "import", source, "--output", path, "--json").Parse(t, &imported)
+	clitest.Must(t, "import", source, "--output", path, "--json").Parse(t, &imported)
 	if imported.Archive != path || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {
 		t.Errorf("import --json gives %+v", imported)
 	}
-	clitest.Exec(t, t.Context(), "offline", "import", source, "--output", path).Want(t, cli.ExitFailure, "was not changed", "--force")
-	clitest.Must(t, "offline", "import", source, "--output", path, "--force")
+	clitest.Exec(t, t.Context(), "import", source, "--output", path).Want(t, cli.ExitFailure, "was not changed", "--force")
+	clitest.Must(t, "import", source, "--output", path, "--force")
 
 	var trained struct {
 		Model  models.Report
 		Report offline.RetrainReport
 	}
-	clitest.Must(t, "offline", "retrain", "--archive", path, "--output", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
+	clitest.Must(t, "train", path, "--output", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
 	if trained.Model.Spec.Members != 4 || trained.Model.Spec.Units != 10 || trained.Report.Series != 24 {
 		t.Errorf("retrain --json gives %+v", trained)
 	}
 
 	predictions := filepath.Join(dir, "p.parquet")
 	var ev offline.Evaluation
-	clitest.Must(t, "offline", "evaluate", "--archive", path, "--model", model, "--predictions", predictions, "--json").Parse(t, &ev)
+	clitest.Must(t, "evaluate", path, "--model", model, "--predictions", predictions, "--json").Parse(t, &ev)
 	if ev.Series != 24 || ev.Accuracy < 0.9 {
 		t.Errorf("evaluate --json gives %+v, want 24 series and an accuracy of at least 0.9 on waves of 0.2 and 0.6 rad per sample", ev)
 	}
 	if _, err := os.Stat(predictions); err != nil {
 		t.Error(err)
 	}
-	if r := clitest.Must(t, "offline", "evaluate", "--archive", path, "--model", model); !strings.Contains(r.Out, "fast") {
+	if r := clitest.Must(t, "evaluate", path, "--model", model); !strings.Contains(r.Out, "fast") {
 		t.Errorf("no confusion matrix:\n%s", r.Out)
 	}
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", path, "--model", model, "--min-accuracy", "1.1").Want(t, cli.ExitTolerance, "below")
+	clitest.Exec(t, t.Context(), "evaluate", path, "--model", model, "--min-accuracy", "1.1").Want(t, cli.ExitTolerance, "below")
 
 	var inspected models.Report
 	clitest.Must(t, "model", "inspect", "--json", model).Parse(t, &inspected)
@@ -77,7 +77,7 @@ func TestMixedBanks(t *testing.T) {
 			Model  models.Report
 			Report offline.RetrainReport
 		}
-		r := clitest.Must(t, "offline", "retrain", "--archive", archive, "--bank", bank, "--seed", "3", "--output", model, "--json")
+		r := clitest.Must(t, "train", archive, "--bank", bank, "--seed", "3", "--output", model, "--json")
 		r.Parse(t, &out)
 		if s := out.Model.Spec; s.Kind != reservoir.Mixed || s.Seed != 3 || s.Taps.MaxLag != out.Report.MedianLength/4 {
 			t.Errorf("%s trained %+v on sequences of %d samples in the median", bank, s, out.Report.MedianLength)
@@ -87,10 +87,10 @@ func TestMixedBanks(t *testing.T) {
 			t.Errorf("of %v, this is said of the engine:\n%s", able, r.ErrOut)
 		}
 	}
-	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--min-accuracy", "0.9")
+	clitest.Must(t, "evaluate", archive, "--model", model, "--min-accuracy", "0.9")
 	clitest.Must(t, "model", "verify", model)
 	for _, kind := range cpu.Kinds(reservoir.Spec{}) {
-		r := clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", archive, "--model", model, "--engine", string(kind))
+		r := clitest.Exec(t, t.Context(), "evaluate", archive, "--model", model, "--engine", string(kind))
 		if slices.Contains(able, kind) {
 			r.Want(t, cli.ExitOK)
 		} else {
@@ -103,7 +103,7 @@ func TestPaperNetworks(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	for _, args := range [][]string{{"--eps", "0.1"}, {"--network", "esn", "--leak", "0.5"}, {"--network", "resn"}, {"--spectral-radius", "0.5"}} {
 		var out struct{ Model models.Report }
-		args = append([]string{"offline", "retrain", "--json", "--archive", archive, "--units", "12", "--output", filepath.Join(dir, "m")}, args...)
+		args = append([]string{"train", "--json", archive, "--units", "12", "--output", filepath.Join(dir, "m")}, args...)
 		clitest.Must(t, args...).Parse(t, &out)
 		if s := out.Model.Spec; s.Members != 1 || s.Units != 12 || s.Standardise || len(s.Features) != 1 {
 			t.Errorf("%v trained %+v, want one plain network of 12 units", args, s)
@@ -116,24 +116,24 @@ func TestWrongData(t *testing.T) {
 	two, three := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3)
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", three, "--output", model, "--members", "2", "--units", "5")
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", two).
+	clitest.Must(t, "train", three, "--output", model, "--members", "2", "--units", "5")
+	clitest.Exec(t, t.Context(), "evaluate", "--model", model, two).
 		Want(t, cli.ExitIntegrity, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", "none.parquet").
-		Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream offline import")
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", dir).Want(t, cli.ExitFailure, dir+" is a folder with 0 archives")
+	clitest.Exec(t, t.Context(), "evaluate", "--model", model, "none.parquet").
+		Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream import")
+	clitest.Exec(t, t.Context(), "evaluate", "--model", model, dir).Want(t, cli.ExitFailure, dir+" is a folder with 0 archives")
 	source := clitest.TinyData(t, "Tiny", 1, 8, 20)
-	clitest.Exec(t, t.Context(), "offline", "import", filepath.Dir(source), "--name", "Tinny").Want(t, cli.ExitFailure, "Tinny", "Tiny")
-	clitest.Exec(t, t.Context(), "offline", "import", filepath.Join(dir, "nothing")).Want(t, cli.ExitFailure, "nothing", "try:")
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", model).Want(t, cli.ExitIntegrity, model, "try: another file")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", two, "--output", model, "--units", "-1").Want(t, cli.ExitUsage, "--units -1", "try: eusn-stream offline retrain --help")
+	clitest.Exec(t, t.Context(), "import", filepath.Dir(source), "--name", "Tinny").Want(t, cli.ExitFailure, "Tinny", "Tiny")
+	clitest.Exec(t, t.Context(), "import", filepath.Join(dir, "nothing")).Want(t, cli.ExitFailure, "nothing", "try:")
+	clitest.Exec(t, t.Context(), "evaluate", "--model", model, model).Want(t, cli.ExitIntegrity, model, "try: another file")
+	clitest.Exec(t, t.Context(), "train", two, "--output", model, "--units", "-1").Want(t, cli.ExitUsage, "--units -1", "try: eusn-stream train --help")
 }
 
 // Ctrl-C before the work begins, which every loop must notice.
 func TestInterrupted(t *testing.T) {
 	source, archive, dir := clitest.TinyData(t, "Tiny", 1, 8, 20), clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "5")
 	before, err := os.ReadFile(model)
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +141,9 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, args := range [][]string{
-		{"offline", "import", source, "--output", filepath.Join(dir, "new.parquet")},
-		{"offline", "retrain", "--archive", archive, "--output", model, "--seed", "9"},
-		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", filepath.Join(dir, "p.parquet")},
+		{"import", source, "--output", filepath.Join(dir, "new.parquet")},
+		{"train", archive, "--output", model, "--seed", "9"},
+		{"evaluate", archive, "--model", model, "--predictions", filepath.Join(dir, "p.parquet")},
 	} {
 		clitest.Exec(t, ctx, args...).Want(t, cli.ExitInterrupted, "interrupted:")
 	}

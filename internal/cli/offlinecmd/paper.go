@@ -79,12 +79,12 @@ func (b *benchRun) check(f *pflag.FlagSet, protocol paper.Protocol) error {
 	return b.plan.Validate(b.settings)
 }
 
-// newPaper is "offline paper".
-func newPaper(a *cli.App) *cobra.Command {
+// newTables makes the command "offline paper tables".
+func newTables(a *cli.App) *cobra.Command {
 	var b benchRun
 	var protocol string
 	cmd := &cobra.Command{
-		Use:   "paper ARCHIVE...",
+		Use:   "tables DATA...",
 		Short: "Rerun the paper's experiments on archives",
 		Long: `Run data sets x models x random search x draws, as in the paper, and print the
 results next to the published ones.
@@ -125,10 +125,10 @@ threads. --gate exits with 6 if an accuracy differs from the paper's by more tha
 twice the larger standard deviation, or by more than .02 if that is larger (best and
 bank: if it is that much lower). A result that passes only because of our own
 deviation is marked.`,
-		Example: `  eusn-stream offline paper adiac.parquet
-  eusn-stream offline paper *.parquet --protocol bank --output bank.jsonl --json
-  eusn-stream offline paper adiac.parquet --models eusn --output adiac.jsonl --resume --gate
-  eusn-stream offline paper adiac.parquet --models eusn,arnn,gru --budget 10m --epochs 300 --draws 3`,
+		Example: `  eusn-stream offline paper tables adiac.parquet
+  eusn-stream offline paper tables *.parquet --protocol bank --output bank.jsonl --json
+  eusn-stream offline paper tables adiac.parquet --models eusn --output adiac.jsonl --resume --gate
+  eusn-stream offline paper tables adiac.parquet --models eusn,arnn,gru --budget 10m --epochs 300 --draws 3`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -157,7 +157,7 @@ func runPaper(ctx context.Context, a *cli.App, paths []string, b benchRun) error
 		sets, archive[d.Name] = append(sets, d), path
 	}
 	done, err := runBench(ctx, a, sets, b, func(dataset string) string {
-		return "paper " + cli.QuoteForShell(archive[dataset]) + " --protocol " + string(b.settings.Protocol)
+		return "tables " + cli.QuoteForShell(archive[dataset]) + " --protocol " + string(b.settings.Protocol)
 	})
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func openBenchResults(b benchRun) (*paper.Store, error) {
 
 // command is the command line that reproduces one cell.
 func (b benchRun) command(of string, cell paper.Cell) string {
-	c := "eusn-stream offline " + of
+	c := "eusn-stream offline paper " + of
 	switch b.settings.Protocol {
 	case paper.Bank:
 	case paper.Compare:

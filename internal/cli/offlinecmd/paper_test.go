@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// paperReport is what offline paper --json prints.
+// paperReport is what offline paper tables --json prints.
 type paperReport struct {
 	Results  string
 	Settings paper.Settings
@@ -23,7 +23,7 @@ type paperReport struct {
 func TestPaper(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	out := filepath.Join(dir, "r.jsonl")
-	args := []string{"offline", "paper", archive, "--configurations", "12", "--draws", "2", "--output", out}
+	args := []string{"offline", "paper", "tables", archive, "--configurations", "12", "--draws", "2", "--output", out}
 
 	var first, again paperReport
 	clitest.Must(t, append(args, "--json")...).Parse(t, &first)
@@ -37,8 +37,8 @@ func TestPaper(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "exists", "--resume")
 	other := clitest.ImportTiny(t, 1) // of the same name
-	clitest.Exec(t, t.Context(), "offline", "paper", other, "--configurations", "12", "--output", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --output")
-	clitest.Exec(t, t.Context(), "offline", "paper", archive, "--seed", "2", "--output", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --output")
+	clitest.Exec(t, t.Context(), "offline", "paper", "tables", other, "--configurations", "12", "--output", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --output")
+	clitest.Exec(t, t.Context(), "offline", "paper", "tables", archive, "--seed", "2", "--output", out, "--resume").Want(t, cli.ExitFailure, "cannot be mixed", "try: another --output")
 	before, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
@@ -63,13 +63,13 @@ func TestPaper(t *testing.T) {
 	// Shorter lists are other lists, behind the first; its file is a file of its
 	// own, and both go into one report, where a model comes from one of them.
 	stopped := filepath.Join(dir, "stopped")
-	short := []string{"offline", "paper", archive, "--list-length", "9", "--draws", "1", "--output", stopped, "--json", "--models"}
+	short := []string{"offline", "paper", "tables", archive, "--list-length", "9", "--draws", "1", "--output", stopped, "--json", "--models"}
 	clitest.Must(t, append(short, "deepesn")...).Parse(t, &one)
 	if c := one.Cells[0]; c.Configurations != 9 || one.Settings.ListLength != 9 || !strings.Contains(c.Command, " --configurations 9 --list-length 9 ") {
 		t.Errorf("settings %+v, cell %+v", one.Settings, c)
 	}
 	clitest.Exec(t, t.Context(), append(args, "--resume", "--list-length", "12")...).Want(t, cli.ExitFailure, "cannot be mixed", "another --output")
-	clitest.Exec(t, t.Context(), "offline", "report", out, stopped, "--output", filepath.Join(dir, "report")).Want(t, 0)
+	clitest.Exec(t, t.Context(), "offline", "paper", "report", out, stopped, "--output", filepath.Join(dir, "report")).Want(t, 0)
 
 	table := clitest.Must(t, append(args, "--resume")...).Out
 	for _, want := range []string{"data set", "Tiny", "resn", "in paper's sd"} {
@@ -83,7 +83,7 @@ func TestPaper(t *testing.T) {
 func TestPaperTrained(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	var first, again paperReport
-	clitest.Must(t, "offline", "paper", archive, "--models", "gru", "--configurations", "2", "--draws", "1", "--epochs", "2",
+	clitest.Must(t, "offline", "paper", "tables", archive, "--models", "gru", "--configurations", "2", "--draws", "1", "--epochs", "2",
 		"--budget", "1h", "--json", "--output", filepath.Join(dir, "a")).Parse(t, &first)
 	c := first.Cells[0]
 	if c.Model != "gru" || c.Training.Epochs != 2 || !strings.Contains(c.Command, "--epochs 2 --budget 0") {
@@ -96,7 +96,7 @@ func TestPaperTrained(t *testing.T) {
 
 	// A budget too small for one model: the others have their rows, the exit code
 	// says that something is missing, and a larger budget continues.
-	args := []string{"offline", "paper", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--output", filepath.Join(dir, "c")}
+	args := []string{"offline", "paper", "tables", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--output", filepath.Join(dir, "c")}
 	r := clitest.Exec(t, t.Context(), append(args, "--budget", "1ns")...)
 	r.Want(t, cli.ExitFailure, `no result for data set "Tiny", arnn: no configuration was trained within the budget of 1ns`, "--resume and a larger --budget")
 	if !strings.Contains(r.Out, "no result") || !strings.Contains(r.Out, "esn") {
@@ -106,7 +106,7 @@ func TestPaperTrained(t *testing.T) {
 		t.Errorf("with time enough:\n%s", r.Out)
 	}
 	table := filepath.Join(dir, "m.csv")
-	r = clitest.Exec(t, t.Context(), "offline", "memory", "--lengths", "30", "--models", "esn,arnn", "--configurations", "1", "--draws", "1", "--budget", "1ns", "--csv", table, "--output", filepath.Join(dir, "d"))
+	r = clitest.Exec(t, t.Context(), "offline", "paper", "memory", "--lengths", "30", "--models", "esn,arnn", "--configurations", "1", "--draws", "1", "--budget", "1ns", "--curves", table, "--output", filepath.Join(dir, "d"))
 	r.Want(t, cli.ExitFailure, `no result for data set "Synthetic T=30", arnn`)
 	if text, err := os.ReadFile(table); err != nil || strings.Count(string(text), "\n") != 2 || !strings.Contains(r.Out, "no result") {
 		t.Errorf("%v, CSV\n%s\ntable\n%s", err, text, r.Out)
@@ -118,13 +118,13 @@ func TestPaperTrained(t *testing.T) {
 func TestPaperGate(t *testing.T) {
 	dir := t.TempDir()
 	archive := filepath.Join(dir, "a.parquet")
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--output", archive)
-	args := []string{"offline", "paper", archive, "--models", "eusn", "--configurations", "12", "--draws", "2", "--output", filepath.Join(dir, "r.jsonl")}
+	clitest.Must(t, "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--output", archive)
+	args := []string{"offline", "paper", "tables", archive, "--models", "eusn", "--configurations", "12", "--draws", "2", "--output", filepath.Join(dir, "r.jsonl")}
 	if r := clitest.Must(t, args...); !strings.Contains(r.Out, "NO") || !strings.Contains(r.Out, "0.442") {
 		t.Errorf("the table says nothing of the paper:\n%s", r.Out)
 	}
 	clitest.Exec(t, t.Context(), append(args, "--resume", "--gate")...).Want(t, cli.ExitTolerance, "outside the tolerance of the paper: Adiac eusn")
-	clitest.Must(t, "offline", "paper", archive, "--protocol", "bank", "--draws", "1", "--gate", "--output", filepath.Join(dir, "b.jsonl"))
+	clitest.Must(t, "offline", "paper", "tables", archive, "--protocol", "bank", "--draws", "1", "--gate", "--output", filepath.Join(dir, "b.jsonl"))
 }
 
 func TestPaperInterrupted(t *testing.T) {
@@ -132,8 +132,8 @@ func TestPaperInterrupted(t *testing.T) {
 	out := filepath.Join(dir, "r.jsonl")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	clitest.Exec(t, ctx, "offline", "paper", archive, "--output", out).Want(t, cli.ExitInterrupted, "interrupted:")
-	clitest.Must(t, "offline", "paper", archive, "--output", out, "--resume", "--configurations", "200", "--draws", "1", "--models", "resn", "--draws", "10", "--quiet")
+	clitest.Exec(t, ctx, "offline", "paper", "tables", archive, "--output", out).Want(t, cli.ExitInterrupted, "interrupted:")
+	clitest.Must(t, "offline", "paper", "tables", archive, "--output", out, "--resume", "--configurations", "200", "--draws", "1", "--models", "resn", "--draws", "10", "--quiet")
 }
 
 func TestPaperUsage(t *testing.T) {
@@ -157,12 +157,12 @@ func TestPaperUsage(t *testing.T) {
 		{[]string{"a", "--models", "rnn", "--epochs", "0"}, `0 epochs`},
 		{[]string{"a", "--protocol", "bank", "--budget", "1m"}, "--budget"},
 	} {
-		clitest.Exec(t, t.Context(), append([]string{"offline", "paper"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
+		clitest.Exec(t, t.Context(), append([]string{"offline", "paper", "tables"}, c.args...)...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
-	clitest.Exec(t, t.Context(), "offline", "paper", "none.parquet").Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream offline import")
+	clitest.Exec(t, t.Context(), "offline", "paper", "tables", "none.parquet").Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream import")
 	out := filepath.Join(t.TempDir(), "r.jsonl")
 	archive := clitest.ImportTiny(t, 1)
-	clitest.Exec(t, t.Context(), "offline", "paper", archive, archive, "--output", out).Want(t, cli.ExitFailure, "listed twice")
+	clitest.Exec(t, t.Context(), "offline", "paper", "tables", archive, archive, "--output", out).Want(t, cli.ExitFailure, "listed twice")
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a bench that could not begin left a results file")
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/report"
 )
 
-// reportRun is what offline report is asked for.
+// reportRun is what offline paper report is asked for.
 type reportRun struct {
 	out     string
 	gate    bool
@@ -43,14 +43,14 @@ model on a given data set. The same files give the same bytes. The command can r
 file that a run is still writing, and lists unfinished results. --gate exits with 6 if
 an accuracy is outside the tolerance of the paper, as in offline paper; the report is
 written in any case.`,
-		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl -o report
-  eusn-stream offline report compare.jsonl -o banks
-  eusn-stream offline report paper.jsonl --figures figures --gate --json`,
+		Example: `  eusn-stream offline paper report paper.jsonl best.jsonl bank.jsonl memory.jsonl -o report
+  eusn-stream offline paper report compare.jsonl -o banks
+  eusn-stream offline paper report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&r.out, "output", "o", "report", "folder for the files")
-	f.StringVar(&r.options.Figures, "figures", "", "folder written by offline figures, for Fig. 1 to 3")
+	f.StringVar(&r.options.Figures, "figures", "", "folder written by offline paper figures, for Fig. 1 to 3")
 	f.StringVar(&r.options.Date, "date", "", "date to print (default: the date of the latest run in the files)")
 	f.StringVar(&r.options.Machine, "machine", "", "machine to print (default: the machines named in the files)")
 	f.BoolVar(&r.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
@@ -69,9 +69,9 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	case errors.Is(err, paper.ErrTorn):
 		return cli.Fail(cli.ExitFailure, err, "the same command again if a run is still writing that file; otherwise repeat the command that wrote it with --resume, which replaces the incomplete line")
 	case errors.Is(err, fs.ErrNotExist):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --output FILE writes results")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper tables ARCHIVE... --output FILE writes results")
 	case err != nil:
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline report --help")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper report --help")
 	}
 	files := rep.Files()
 	if err := r.noneLeft(files); err != nil {

@@ -18,11 +18,11 @@ import (
 func TestOfflineReport(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--output", in("a.parquet"))
-	clitest.Must(t, "offline", "paper", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--output", in("paper.jsonl"))
-	clitest.Must(t, "offline", "paper", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--output", in("bank.jsonl"))
-	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", in("memory.jsonl"))
-	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), "--output", in("report")}
+	clitest.Must(t, "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--output", in("a.parquet"))
+	clitest.Must(t, "offline", "paper", "tables", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--output", in("paper.jsonl"))
+	clitest.Must(t, "offline", "paper", "tables", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--output", in("bank.jsonl"))
+	clitest.Must(t, "offline", "paper", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", in("memory.jsonl"))
+	args := []string{"offline", "paper", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), "--output", in("report")}
 
 	var s struct {
 		Page  string
@@ -60,8 +60,8 @@ func TestOfflineReport(t *testing.T) {
 		t.Error("the same files gave another page")
 	}
 	clitest.Exec(t, t.Context(), append(args, "--gate")...).Want(t, cli.ExitTolerance, "outside the tolerance of the paper: paper-exact Adiac eusn")
-	clitest.Must(t, "offline", "report", in("bank.jsonl"), "--gate", "--output", in("bank"))
-	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--output", in("report")).Want(t, cli.ExitFailure, "belongs to another report", "rm -r")
+	clitest.Must(t, "offline", "paper", "report", in("bank.jsonl"), "--gate", "--output", in("bank"))
+	clitest.Exec(t, t.Context(), "offline", "paper", "report", in("bank.jsonl"), "--output", in("report")).Want(t, cli.ExitFailure, "belongs to another report", "rm -r")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -76,11 +76,11 @@ func TestOfflineReportUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clitest.Exec(t, t.Context(), "offline", "report").Want(t, cli.ExitUsage, "at least 1 arg")
-	clitest.Exec(t, t.Context(), "offline", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline paper")
-	clitest.Exec(t, t.Context(), "offline", "report", torn).Want(t, cli.ExitFailure, "the last line is incomplete", "still writing", "--resume")
-	clitest.Exec(t, t.Context(), "offline", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
+	clitest.Exec(t, t.Context(), "offline", "paper", "report").Want(t, cli.ExitUsage, "at least 1 arg")
+	clitest.Exec(t, t.Context(), "offline", "paper", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline paper")
+	clitest.Exec(t, t.Context(), "offline", "paper", "report", torn).Want(t, cli.ExitFailure, "the last line is incomplete", "still writing", "--resume")
+	clitest.Exec(t, t.Context(), "offline", "paper", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
 	results := filepath.Join(dir, "r.jsonl")
-	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", results)
-	clitest.Exec(t, t.Context(), "offline", "report", results, "--output", empty).Want(t, cli.ExitFailure, "is not a folder", "try: another --output")
+	clitest.Must(t, "offline", "paper", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", results)
+	clitest.Exec(t, t.Context(), "offline", "paper", "report", results, "--output", empty).Want(t, cli.ExitFailure, "is not a folder", "try: another --output")
 }

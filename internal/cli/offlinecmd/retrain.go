@@ -34,12 +34,15 @@ type retrainFlags struct {
 	decide                        DecideFlags
 }
 
-func newRetrain(a *cli.App) *cobra.Command {
+// NewTrain makes the command that trains: "train", which is also "offline retrain".
+func NewTrain(a *cli.App, name string) *cobra.Command {
 	var flags retrainFlags
 	cmd := &cobra.Command{
-		Use:   "retrain [--merge FILE...]",
-		Short: "Train a model on the training part of an archive, or on a recording",
-		Long: `Draw a reservoir from its seed, run every training series through it, and fit a
+		Use:   name + " DATA | --merge FILES",
+		Short: "Train a model on a data set or a recording",
+		Long: `DATA is a Parquet archive or a CSV recording (` + dataColumns + `).
+
+Draw a reservoir from its seed, run every training series through it, and fit a
 linear classifier to its features. --policy cuts series into
 sequences, as the live stage will cut streams; leave-one-out leaves out whole series.
 --group leaves out all of a machine, a person or a day at once: it is for data in which
@@ -74,17 +77,17 @@ sequences than features, each also runs all of them through the network (but for
 because all together determine the limits of the features. The model equals that
 of a single job; if there are more sequences than features, it can differ in the last
 bits. The same shards always give the same bits.`,
-		Example: `  eusn-stream offline retrain --archive Adiac.parquet --output adiac.safetensors
-  eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --output plant.safetensors
-  eusn-stream offline retrain --archive recorded/ --labels labels.csv --output plant.safetensors
-  eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --output plant.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --coverage 0.95 --output adiac.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --max-error 0.02 --output adiac.safetensors
-  eusn-stream offline retrain --archive wear.parquet --target remaining --coverage 0.9 --output wear.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --output paper.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --bank small --output adiac.safetensors
-  eusn-stream offline retrain --archive big.parquet --shard 3/8 --output part3.stats
-  eusn-stream offline retrain --merge part*.stats --output big.safetensors`,
+		Example: `  eusn-stream train Adiac.parquet --output adiac.safetensors
+  eusn-stream train recording.parquet --policy window --length 256 --hop 64 --output plant.safetensors
+  eusn-stream train recorded/ --labels labels.csv --output plant.safetensors
+  eusn-stream train recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --output plant.safetensors
+  eusn-stream train Adiac.parquet --coverage 0.95 --output adiac.safetensors
+  eusn-stream train Adiac.parquet --max-error 0.02 --output adiac.safetensors
+  eusn-stream train wear.parquet --target remaining --coverage 0.9 --output wear.safetensors
+  eusn-stream train Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --output paper.safetensors
+  eusn-stream train Adiac.parquet --bank small --output adiac.safetensors
+  eusn-stream train big.parquet --shard 3/8 --output part3.stats
+  eusn-stream train --merge part*.stats --output big.safetensors`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
 	}
 	flags.add(cmd.Flags())
@@ -99,7 +102,6 @@ bits. The same shards always give the same bits.`,
 }
 
 func (r *retrainFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&r.archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels; or the folder of eusn-stream record, or a pattern of its files")
 	f.StringVar(&r.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	r.group.add(f, "; leave-one-out then leaves out whole groups")
 	f.StringVarP(&r.out, "output", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
@@ -133,6 +135,9 @@ func (r *retrainFlags) read(cmd *cobra.Command, args []string) (t training, err 
 	t.flags = r
 	if err := r.scale.check(cmd, args); err != nil {
 		return t, err
+	}
+	if !r.scale.merge {
+		r.archive = args[0]
 	}
 	if t.memory, err = r.scale.bytes(); err != nil {
 		return t, err
@@ -188,13 +193,14 @@ func (t *training) run(ctx context.Context, a *cli.App, files []string) error {
 	if r.scale.merge {
 		return mergeShards(ctx, a, files, offline.RetrainOptions{MemoryPlan: offline.MemoryPlan{Memory: t.memory}}, r.out)
 	}
-	src, err := openGrouped(r.archive, r.labels, t.rule)
+	src, err := openGrouped(ctx, a, r.archive, r.labels, t.rule)
 	if err == nil {
 		err = src.ReadTarget(r.certainty.target)
 	}
 	if err != nil {
 		return err
 	}
+	defer src.Close()
 	o := r.net.options(src.Channels)
 	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
 	o.Groups, o.Parts, o.Novelty, o.Early = t.rule, t.parts, t.novelty, t.early
@@ -230,11 +236,11 @@ func notTrained(err error, out string, s reservoir.Spec) error {
 	if err == nil {
 		return nil
 	}
-	next := "eusn-stream offline retrain --help"
+	next := "eusn-stream train --help"
 	if errors.Is(err, readout.ErrMemory) {
 		for _, name := range []string{"standard", "small", "tiny"} {
 			if b, known := reservoir.Bank(name, 1); known == nil && 2*b.FeatureCount() <= s.FeatureCount() {
-				next = "eusn-stream offline retrain --bank " + name + " --archive ARCHIVE, or more --memory"
+				next = "eusn-stream train DATA --bank " + name + ", or more --memory"
 				break
 			}
 		}
@@ -274,6 +280,6 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	case len(src.Set.Part(archive.Test)) == 0:
 		next = " --split train" // there is no other
 	}
-	a.Say("next: eusn-stream offline evaluate --model %s --archive %s%s", cli.QuoteForShell(out), other, next)
+	a.Say("next: eusn-stream evaluate %s --model %s%s", other, cli.QuoteForShell(out), next)
 	return nil
 }

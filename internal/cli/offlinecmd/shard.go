@@ -37,14 +37,11 @@ func (s *scaleFlags) add(f *pflag.FlagSet) {
 func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
 	if !s.merge {
-		if h := f.Lookup("healthy-only"); len(args) > 0 && h.Value.String() == allHealthy {
-			return fmt.Errorf("%q stands alone: want --healthy-only=%s where it is the healthy class", args[0], args[0])
+		if h := f.Lookup("healthy-only"); len(args) > 1 && h.Value.String() == allHealthy {
+			return fmt.Errorf("%q is not DATA: want --healthy-only=%s if it is the healthy class", args[1], args[1])
 		}
-		if err := cobra.NoArgs(cmd, args); err != nil {
+		if err := oneData(cmd, args); err != nil {
 			return err
-		}
-		if !f.Changed("archive") {
-			return errors.New(`required flag(s) "archive" not set`)
 		}
 		if s.shard != "" && !f.Changed("output") {
 			return errors.New("--shard: want --output, a different file for each shard")
@@ -136,7 +133,7 @@ func keepWithin(bytes int64) { debug.SetMemoryLimit(min(bytes, debug.SetMemoryLi
 // retrainShard does one share of a training.
 func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, s offline.Shard, out string) error {
 	if src.Set == nil {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording: only data sets can be divided into shards, because the streams of a recording are interleaved", src.Path), "eusn-stream offline retrain --help")
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording: only data sets can be divided into shards, because the streams of a recording are interleaved", src.Path), "eusn-stream train --help")
 	}
 	o.Planned = func(r offline.RetrainReport) { SayPlanned(a, src, o.Policy, r) }
 	p := a.Progress()
@@ -154,7 +151,7 @@ func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offl
 		}{out, s.I, s.N, report})
 	}
 	a.Say("shard %d of %d is in %s, after %.1f s", s.I, s.N, out, report.StateSeconds)
-	a.Say("next, when all %d exist: eusn-stream offline retrain --merge FILES --output model.safetensors", s.N)
+	a.Say("next, when all %d exist: eusn-stream train --merge FILES --output model.safetensors", s.N)
 	return nil
 }
 
@@ -169,7 +166,7 @@ func mergeShards(ctx context.Context, a *cli.App, files []string, o offline.Retr
 	if err := sayTrained(a, out, report); err != nil || a.JSON {
 		return err
 	}
-	a.Say("next: eusn-stream offline evaluate --model %s --archive ARCHIVE", cli.QuoteForShell(out))
+	a.Say("next: eusn-stream evaluate DATA --model %s", cli.QuoteForShell(out))
 	return nil
 }
 

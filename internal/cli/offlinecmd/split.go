@@ -26,28 +26,28 @@ type splitFlags struct {
 func newSplit(a *cli.App) *cobra.Command {
 	var s splitFlags
 	cmd := &cobra.Command{
-		Use:   "split",
+		Use:   "split DATA",
 		Short: "Divide an archive into a training part and a test part by whole groups",
 		Long: `Draw groups, such as machines or persons, for the test part until they have about
 --share of the labelled data; all others are for the training. No group is in both. The
 archive is not changed: the parts are written to a small file, which retrain and
 evaluate take with --parts, and which you may edit. The same data, --group and --seed
 always give the same parts.`,
-		Example: `  eusn-stream offline split --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --output parts.json
-  eusn-stream offline retrain --archive recorded/ --labels labels.csv --parts parts.json --output plant.safetensors
-  eusn-stream offline evaluate --archive recorded/ --labels labels.csv --parts parts.json --model plant.safetensors`,
-		Args: cobra.NoArgs,
+		Example: `  eusn-stream offline split recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --output parts.json
+  eusn-stream train recorded/ --labels labels.csv --parts parts.json --output plant.safetensors
+  eusn-stream evaluate recorded/ --labels labels.csv --parts parts.json --model plant.safetensors`,
+		Args: oneData,
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.archive, "archive", "", "Parquet archive; or the folder of eusn-stream record, or a pattern of its files")
 	f.StringVar(&s.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	f.StringVar(&s.group, "group", "", groupUsage)
 	f.Float64Var(&s.share, "share", 0.2, "share of the labelled data for the test part, about; groups are never divided")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the draw")
 	f.StringVarP(&s.out, "output", "o", "parts.json", "file to write")
 	f.BoolVar(&s.force, "force", false, "overwrite an existing file")
-	cobra.CheckErr(errors.Join(cmd.MarkFlagRequired("archive"), cmd.MarkFlagRequired("group")))
+	cobra.CheckErr(cmd.MarkFlagRequired("group"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s.archive = args[0]
 		rule, err := parseGroup(s.group)
 		if err != nil {
 			return err
@@ -67,10 +67,11 @@ func (s *splitFlags) run(ctx context.Context, a *cli.App, rule *groups.Rule) err
 	if err := cli.MayWrite(s.out, s.force, s.archive, s.labels); err != nil {
 		return err
 	}
-	src, err := openGrouped(s.archive, s.labels, rule)
+	src, err := openGrouped(ctx, a, s.archive, s.labels, rule)
 	if err != nil {
 		return err
 	}
+	defer src.Close()
 	all, err := src.GroupSizes(ctx, rule)
 	var parts *groups.Parts
 	if err == nil {
@@ -130,5 +131,5 @@ func (s *splitFlags) print(a *cli.App, src archives.Labelled, parts *groups.Part
 	if s.labels != "" {
 		labels = " --labels " + cli.QuoteForShell(s.labels)
 	}
-	a.Say("next: eusn-stream offline retrain --archive %s%s --parts %s", cli.QuoteForShell(s.archive), labels, cli.QuoteForShell(s.out))
+	a.Say("next: eusn-stream train %s%s --parts %s", cli.QuoteForShell(s.archive), labels, cli.QuoteForShell(s.out))
 }

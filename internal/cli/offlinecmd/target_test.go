@@ -18,9 +18,9 @@ func TestTarget(t *testing.T) {
 	dir := t.TempDir()
 	csv := clitest.Write(t, filepath.Join(dir, "plant.csv"), clitest.RecordingCSV(3, 400))
 	archive, model := filepath.Join(dir, "plant.parquet"), filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
+	clitest.Must(t, "import", csv, "--output", archive)
 	retrain := func(args ...string) []string {
-		return append([]string{"offline", "retrain", "--archive", archive, "--policy", "count", "--length", "10", "--members", "4", "--units", "10", "--output", model}, args...)
+		return append([]string{"train", archive, "--policy", "count", "--length", "10", "--members", "4", "--units", "10", "--output", model}, args...)
 	}
 	var trained struct {
 		Model  models.Report
@@ -34,7 +34,7 @@ func TestTarget(t *testing.T) {
 		t.Errorf("retrain prints\n%s%s", r.Out, r.ErrOut)
 	}
 	var ev offline.Evaluation
-	evaluate := []string{"offline", "evaluate", "--archive", archive, "--model", model}
+	evaluate := []string{"evaluate", archive, "--model", model}
 	clitest.Must(t, append(evaluate, "--json")...).Parse(t, &ev)
 	if ev.Numbers == nil || ev.Numbers.Samples != 120 || ev.Labelled != 120 {
 		t.Errorf("evaluate --json gives %+v", ev.Numbers)
@@ -64,5 +64,5 @@ func TestTarget(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), retrain("--target", "wear")...).Want(t, cli.ExitFailure, `no column "wear", whose values are to be numbers to learn`)
 	set := clitest.ImportTiny(t, 2)
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--target", "wear", "--output", model).Want(t, cli.ExitFailure, `no column "wear"`, "docs/parquet.md")
+	clitest.Exec(t, t.Context(), "train", set, "--target", "wear", "--output", model).Want(t, cli.ExitFailure, `no column "wear"`, "docs/parquet.md")
 }

@@ -25,7 +25,7 @@ func newChanged(t *testing.T, retrain ...string) *changed {
 	dir := t.TempDir()
 	c := &changed{t: t}
 	c.model, c.archive = filepath.Join(dir, "m.safetensors"), clitest.ImportTiny(t, 2)
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", c.archive, "--output", c.model}, retrain...)...)
+	clitest.Must(t, append([]string{"train", c.archive, "--output", c.model}, retrain...)...)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func (c *changed) start(args ...string) {
 // play publishes all streams at the same time, and waits for their predictions.
 func (c *changed) play(split string) {
 	c.t.Helper()
-	clitest.Must(c.t, "replay", "--archive", c.archive, "--nats-url", c.url, "--rows", "7", "--streams", "24", "--split", split)
+	clitest.Must(c.t, "replay", c.archive, "--nats-url", c.url, "--rows", "7", "--streams", "24", "--split", split)
 	c.n += 24
 	clitest.Await(c.t, c.url, c.n, 0)
 	c.lines = clitest.Must(c.t, "tail", "--since", "1h", "--json", "--nats-url", c.url).Lines(c.t)
@@ -125,7 +125,7 @@ func (c *changed) cut() (seq uint64) {
 func TestPastAfterReplace(t *testing.T) {
 	c := newChanged(t, "--members", "2", "--units", "8")
 	green := filepath.Join(t.TempDir(), "green.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", c.archive, "--output", green, "--members", "3", "--units", "6", "--seed", "9")
+	clitest.Must(t, "train", c.archive, "--output", green, "--members", "3", "--units", "6", "--seed", "9")
 	c.start("--model", c.model, "--partitions", "3")
 	second := clitest.Start(t, "reading the input of job eusn", "run", "--model", green, "--nats-url", c.url, "--job", "green", "--input-job", "eusn")
 	c.play("test")

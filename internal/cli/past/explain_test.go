@@ -24,7 +24,7 @@ func newPredicted(t *testing.T, retrain ...string) *predicted {
 	t.Helper()
 	dir := t.TempDir()
 	p := &predicted{model: filepath.Join(dir, "m.safetensors"), archive: clitest.ImportTiny(t, 2)}
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", p.archive, "--output", p.model}, retrain...)...)
+	clitest.Must(t, append([]string{"train", p.archive, "--output", p.model}, retrain...)...)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func newPredicted(t *testing.T, retrain ...string) *predicted {
 	p.url = server.URL()
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", p.model, "--partitions", "3", "--nats-url", p.url)
 	t.Cleanup(func() { stage.Stop(t) })
-	clitest.Must(t, "replay", "--archive", p.archive, "--nats-url", p.url, "--rows", "7")
+	clitest.Must(t, "replay", p.archive, "--nats-url", p.url, "--rows", "7")
 	clitest.Await(t, p.url, 24, 0)
 	p.lines = clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", p.url).Lines(t)
 	return p
@@ -73,7 +73,7 @@ func TestExplain(t *testing.T) {
 	p.run(t, "explain", "--last", "--stream", stream, "--model", p.model).Want(t, cli.ExitOK)
 
 	other := filepath.Join(t.TempDir(), "other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", p.archive, "--output", other, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", p.archive, "--output", other, "--members", "1", "--units", "5")
 	p.run(t, "explain", "--last", "--stream", stream, "--model", other).Want(t, cli.ExitOtherModel, "another network", "without --model")
 	p.run(t, "explain", "--last", "--stream", "nobody").Want(t, cli.ExitFailure, "no such prediction", `"nobody"`, "eusn-stream tail")
 	p.run(t, "explain", "--last", "--stream", stream, "--job", "other").Want(t, cli.ExitFailure, "there is no job", "eusn")

@@ -91,7 +91,7 @@ func (o *options) complete(channels int) error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Channels != channels {
-		wrong("--channels %d: the model has %d; plan for the model that the plant will have (offline retrain on a recording of %d sensors)", o.Channels, channels, o.Channels)
+		wrong("--channels %d: the model has %d; plan for the model that the plant will have (train on a recording of %d sensors)", o.Channels, channels, o.Channels)
 	}
 	for _, r := range o.ranges() {
 		if r.Broken {

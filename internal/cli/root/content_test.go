@@ -16,13 +16,13 @@ func TestExitCodesOfContent(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	one, two := clitest.TinyData(t, "Tiny", 1, 24, 40), clitest.TinyData(t, "Tiny", 2, 24, 40)
-	clitest.Must(t, "offline", "import", one, "--output", in("one"))
-	clitest.Must(t, "offline", "import", two, "--output", in("two"))
-	clitest.Must(t, "offline", "import", "--train", filepath.Join(one, "Tiny_TRAIN.ts"), "--output", in("train"))
-	clitest.Must(t, "offline", "import", "--test", filepath.Join(one, "Tiny_TEST.ts"), "--output", in("test"))
-	clitest.Must(t, "offline", "retrain", "--archive", in("one"), "--output", in("model"), "--members", "1", "--units", "5")
-	clitest.Must(t, "offline", "import", "--train", clitest.Write(t, in("a_TRAIN.txt"), "0\t1 2 3\n1\t2 3\n"), "--output", in("tokens"))
-	clitest.Must(t, "offline", "import", "--train", clitest.Write(t, in("b_TRAIN.ts"), "@problemName b\n@classLabel true x fast\n@data\n1,2,3:x\n3,4,1e30:fast\n"), "--output", in("other"))
+	clitest.Must(t, "import", one, "--output", in("one"))
+	clitest.Must(t, "import", two, "--output", in("two"))
+	clitest.Must(t, "import", "--train", filepath.Join(one, "Tiny_TRAIN.ts"), "--output", in("train"))
+	clitest.Must(t, "import", "--test", filepath.Join(one, "Tiny_TEST.ts"), "--output", in("test"))
+	clitest.Must(t, "train", in("one"), "--output", in("model"), "--members", "1", "--units", "5")
+	clitest.Must(t, "import", "--train", clitest.Write(t, in("a_TRAIN.txt"), "0\t1 2 3\n1\t2 3\n"), "--output", in("tokens"))
+	clitest.Must(t, "import", "--train", clitest.Write(t, in("b_TRAIN.ts"), "@problemName b\n@classLabel true x fast\n@data\n1,2,3:x\n3,4,1e30:fast\n"), "--output", in("other"))
 	clitest.Write(t, in("h.csv"), "stream,c0\n")
 	clitest.Write(t, in("long_TRAIN.tsv"), strings.Repeat("l", 2<<20)+"\t1\t2\n")
 	for _, c := range []struct {
@@ -30,24 +30,24 @@ func TestExitCodesOfContent(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"offline import --train " + one + "/Tiny_TRAIN.ts --test " + two + "/Tiny_TEST.ts --output OUT", cli.ExitIntegrity, []string{"the train part has 1 channels, the test part 2"}},
-		{"offline import --csv DIR/h.csv --output OUT", cli.ExitIntegrity, []string{"no samples after the header line"}},
-		{"offline import --train DIR/long_TRAIN.tsv --output OUT", cli.ExitIntegrity, []string{"long_TRAIN.tsv:1: label", "want at most 256"}},
-		{"offline evaluate --model DIR/model --archive DIR/two", cli.ExitIntegrity, []string{"the model reads 1 channels", "model inspect"}},
-		{"offline evaluate --model DIR/model --archive DIR/other --split train", cli.ExitIntegrity, []string{`class "x" of data set "b" is not among`}},
-		{"offline retrain --archive DIR/tokens --output OUT", cli.ExitIntegrity, []string{"embed the tokens first"}},
-		{"offline evaluate --model DIR/model --archive DIR/tokens --split train", cli.ExitIntegrity, []string{"embed the tokens first"}},
-		{"offline retrain --archive DIR/other --output OUT --members 1 --units 5", cli.ExitIntegrity, []string{`series "train-1", sample 2, channel "c0": value 1e+30 is out of range`}},
-		{"offline evaluate --model DIR/model --archive DIR/train", cli.ExitFailure, []string{"no test part", "try: the same command with --split train"}},
-		{"offline evaluate --model DIR/model --archive DIR/test --split train", cli.ExitFailure, []string{"no train part", "try: the same command with --split test"}},
-		{"replay --archive DIR/train", cli.ExitFailure, []string{"no test part", "try: the same command with --split train"}},
-		{"replay --archive DIR/tokens", cli.ExitIntegrity, []string{"token lists", "offline embed"}},
+		{"import --train " + one + "/Tiny_TRAIN.ts --test " + two + "/Tiny_TEST.ts --output OUT", cli.ExitIntegrity, []string{"the train part has 1 channels, the test part 2"}},
+		{"import DIR/h.csv --output OUT", cli.ExitIntegrity, []string{"no samples after the header line"}},
+		{"import --train DIR/long_TRAIN.tsv --output OUT", cli.ExitIntegrity, []string{"long_TRAIN.tsv:1: label", "want at most 256"}},
+		{"evaluate DIR/two --model DIR/model", cli.ExitIntegrity, []string{"the model reads 1 channels", "model inspect"}},
+		{"evaluate DIR/other --model DIR/model --split train", cli.ExitIntegrity, []string{`class "x" of data set "b" is not among`}},
+		{"train DIR/tokens --output OUT", cli.ExitIntegrity, []string{"embed the tokens first"}},
+		{"evaluate DIR/tokens --model DIR/model --split train", cli.ExitIntegrity, []string{"embed the tokens first"}},
+		{"train DIR/other --output OUT --members 1 --units 5", cli.ExitIntegrity, []string{`series "train-1", sample 2, channel "c0": value 1e+30 is out of range`}},
+		{"evaluate DIR/train --model DIR/model", cli.ExitFailure, []string{"no test part", "try: the same command with --split train"}},
+		{"evaluate DIR/test --model DIR/model --split train", cli.ExitFailure, []string{"no train part", "try: the same command with --split test"}},
+		{"replay DIR/train", cli.ExitFailure, []string{"no test part", "try: the same command with --split train"}},
+		{"replay DIR/tokens", cli.ExitIntegrity, []string{"token lists", "offline paper embed"}},
 	} {
 		args := strings.Fields(strings.NewReplacer("DIR", dir, "OUT", in("out")).Replace(c.args))
 		t.Run(c.args, func(t *testing.T) { clitest.Exec(t, t.Context(), args...).Want(t, c.code, c.says...) })
 	}
-	r := clitest.Must(t, "offline", "retrain", "--archive", in("one"), "--output", in("again"), "--members", "1", "--units", "5")
-	r.Want(t, cli.ExitOK, "next: eusn-stream offline evaluate --model "+in("again")+" --archive "+in("one"))
+	r := clitest.Must(t, "train", in("one"), "--output", in("again"), "--members", "1", "--units", "5")
+	r.Want(t, cli.ExitOK, "next: eusn-stream evaluate "+in("one")+" --model "+in("again"))
 }
 
 // One rule determines the exit code of an unusable file, for all kinds of files and commands: 1
@@ -55,28 +55,28 @@ func TestExitCodesOfContent(t *testing.T) {
 func TestExitCodesOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 1, 24, 40), "--output", in("archive"))
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, in("r.csv"), "stream,seq,c0,end\ns,0,1.5,false\ns,1,2.5,true\n"), "--output", in("recording"))
-	clitest.Must(t, "offline", "retrain", "--archive", in("archive"), "--output", in("model"), "--members", "1", "--units", "5")
-	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", in("results"), "--csv", in("table"))
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 1, 24, 40), "--output", in("archive"))
+	clitest.Must(t, "import", clitest.Write(t, in("r.csv"), "stream,seq,c0,end\ns,0,1.5,false\ns,1,2.5,true\n"), "--output", in("recording"))
+	clitest.Must(t, "train", in("archive"), "--output", in("model"), "--members", "1", "--units", "5")
+	clitest.Must(t, "offline", "paper", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", in("results"), "--curves", in("table"))
 	for _, c := range []struct {
 		file, args string
 		code       int
 	}{
-		{"archive", "offline evaluate --model MODEL --archive FILE", cli.ExitIntegrity},
-		{"archive", "offline retrain --archive FILE --output OUT", cli.ExitIntegrity},
-		{"archive", "offline paper FILE --output OUT", cli.ExitIntegrity},
-		{"archive", "offline compare FILE --draws 1 --output OUT", cli.ExitIntegrity},
-		{"archive", "offline embed FILE --output OUT", cli.ExitIntegrity},
-		{"archive", "replay --archive FILE", cli.ExitIntegrity},
-		{"recording", "replay --archive FILE", cli.ExitIntegrity},
-		{"r.csv", "offline import --csv FILE --output OUT", cli.ExitIntegrity},
-		{"model", "offline evaluate --model FILE --archive ARCHIVE", cli.ExitIntegrity},
+		{"archive", "evaluate FILE --model MODEL", cli.ExitIntegrity},
+		{"archive", "train FILE --output OUT", cli.ExitIntegrity},
+		{"archive", "offline paper tables FILE --output OUT", cli.ExitIntegrity},
+		{"archive", "offline paper compare FILE --draws 1 --output OUT", cli.ExitIntegrity},
+		{"archive", "offline paper embed FILE --output OUT", cli.ExitIntegrity},
+		{"archive", "replay FILE", cli.ExitIntegrity},
+		{"recording", "replay FILE", cli.ExitIntegrity},
+		{"r.csv", "import FILE --output OUT", cli.ExitIntegrity},
+		{"model", "evaluate ARCHIVE --model FILE", cli.ExitIntegrity},
 		{"model", "model inspect FILE", cli.ExitIntegrity},
 		{"model", "run --model FILE", cli.ExitIntegrity},
-		{"results", "offline report FILE --output OUT", cli.ExitIntegrity},
-		{"results", "offline memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --output FILE", cli.ExitIntegrity},
-		{"table", "offline figures --only 4 --memory FILE --output OUT", cli.ExitIntegrity},
+		{"results", "offline paper report FILE --output OUT", cli.ExitIntegrity},
+		{"results", "offline paper memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --output FILE", cli.ExitIntegrity},
+		{"table", "offline paper figures --only 4 --memory FILE --output OUT", cli.ExitIntegrity},
 		{"model", "state diff FILE FILE", cli.ExitIntegrity},
 		{"model", "run -c FILE", cli.ExitConfig},
 		{"table", "config check FILE", cli.ExitConfig},

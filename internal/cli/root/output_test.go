@@ -18,7 +18,7 @@ import (
 func TestInputsAreNeverOverwritten(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--output", model)
+	clitest.Must(t, "train", archive, "--members", "1", "--output", model)
 	link := filepath.Join(dir, "link.parquet")
 	if err := os.Symlink(archive, link); err != nil {
 		t.Fatal(err)
@@ -31,13 +31,13 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 	}
 	const says = "is an input of this command"
 	for _, args := range [][]string{
-		{"offline", "retrain", "--archive", archive, "--output", archive},
-		{"offline", "retrain", "--archive", archive, "--output", link},
-		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", archive},
-		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", model},
-		{"offline", "import", "--csv", csv, "--output", csv, "--force"},
-		{"offline", "import", filepath.Dir(ts), "--output", ts, "--force"},
-		{"offline", "import", "--train", ts, "--output", ts, "--force"},
+		{"train", archive, "--output", archive},
+		{"train", archive, "--output", link},
+		{"evaluate", archive, "--model", model, "--predictions", archive},
+		{"evaluate", archive, "--model", model, "--predictions", model},
+		{"import", csv, "--output", csv, "--force"},
+		{"import", filepath.Dir(ts), "--output", ts, "--force"},
+		{"import", "--train", ts, "--output", ts, "--force"},
 	} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, says)
 	}
@@ -60,7 +60,7 @@ func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
 		dir:        "not a regular file",
 		os.DevNull: "not a regular file",
 	} {
-		r := clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--output", out)
+		r := clitest.Exec(t, t.Context(), "train", archive, "--output", out)
 		r.Want(t, cli.ExitFailure, says)
 		if r.Out != "" {
 			t.Errorf("--output %s: refused after the work:\n%s", out, r.Out)

@@ -31,7 +31,7 @@ func TestPipesAreRefused(t *testing.T) {
 	}
 	clitest.Write(t, filepath.Join(dir, "X_TEST.ts"), "@problemName X\n@classLabel true a b\n@data\n1,2:a\n")
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--output", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "train", clitest.ImportTiny(t, 1), "--output", model, "--members", "1", "--units", "5")
 	for _, c := range []struct {
 		args string
 		code int
@@ -41,20 +41,20 @@ func TestPipesAreRefused(t *testing.T) {
 		{"run --model PIPE", cli.ExitFailure},
 		{"model inspect PIPE", cli.ExitFailure},
 		{"model verify PIPE", cli.ExitFailure},
-		{"replay --archive PIPE", cli.ExitFailure},
+		{"replay PIPE", cli.ExitFailure},
 		{"state diff PIPE PIPE", cli.ExitFailure},
-		{"offline import DIR", cli.ExitFailure},
-		{"offline import --train PIPE --test PIPE", cli.ExitFailure},
-		{"offline import --csv CSV", cli.ExitFailure},
-		{"offline embed PIPE", cli.ExitFailure},
-		{"offline embed DIR", cli.ExitFailure},
-		{"offline retrain --archive PIPE --output OUT", cli.ExitFailure},
-		{"offline evaluate --model MODEL --archive PIPE", cli.ExitFailure},
-		{"offline evaluate --model PIPE --archive PIPE", cli.ExitFailure},
-		{"offline paper PIPE --output OUT", cli.ExitFailure},
-		{"offline memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --output PIPE", cli.ExitFailure},
-		{"offline figures --only 4 --memory PIPE --output OUT", cli.ExitFailure},
-		{"offline report PIPE --output OUT", cli.ExitFailure},
+		{"import DIR", cli.ExitFailure},
+		{"import --train PIPE --test PIPE", cli.ExitFailure},
+		{"import CSV", cli.ExitFailure},
+		{"offline paper embed PIPE", cli.ExitFailure},
+		{"offline paper embed DIR", cli.ExitFailure},
+		{"train PIPE --output OUT", cli.ExitFailure},
+		{"evaluate PIPE --model MODEL", cli.ExitFailure},
+		{"evaluate PIPE --model PIPE", cli.ExitFailure},
+		{"offline paper tables PIPE --output OUT", cli.ExitFailure},
+		{"offline paper memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --output PIPE", cli.ExitFailure},
+		{"offline paper figures --only 4 --memory PIPE --output OUT", cli.ExitFailure},
+		{"offline paper report PIPE --output OUT", cli.ExitFailure},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			args := strings.Fields(strings.NewReplacer("PIPE", pipe, "CSV", csv, "DIR", dir, "OUT", figure, "MODEL", model).Replace(c.args))

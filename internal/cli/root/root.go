@@ -58,12 +58,12 @@ is, as they arrive. Samples come in on NATS subjects (Arrow, JSON, CSV, line pro
 through the gateway (MQTT, HTTP, field buses). Each stream has its own state of a network,
 which every sample advances. Predictions go out as Arrow, and as text with tail.
 
-  eusn-stream demo                 try everything, in under a minute
-  eusn-stream offline import ...   make a Parquet archive of a data set
-  eusn-stream offline retrain ...  train a model on it
-  eusn-stream run --model M        start the stage
-  eusn-stream replay --archive A   publish an archive as live data
-  eusn-stream tail                 print the predictions
+  eusn-stream demo              try everything, in under a minute
+  eusn-stream train DATA        train a model on a CSV recording or an archive
+  eusn-stream evaluate DATA     measure its accuracy on other data
+  eusn-stream run --model M     start the stage
+  eusn-stream replay DATA       publish a recording as live data
+  eusn-stream tail              print the predictions
 
 A document that a message names, such as docs/nats.md, is beside the program in the archive,
 and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
@@ -103,9 +103,9 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		id, title string
 		commands  []*cobra.Command
 	}{
+		{"train", "Train, evaluate and predict:", []*cobra.Command{offlinecmd.NewTrain(a, "train"), offlinecmd.NewEvaluate(a), offlinecmd.NewImport(a), loop.NewRecord(a), model, offlinecmd.NewCommand(a)}},
 		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a), servicecmd.NewCommand(a)}},
-		{"train", "Train:", []*cobra.Command{offlinecmd.NewCommand(a), model}},
-		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewRecord(a), loop.NewLabels(a), loop.NewLearn(a)}},
+		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewLabels(a), loop.NewLearn(a)}},
 		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewTop(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), past.NewExplain(a), live.NewBackfill(a), plan.NewCommand(a), bench.NewCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -20,47 +20,47 @@ func TestUsage(t *testing.T) {
 		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
 		{[]string{"version", "extra"}, "extra"},
 		{[]string{"run", "--port", "010"}, "want a number without leading zeros"},
-		{[]string{"offline", "retrain", "--members", "0x1_0"}, "want a number without leading zeros"},
+		{[]string{"train", "--members", "0x1_0"}, "want a number without leading zeros"},
 		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for "eusn-stream completion"`},
 		{[]string{"config", "bogus"}, `unknown command "bogus" for "eusn-stream config"`},
 		{[]string{"--progress", "loud", "version"}, "want auto, plain or none"},
-		{[]string{"offline", "retrain"}, `"archive" not set`},
-		{[]string{"offline", "import"}, "nothing to import"},
-		{[]string{"offline", "retrain", "--archive", "a", "--network", "rnn"}, "want bank, eusn, esn or resn"},
-		{[]string{"offline", "retrain", "--archive", "a", "--network", "bank", "--eps", "0.1"}, "--eps is a parameter of --network eusn"},
-		{[]string{"offline", "retrain", "--archive", "a", "--eps", "0.1", "--members", "3"}, "--members is a parameter of --network bank"},
-		{[]string{"offline", "retrain", "--archive", "a", "--bank", "huge"}, "--bank huge: want one of standard, large, small, tiny, euler"},
-		{[]string{"offline", "retrain", "--archive", "a", "--bank", "small", "--members", "3"}, "--members is a parameter of --bank euler, not of small"},
-		{[]string{"offline", "retrain", "--archive", "a", "--bank", "large", "--units", "16"}, "--units is a parameter of --bank euler, not of large"},
-		{[]string{"offline", "retrain", "--archive", "a", "--bank", "tiny", "--features", "last"}, "--features is a parameter of --bank euler, not of tiny"},
-		{[]string{"offline", "retrain", "--archive", "a", "--bank", "euler", "--network", "esn"}, "--bank is a parameter of --network bank, not of esn"},
-		{[]string{"offline", "retrain", "--archive", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
-		{[]string{"offline", "evaluate", "--archive", "a", "--split", "half"}, "want train or test"},
+		{[]string{"train"}, "which data? eusn-stream train DATA"},
+		{[]string{"import"}, "nothing to import"},
+		{[]string{"train", "a", "--network", "rnn"}, "want bank, eusn, esn or resn"},
+		{[]string{"train", "a", "--network", "bank", "--eps", "0.1"}, "--eps is a parameter of --network eusn"},
+		{[]string{"train", "a", "--eps", "0.1", "--members", "3"}, "--members is a parameter of --network bank"},
+		{[]string{"train", "a", "--bank", "huge"}, "--bank huge: want one of standard, large, small, tiny, euler"},
+		{[]string{"train", "a", "--bank", "small", "--members", "3"}, "--members is a parameter of --bank euler, not of small"},
+		{[]string{"train", "a", "--bank", "large", "--units", "16"}, "--units is a parameter of --bank euler, not of large"},
+		{[]string{"train", "a", "--bank", "tiny", "--features", "last"}, "--features is a parameter of --bank euler, not of tiny"},
+		{[]string{"train", "a", "--bank", "euler", "--network", "esn"}, "--bank is a parameter of --network bank, not of esn"},
+		{[]string{"train", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
+		{[]string{"evaluate", "a", "--split", "half"}, "want train or test"},
 		{[]string{"model", "inspect"}, "accepts 1 arg"},
 		{[]string{"help", "bogus"}, `no help on "bogus"`},
 		{[]string{"help", "offline", "bogus"}, `no help on "offline bogus"`},
-		{[]string{"offline", "retrain", "--archive", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
-		{[]string{"offline", "retrain", "--archive", "a", "--policy", "count", "--length", "9", "--hop", "3"}, "--hop is a parameter of --policy window"},
-		{[]string{"offline", "retrain", "--archive", "a", "--threads", "-1"}, "--threads -1"},
-		{[]string{"offline", "evaluate", "--archive", "a", "--min-accuracy", "nan"}, "--min-accuracy NaN: want a share of 1"},
-		{[]string{"offline", "evaluate", "--archive", "a", "--threads", "-1"}, "--threads -1: want 0 or more"},
-		{[]string{"offline", "retrain", "--archive", "a", "--output", ""}, "--output: want the name of a file"},
-		{[]string{"offline", "import", "a", "--num-words", "-2"}, "--num-words -2"},
-		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
-		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
-		{[]string{"demo", "--train", "3"}, "--train 3, --test 300: want at least 4 of each"},
+		{[]string{"train", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
+		{[]string{"train", "a", "--policy", "count", "--length", "9", "--hop", "3"}, "--hop is a parameter of --policy window"},
+		{[]string{"train", "a", "--threads", "-1"}, "--threads -1"},
+		{[]string{"evaluate", "a", "--min-accuracy", "nan"}, "--min-accuracy NaN: want a share of 1"},
+		{[]string{"evaluate", "a", "--threads", "-1"}, "--threads -1: want 0 or more"},
+		{[]string{"train", "a", "--output", ""}, "--output: want the name of a file"},
+		{[]string{"import", "a", "--num-words", "-2"}, "--num-words -2"},
+		{[]string{"replay", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
+		{[]string{"replay", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
+		{[]string{"demo", "--train-series", "3"}, "--train-series 3, --test-series 300: want at least 4 of each"},
 		{[]string{"demo", "--members", "0"}, "want positive numbers"},
-		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "-1"}, "--alpha"},
-		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "2,1"}, "want ascending order"},
-		{[]string{"offline", "retrain", "--archive", "a", "--alpha", "nan"}, "--alpha"},
-		{[]string{"offline", "retrain", "--archive", "a", "--members", "100000"}, "members = 100000, want 1 to 4096"},
-		{[]string{"offline", "retrain", "--archive", "a", "--members", "0"}, "members = 0, want 1 to 4096"},
-		{[]string{"offline", "retrain", "--archive", "a", "--members", "4096", "--units", "8192"}, "weights, want at most"},
-		{[]string{"offline", "retrain", "--archive", "a", "--units", "0"}, "--units 0: want 1 to 8192"},
-		{[]string{"offline", "retrain", "--archive", "a", "--network", "eusn", "--units", "-3"}, "--units -3: want 1 to 8192"},
-		{[]string{"offline", "retrain", "--archive", "a", "--eps", "-1"}, "eps = -1..-1, want positive values"},
-		{[]string{"offline", "retrain", "--archive", "a", "--leak", "2"}, "leak = 2, want at most 1"},
-		{[]string{"offline", "retrain", "--archive", "a", "--features", "first"}, `feature "first", want last`},
+		{[]string{"train", "a", "--alpha", "-1"}, "--alpha"},
+		{[]string{"train", "a", "--alpha", "2,1"}, "want ascending order"},
+		{[]string{"train", "a", "--alpha", "nan"}, "--alpha"},
+		{[]string{"train", "a", "--members", "100000"}, "members = 100000, want 1 to 4096"},
+		{[]string{"train", "a", "--members", "0"}, "members = 0, want 1 to 4096"},
+		{[]string{"train", "a", "--members", "4096", "--units", "8192"}, "weights, want at most"},
+		{[]string{"train", "a", "--units", "0"}, "--units 0: want 1 to 8192"},
+		{[]string{"train", "a", "--network", "eusn", "--units", "-3"}, "--units -3: want 1 to 8192"},
+		{[]string{"train", "a", "--eps", "-1"}, "eps = -1..-1, want positive values"},
+		{[]string{"train", "a", "--leak", "2"}, "leak = 2, want at most 1"},
+		{[]string{"train", "a", "--features", "first"}, `feature "first", want last`},
 	} {
 		clitest.Exec(t, t.Context(), c.args...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
@@ -74,8 +74,8 @@ func TestHelp(t *testing.T) {
 	if r := clitest.Must(t, "help", "exit-codes"); !strings.Contains(r.Out, "130  interrupted") {
 		t.Errorf("help exit-codes:\n%s", r.Out)
 	}
-	if r := clitest.Must(t, "help", "offline", "retrain"); !strings.Contains(r.Out, "Draw a reservoir") || !strings.Contains(r.Out, "--help") {
-		t.Errorf("help offline retrain:\n%s", r.Out)
+	if r := clitest.Must(t, "help", "train"); !strings.Contains(r.Out, "Draw a reservoir") || !strings.Contains(r.Out, "--help") {
+		t.Errorf("help train:\n%s", r.Out)
 	}
 	if r := clitest.Must(t, "completion", "bash"); !strings.Contains(r.Out, "eusn-stream") {
 		t.Error("no bash completion")
@@ -144,7 +144,7 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestModelFiles(t *testing.T) {
-	clitest.Exec(t, t.Context(), "model", "inspect", "none.safetensors").Want(t, cli.ExitFailure, "none.safetensors", "try: eusn-stream offline retrain")
+	clitest.Exec(t, t.Context(), "model", "inspect", "none.safetensors").Want(t, cli.ExitFailure, "none.safetensors", "try: eusn-stream train")
 	bad := clitest.Write(t, filepath.Join(t.TempDir(), "bad"), "these are not tensors")
 	clitest.Exec(t, t.Context(), "model", "verify", bad).Want(t, cli.ExitIntegrity, bad)
 }

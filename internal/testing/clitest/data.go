@@ -49,7 +49,7 @@ func TinyData(t *testing.T, name string, channels, series, length int) string {
 func ImportTiny(t *testing.T, channels int) string {
 	t.Helper()
 	archive := filepath.Join(t.TempDir(), "tiny.parquet")
-	Must(t, "offline", "import", TinyData(t, "Tiny", channels, 24, 40), "--output", archive)
+	Must(t, "import", TinyData(t, "Tiny", channels, 24, 40), "--output", archive)
 	return archive
 }
 

@@ -64,8 +64,8 @@ func NewIdle(t *testing.T, dir string) *Plant {
 	t.Helper()
 	p := NewEmpty(t, dir)
 	archive := filepath.Join(p.Dir, "archive")
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", archive)
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", p.Model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(Length))
+	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", archive)
+	clitest.Must(t, "train", archive, "--output", p.Model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(Length))
 	return p
 }
 

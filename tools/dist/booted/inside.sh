@@ -13,7 +13,7 @@ predictions() { systemctl show -p StatusText --value $stage | sed -n 's/.* \([0-
 more() { [ "$(predictions)" -gt "$before" ]; }
 feed() { # sends samples until there are more predictions than before
 	before=$(predictions)
-	eusn-stream replay --archive /etc/eusn-stream/machine.parquet --progress none >/dev/null 2>&1 || fail "samples cannot be sent"
+	eusn-stream replay /etc/eusn-stream/machine.parquet --progress none >/dev/null 2>&1 || fail "samples cannot be sent"
 	await 120 "no predictions come" more
 }
 pid() { systemctl show -p MainPID --value $1; }
