@@ -19,9 +19,8 @@ var programCall = regexp.MustCompile(`eusn-stream((?: [a-z][a-z0-9-]*)+)`)
 // Runs notes which command the program runs.
 func (a *App) Runs(cmd *cobra.Command) { a.command = cmd }
 
-// FoundAt notes the URL at which a command has found the embedded server of a stage, without
-// having been told.
-func (a *App) FoundAt(url string) { a.found = url }
+// Changed reports whether the command line of the program has a flag.
+func (a *App) Changed(flag string) bool { return a.command != nil && a.command.Flags().Changed(flag) }
 
 // Advice is a text on what to do, ready to be typed: the calls of the program in it get the
 // flags by which this command has found its server and job.
@@ -97,9 +96,6 @@ func (a *App) withFlags(cmd *cobra.Command, job, rest string) string {
 	}
 	if f := own.Lookup("job"); job != "" && f != nil && !f.Changed && job != f.DefValue && c.lacks("job") {
 		c.flags += " --job " + job
-	}
-	if a.found != "" && c.lacks("nats-url") && cmd.Flags().Lookup("dir") != nil && !strings.Contains(c.flags, "--nats-url") {
-		c.flags += " --nats-url " + a.found
 	}
 	before := strings.TrimRight(c.rest, " ")
 	return before + c.flags + c.rest[len(before):]

@@ -28,17 +28,17 @@ func TestAdviceHasFlags(t *testing.T) {
 	}
 	for _, c := range []struct {
 		flags            []string
-		found, job       string
+		job              string
 		text, want, what string
 	}{
-		{nil, "", "eusn", "eusn-stream deadletter list, for the reasons", "eusn-stream deadletter list, for the reasons", "nothing was given"},
-		{[]string{"--nats-url", "nats://h:1", "--job", "a"}, "", "a", "eusn-stream deadletter list, for the reasons; eusn-stream demo", "eusn-stream deadletter list --nats-url nats://h:1 --job a, for the reasons; eusn-stream demo", "a server and a job"},
-		{[]string{"-c", "my file.yaml"}, "nats://127.0.0.1:4222", "eusn", "eusn-stream run -c FILE, or (eusn-stream deadletter list)", "eusn-stream run -c 'my file.yaml' --nats-url nats://127.0.0.1:4222, or (eusn-stream deadletter list -c 'my file.yaml' --nats-url nats://127.0.0.1:4222)", "a file, and a server that was found"},
-		{[]string{"--nats-url", "nats://u:p@h:1"}, "", "eusn", "eusn-stream status", "eusn-stream status --nats-url URL", "a password"},
-		{[]string{"--job", "a"}, "", "a", "eusn-stream run --job NEW: then this", "eusn-stream run --job NEW: then this", "another job"},
-		{nil, "", "other", "eusn-stream status", "eusn-stream status --job other", "a job of all"},
-		{[]string{"--job", "a"}, "", "a", "eusn-stream run --help", "eusn-stream run --help", "help"},
-		{[]string{"--job", "a"}, "", "a", "search the server's log; eusn-stream is a program", "search the server's log; eusn-stream is a program", "no call"},
+		{nil, "eusn", "eusn-stream deadletter list, for the reasons", "eusn-stream deadletter list, for the reasons", "nothing was given"},
+		{[]string{"--nats-url", "nats://h:1", "--job", "a"}, "a", "eusn-stream deadletter list, for the reasons; eusn-stream demo", "eusn-stream deadletter list --nats-url nats://h:1 --job a, for the reasons; eusn-stream demo", "a server and a job"},
+		{[]string{"-c", "my file.yaml"}, "eusn", "eusn-stream run -c FILE, or (eusn-stream deadletter list)", "eusn-stream run -c 'my file.yaml', or (eusn-stream deadletter list -c 'my file.yaml')", "a file"},
+		{[]string{"--nats-url", "nats://u:p@h:1"}, "eusn", "eusn-stream status", "eusn-stream status --nats-url URL", "a password"},
+		{[]string{"--job", "a"}, "a", "eusn-stream run --job NEW: then this", "eusn-stream run --job NEW: then this", "another job"},
+		{nil, "other", "eusn-stream status", "eusn-stream status --job other", "a job of all"},
+		{[]string{"--job", "a"}, "a", "eusn-stream run --help", "eusn-stream run --help", "help"},
+		{[]string{"--job", "a"}, "a", "search the server's log; eusn-stream is a program", "search the server's log; eusn-stream is a program", "no call"},
 	} {
 		_, status := tree()
 		if err := status.ParseFlags(c.flags); err != nil {
@@ -46,7 +46,6 @@ func TestAdviceHasFlags(t *testing.T) {
 		}
 		a := &App{}
 		a.Runs(status)
-		a.FoundAt(c.found)
 		once := a.AdviceOn(c.job, c.text)
 		if twice := a.Advice(once); once != c.want || twice != once {
 			t.Errorf("%s: %q, and again %q; want %q", c.what, once, twice, c.want)

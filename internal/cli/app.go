@@ -21,7 +21,6 @@ type App struct {
 	Started        bool // a command's own code was reached: errors are no longer about usage
 
 	command *cobra.Command // that runs; nil: not known yet
-	found   string         // the URL of an embedded server that nobody has named
 }
 
 // screen is standard error as it is, for what redraws a line.

@@ -55,7 +55,12 @@ type Config struct {
 	// InFile lists the keys with a value different from the default in the file. It is not a
 	// key.
 	InFile []string `mapstructure:"-"`
+	// set are the keys that IsSet reports.
+	set map[string]bool `mapstructure:"-"`
 }
+
+// IsSet reports whether a flag, an environment variable or the file sets a key.
+func (c *Config) IsSet(key string) bool { return c.set[key] }
 
 // TLS is the TLS configuration of a connection, or of an address to listen on.
 type TLS struct {
@@ -73,7 +78,8 @@ type TLS struct {
 // NATS configures the connection to a NATS server.
 type NATS struct {
 	// URL of the NATS server, such as nats://host:4222, or several URLs separated by commas.
-	// Empty: start an embedded server.
+	// Empty: NATS_URL, or the selected context of the nats command (nats context); without both,
+	// or with a configured server.dir, the embedded server.
 	URL string `mapstructure:"url" default:"" flag:"nats-url"`
 	// Login with a credentials file (JWT and seed): its path. Set at most one of creds, nkey,
 	// user and token.

@@ -53,8 +53,13 @@ func Load(name string, raw []byte, flags *pflag.FlagSet, names []string) (Config
 		}
 	}
 	l.checkValues()
+	l.config.set = map[string]bool{}
 	for i := range fields {
-		if f := &fields[i]; l.file.texts[f.key] != "" && l.file.texts[f.key] != f.preset {
+		f := &fields[i]
+		if (l.sourceOf(f.key) != Source{}) {
+			l.config.set[f.key] = true
+		}
+		if l.file.texts[f.key] != "" && l.file.texts[f.key] != f.preset {
 			l.config.InFile = append(l.config.InFile, f.key)
 		}
 	}

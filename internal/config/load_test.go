@@ -118,8 +118,16 @@ log.level: warn
 			t.Errorf("value %d is %v, want %v", i, got[i], want[i])
 		}
 	}
+	if c.IsSet("nats.url") || !c.IsSet("stage.rows") || !c.IsSet("log.level") {
+		t.Errorf("set: %v", c.set)
+	}
+	defaults := mustLoad(t, string(DefaultYAML))
+	if !defaults.IsSet("server.dir") { // at its default
+		t.Errorf("set: %v", defaults.set)
+	}
+	defaults.set = map[string]bool{}
 	for _, empty := range []string{"", "# nothing\n", "{}\n", "{}\n---\n# nothing more\n"} {
-		if c := mustLoad(t, empty); !reflect.DeepEqual(c, mustLoad(t, string(DefaultYAML))) {
+		if c := mustLoad(t, empty); !reflect.DeepEqual(c, defaults) {
 			t.Errorf("%q gives %+v, not the defaults", empty, c)
 		}
 	}

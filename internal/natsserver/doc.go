@@ -10,6 +10,7 @@
 //   - server.go: starts the embedded server and locks its directory
 //   - door.go: configures addresses, TLS and users
 //   - hub.go: connects the server to a central server
+//   - note.go: writes the address of the server into its directory, for other processes
 //   - log.go: filters the log of the server; detects a failed store
 //   - repair.go: repairs lost checksums in the store of the server
 package natsserver

@@ -65,6 +65,7 @@ type Server struct {
 	self    nats.Option // login of this process
 	web     bool        // whether it listens for WebSocket
 	log     *serverLog
+	dir     string // with a note; empty until it is written
 	release func()
 	once    sync.Once
 }
@@ -111,6 +112,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := s.startServer(ctx, o, door); err != nil {
 		s.Close()
 		return nil, err
+	}
+	s.dir = o.Dir
+	if err := s.writeNote(o.Dir); err != nil {
+		o.Log.Warn("other commands do not find this server without --nats-url", "url", s.URL(), "err", err)
 	}
 	return s, nil
 }
@@ -229,6 +234,9 @@ func (s *Server) Connect(name string, log *slog.Logger) (*nats.Conn, error) {
 // Close connections first; a second call does nothing.
 func (s *Server) Close() {
 	s.once.Do(func() {
+		if s.dir != "" {
+			_ = removeNote(s.dir) // otherwise readers compare the id
+		}
 		if s.ns != nil {
 			s.ns.Shutdown()
 			s.ns.WaitForShutdown()
@@ -248,12 +256,15 @@ func lockDir(dir string) (release func(), err error) {
 	release, err = dirlock.Take(path)
 	switch {
 	case errors.Is(err, dirlock.ErrHeld):
-		return nil, fmt.Errorf("natsserver: data directory %s is in use by %s: stop it, connect to its server, or choose another directory%s", dir, dirlock.DescribeHolder(path), dirlock.Remedy(path))
+		return nil, fmt.Errorf("natsserver: data directory %s is %w by %s: stop it, connect to its server, or choose another directory%s", dir, ErrInUse, dirlock.DescribeHolder(path), dirlock.Remedy(path))
 	case err != nil:
 		return nil, fmt.Errorf("natsserver: data directory %s is not writable: %w", dir, err)
 	}
 	return release, nil
 }
+
+// ErrInUse is the error for a data directory that another process uses.
+var ErrInUse = errors.New("in use")
 
 // lockFile marks a data directory of this package.
 const lockFile = "eusn.lock"

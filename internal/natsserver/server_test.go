@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -125,4 +127,48 @@ func TestStartCanceled(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
+}
+
+// A running server has a note with its address and id, for its owner only. A stopped server has
+// none, and an in-process server removes the note of a server that crashed.
+func TestNote(t *testing.T) {
+	dir := t.TempDir()
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := natsserver.ReadNote(dir)
+	if err != nil || note.URL != s.URL() {
+		t.Errorf("%+v, %v, want %s", note, err, s.URL())
+	}
+	nc, err := s.Connect("test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nc.ConnectedServerId() != note.ID {
+		t.Errorf("id %q, want %q", note.ID, nc.ConnectedServerId())
+	}
+	nc.Close()
+	path := filepath.Join(dir, "eusn-server.json")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	crashed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if _, err := natsserver.ReadNote(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := os.WriteFile(path, crashed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = natsserver.Start(t.Context(), natsserver.Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := natsserver.ReadNote(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a server without an address: %v", err)
+	}
 }

@@ -62,7 +62,7 @@ the key, class and probability of the prediction that raised it, and who has ack
 it. It reads the alarm log: no process of alarms must run.`,
 		Example: "  eusn-stream alarms list\n  eusn-stream alarms list --json",
 		Args:    cobra.NoArgs,
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		active, err := watch.ActiveAlarms(ctx, js, c.Job)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ Without --since it begins now and runs until Ctrl-C. With --since it prints what
 since then and ends; with --follow it continues until Ctrl-C.`,
 		Example: "  eusn-stream alarms tail\n  eusn-stream alarms tail --since 24h --json",
 		Args:    cobra.NoArgs,
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+	}, func() bool { return since == "" || follow }, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		start, err := cli.PointInTime("since", since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms tail --help")
 		if err != nil {
 			return err
@@ -125,7 +125,7 @@ Programs can do the same: they send {"rule":"imbalance","key":"pump-7","who":"an
 subject <job>.alarms.acknowledge. The answer has the event, or an error.`,
 		Example: "  eusn-stream alarms ack imbalance pump-7\n  eusn-stream alarms ack imbalance pump-7 --alarm 41 --who anna",
 		Args:    cobra.ExactArgs(2),
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+	}, always, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		var err error
 		r.Rule, r.Key = args[0], args[1]
 		if r.Who, err = defaultUser(r.Who); err != nil {
@@ -155,7 +155,7 @@ others, or until that process starts with a configuration whose rules were chang
 Alarms stay on where a rule of their name is about the same streams. Others are cleared.`,
 		Example: "  eusn-stream alarms rules\n  eusn-stream alarms rules --set rules.yaml",
 		Args:    cobra.NoArgs,
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		if file == "" {
 			return showRules(ctx, a, js, c.Job)
 		}

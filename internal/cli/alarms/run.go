@@ -43,9 +43,13 @@ func addAdvice(err error) error {
 	return cli.Fail(cli.ExitFailure, err, doctorHint)
 }
 
-// newCommand returns a command of the group.
-func newCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
-	with := server.Beside{As: "alarms", Failure: addAdvice}
+// always is the stage argument of a command that always requires a running stage.
+func always() bool { return true }
+
+// newCommand returns a command of the group. stage reports whether it requires a running stage;
+// nil: it does not.
+func newCommand(a *cli.App, cmd *cobra.Command, stage func() bool, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	with := server.Beside{As: "alarms", Failure: addAdvice, Stage: stage}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		err := run(ctx, c, js, args)
 		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // the login lacks a right
@@ -133,7 +137,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		Example: `  eusn-stream alarms run -c stage.yaml
   eusn-stream alarms run -c stage.yaml --since 24h --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+	}, always, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		return flags.runAlarms(ctx, a, c, js)
 	})
 	f := cmd.Flags()

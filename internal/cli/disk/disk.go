@@ -17,7 +17,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
@@ -92,18 +91,21 @@ func measure(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Conf
 	if err != nil {
 		return stored, space{}, err
 	}
-	if b.Embedded != nil {
+	if c.NATS.URL == "" {
 		return stored, localRoom(b.Embedded, c.Server.Dir), nil
 	}
 	return stored, accountRoom(ctx, js), nil
 }
 
-// localRoom returns the free space of the embedded server: its own limit, three quarters of the
-// free space at its start, or the disk's free space if smaller.
+// localRoom returns the free space of an embedded server: its own limit, three quarters of the
+// free space at its start (unknown if s, a server of another process, is nil), or the disk's
+// free space if smaller.
 func localRoom(s *natsserver.Server, dir string) space {
 	room := space{bytes: math.NaN(), limitedBy: "the server's limit (three quarters of the free space at its start)"}
-	if bytes, ok := s.FreeBytes(); ok {
-		room.bytes = float64(bytes)
+	if s != nil {
+		if bytes, ok := s.FreeBytes(); ok {
+			room.bytes = float64(bytes)
+		}
 	}
 	if free, _, ok := diskFree(dir); ok && !(room.bytes <= float64(free)) {
 		room = space{bytes: float64(free), limitedBy: "the disk of " + dir}
@@ -186,20 +188,17 @@ func gigabytes(bytes float64) string { return fmt.Sprintf("%.3g", bytes/1e9) }
 type finding struct{ status, sentence string }
 
 // Check returns doctor's result about the disk use of a job: from the stored amounts if the job
-// is reachable, otherwise from the limits in the configuration. The status is ok or note.
-func Check(ctx context.Context, c config.Config) (status, sentence string) {
-	f := checkJob(ctx, c)
+// is reachable (b is not nil), otherwise from the limits in the configuration. The status is ok or note.
+func Check(ctx context.Context, b *server.Broker, c config.Config) (status, sentence string) {
+	f := checkJob(ctx, b, c)
 	return f.status, f.sentence
 }
 
-func checkJob(ctx context.Context, c config.Config) finding {
-	if c.NATS.URL == "" {
+func checkJob(ctx context.Context, b *server.Broker, c config.Config) finding {
+	if b == nil {
 		return describePlan(c)
 	}
 	f := finding{"note", fmt.Sprintf("the disk use of job %q is unknown", c.Job)}
-	b := &server.Broker{Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
-		return natsclient.Connect(ctx, server.NATSOptions(c.NATS, name, nil))
-	}}
 	nc, err := b.Dial(ctx, "eusn-doctor/disk")
 	if err != nil {
 		f.sentence += ": the server cannot be reached."
@@ -304,7 +303,7 @@ func unboundedKeys(c config.Config) (keys []string) {
 
 func keysText(c config.Config) string {
 	if keys := unboundedKeys(c); keys != nil {
-		return "Only the disk limits " + strings.Join(keys, ", ") + ". eusn-stream run reports the GB per day after two minutes, and so does doctor --nats-url while it runs."
+		return "Only the disk limits " + strings.Join(keys, ", ") + ". eusn-stream run reports the GB per day after two minutes, and so does doctor while it runs."
 	}
 	return "The configuration limits input, predictions and dead letters of a new job."
 }

@@ -101,9 +101,12 @@ func repairStore(a *cli.App, dir string) error {
 }
 
 func doctor(ctx context.Context, a *cli.App, c config.Config) error {
-	nats, next := checkNATS(ctx, c)
-	diskStatus, diskUse := disk.Check(ctx, c)
-	found := []Finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats, checkJob(ctx, c), checkConsumers(ctx, c), {"disk", diskStatus, diskUse}}
+	b, nats, next := openServer(ctx, a, c)
+	if b != nil {
+		defer b.Close()
+	}
+	diskStatus, diskUse := disk.Check(ctx, b, c)
+	found := []Finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c, b), nats, checkJob(ctx, b, c), checkConsumers(ctx, b, c), {"disk", diskStatus, diskUse}}
 	if a.JSON {
 		if err := a.PrintJSON(found); err != nil {
 			return err
@@ -160,7 +163,7 @@ func checkMemory() Finding {
 }
 
 // checkDir tries to write where the embedded server would.
-func checkDir(c config.Config) Finding {
+func checkDir(c config.Config, b *server.Broker) Finding {
 	if c.NATS.URL != "" {
 		return Finding{"directory", "ok", "not needed: the NATS server stores the data."}
 	}
@@ -181,16 +184,46 @@ func checkDir(c config.Config) Finding {
 	if there, err := os.Stat(dir); err == nil && there.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		return Finding{"directory", "note", fmt.Sprintf("%s is writable, but other users of this machine can read it (mode %04o): chmod 700 %s.", dir, there.Mode().Perm(), cli.QuoteForShell(dir))}
 	}
+	if b != nil && b.Embedded == nil && natsserver.HasStore(dir) {
+		return Finding{"directory", "ok", fmt.Sprintf("%s is writable, and in use by a running stage.", dir)}
+	}
 	return Finding{"directory", "ok", fmt.Sprintf("%s is writable.", dir)}
 }
 
-// checkNATS connects and reads the account's limits. next is what to try where
-// a server was asked for and does not answer, else empty.
-func checkNATS(ctx context.Context, c config.Config) (f Finding, next string) {
-	if c.NATS.URL == "" {
-		return Finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, ""
+// openServer opens the server of the job, and checks it. The server is nil if there is none. next
+// is what to try if a configured server does not answer.
+func openServer(ctx context.Context, a *cli.App, c config.Config) (b *server.Broker, f Finding, next string) {
+	if c.NATS.URL != "" {
+		b = &server.Broker{Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
+			return natsclient.Connect(ctx, server.NATSOptions(c.NATS, name, nil))
+		}}
+		f, next = checkNATS(ctx, b, c)
+		return b, f, next
 	}
-	nc, err := natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-doctor", nil))
+	b, err := server.OpenJob(ctx, a, c, server.Need{}, a.Logger("error", c.Log.Format))
+	failure := new(cli.Failure)
+	switch {
+	case err == nil:
+		f, next = checkNATS(ctx, b, c)
+	case !natsserver.HasStore(c.Server.Dir):
+		return nil, Finding{"nats", "ok", "no URL is configured, and no stage is running here: run starts an embedded server."}, ""
+	case errors.Is(err, natsserver.ErrInUse):
+		return nil, Finding{"nats", "note", err.Error() + "; that process accepts no connections, so the job was not checked."}, ""
+	case errors.As(err, &failure) && failure.Code == cli.ExitUnreachable:
+		return nil, Finding{"nats", "problem", err.Error()}, failure.Next
+	default:
+		return nil, Finding{"nats", "problem", err.Error() + "."}, ""
+	}
+	if b.Embedded != nil {
+		f.Sentence = "no stage is running; of the embedded server's data: " + f.Sentence
+	}
+	return b, f, next
+}
+
+// checkNATS connects and reads the account's limits. next is what to try if the server does not
+// answer.
+func checkNATS(ctx context.Context, b *server.Broker, c config.Config) (f Finding, next string) {
+	nc, err := b.Dial(ctx, "eusn-doctor")
 	if err != nil {
 		return Finding{"nats", "problem", err.Error()}, server.ConnectHint(err, "start that server, or omit --nats-url to use the embedded one")
 	}

@@ -12,12 +12,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // checkConsumers says how many consumers the job's NATS streams have and may have.
-func checkConsumers(ctx context.Context, c config.Config) Finding {
+func checkConsumers(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	f := Finding{"consumers", "ok", "the embedded server sets no limit of its own."}
 	if c.NATS.URL == "" {
 		return f
@@ -27,7 +26,7 @@ func checkConsumers(ctx context.Context, c config.Config) Finding {
 	unknown := func(err error) Finding {
 		return Finding{f.Subject, "note", fmt.Sprintf("how many consumers there may be is unknown: %v.", err)}
 	}
-	nc, err := natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-doctor/consumers", nil))
+	nc, err := b.Dial(ctx, "eusn-doctor/consumers")
 	if err != nil {
 		return unknown(errors.New("the server cannot be reached"))
 	}

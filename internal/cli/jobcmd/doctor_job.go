@@ -7,26 +7,27 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
-	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
 // checkJob says on which subject the job takes messages and how it reads them,
 // and where the configuration says otherwise.
-func checkJob(ctx context.Context, c config.Config) Finding {
+func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	planned := fmt.Sprintf("a new job %q would take messages on %s, %s.", c.Job, c.Input.Subject, formatText(server.InputOf(c.Input)))
 	if c.Input.Job != "" {
 		planned = fmt.Sprintf("a new job %q would read the input of job %q, from: %s.", c.Job, c.Input.Job, c.Input.From)
 	}
-	if c.NATS.URL == "" {
+	switch {
+	case b == nil && natsserver.HasStore(c.Server.Dir):
+		return Finding{"job", "note", "the job was not checked: the data directory could not be opened."}
+	case b == nil:
 		return Finding{"job", "ok", planned}
 	}
-	is, err := lookAtJob(ctx, c)
+	is, err := lookAtJob(ctx, b, c.Job)
 	switch {
 	case errors.Is(err, admin.ErrNoJob):
 		return Finding{"job", "ok", planned}
@@ -68,19 +69,15 @@ type jobState struct {
 }
 
 // lookAtJob asks the job.
-func lookAtJob(ctx context.Context, c config.Config) (is jobState, err error) {
+func lookAtJob(ctx context.Context, b *server.Broker, job string) (is jobState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	nc, err := natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-doctor/job", nil))
+	nc, js, err := b.Open(ctx, "eusn-doctor/job")
 	if err != nil {
 		return is, errors.New("the server cannot be reached")
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return is, err
-	}
-	j, err := admin.Open(ctx, js, c.Job)
+	j, err := admin.Open(ctx, js, job)
 	if err != nil {
 		return is, err
 	}

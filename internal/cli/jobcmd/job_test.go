@@ -76,16 +76,16 @@ func TestJobCommands(t *testing.T) {
 	clitest.Must(t, "state", "get", "0", first.ID, "--dir", data)
 	clitest.Exec(t, t.Context(), "state", "get", "nobody", "--dir", data).Want(t, cli.ExitFailure, `no snapshot of the job has a stream "nobody"`, "try: eusn-stream partitions")
 	absent := filepath.Join(dir, "absent")
-	clitest.Exec(t, t.Context(), "deadletter", "list", "--dir", absent).Want(t, cli.ExitFailure, absent, "try: eusn-stream deadletter list --nats-url")
+	clitest.Exec(t, t.Context(), "deadletter", "list", "--dir", absent).Want(t, cli.ExitFailure, absent, "try: another --dir")
 	if _, err := os.Stat(absent); err == nil {
 		t.Error("a command that only looks made a data directory")
 	}
-	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: eusn-stream partitions --nats-url nats://127.0.0.1:4222")
+	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: another --dir")
 	elsewhere := filepath.Join(dir, "elsewhere.yaml")
 	if err := os.WriteFile(elsewhere, []byte("server:\n  port: 4733\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), "partitions", "-c", elsewhere, "--dir", dir).Want(t, cli.ExitFailure, "--nats-url nats://127.0.0.1:4733")
+	clitest.Exec(t, t.Context(), "partitions", "-c", elsewhere).Want(t, cli.ExitUnreachable, "there is no data directory eusn-data, and no NATS server at nats://127.0.0.1:4733", "try: eusn-stream run --model MODEL")
 	states := filepath.Join(dir, "states")
 	clitest.Must(t, "state", "export", "--dir", data, "-o", states)
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")

@@ -79,7 +79,7 @@ continues. --abandon undoes the change, until the new states are published.`,
 }
 
 func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions) error {
-	b, err := server.OpenOfJob(ctx, a, c, "eusn-stream job replace", false)
+	b, err := server.OpenJob(ctx, a, c, server.Need{}, a.Logger("warn", c.Log.Format))
 	if err != nil {
 		return err
 	}

@@ -63,9 +63,7 @@ number of before; after that, complete the change, and then change back.`,
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&o.abandon, "abandon", false, "return to the number of before, if that is still possible")
 	f.String("model", "", "model file of the stage")
-	f.String("job", "", "name of the job")
-	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
-	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
+	server.AddJobFlags(f)
 	f.String("non-finite", "", "how the stage treats nulls, NaN and infinities: reject, hold or zero")
 	config.ShowDefaults(f, resizeFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -89,7 +87,7 @@ number of before; after that, complete the change, and then change back.`,
 }
 
 func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) error {
-	b, err := server.OpenOfJob(ctx, a, c, "eusn-stream job resize", false)
+	b, err := server.OpenJob(ctx, a, c, server.Need{}, a.Logger("warn", c.Log.Format))
 	if err != nil {
 		return err
 	}

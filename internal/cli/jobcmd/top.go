@@ -24,7 +24,7 @@ const topKept = 60
 // NewTop is "top".
 func NewTop(a *cli.App) *cobra.Command {
 	every, once := 2*time.Second, false
-	with := server.Beside{As: "top", Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
+	with := server.Beside{As: "top", Stage: func() bool { return !once }, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
 	cmd := server.RunningCommand(a, &cobra.Command{
 		Use:   "top",
 		Short: "Show in the terminal how a job is, again and again",

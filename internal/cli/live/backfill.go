@@ -25,7 +25,7 @@ import (
 )
 
 // backfillFlags are the flags of backfill that override keys of the configuration.
-var backfillFlags = []string{"nats-url", "job", "model"}
+var backfillFlags = []string{"nats-url", "dir", "job", "model"}
 
 const backfillHelp = "eusn-stream backfill --help"
 
@@ -79,8 +79,7 @@ uses one core; --rate bounds the samples per second.`,
 	f.StringVar(&o.split, "split", string(archive.Test), "part of a data set to predict: train or test")
 	f.Float64Var(&o.rate, "rate", 0, "samples per second at most; 0 = as fast as possible")
 	f.String("model", "", "model file")
-	f.String("job", "", "name of the stage's job")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	server.AddJobFlags(f)
 	config.ShowDefaults(f, backfillFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("from"))
 	cobra.CheckErr(cmd.MarkFlagRequired("output"))
@@ -199,7 +198,7 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
 		}
 	} else {
-		b, err := server.OpenRunning(ctx, a, c, log)
+		b, err := server.OpenJob(ctx, a, c, server.Need{}, log)
 		if err != nil {
 			return err
 		}

@@ -74,7 +74,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
 	f.String("model", "", "model file of the job: names the channels")
 	f.String("job", "", "name of the job")
-	f.String("nats-url", "", "NATS server; empty: nats://127.0.0.1:4222, where a stage with an embedded server listens")
+	f.String("nats-url", "", "NATS server (default NATS_URL, the context of the nats command, or the embedded server of a stage on this machine)")
 	f.String("mqtt-listen", "", "address of the gateway's own MQTT broker, such as 127.0.0.1:1883")
 	f.String("http-listen", "", "address for HTTP")
 	f.String("tcp-listen", "", "address for lines over TCP")
@@ -108,7 +108,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	server.LogWarnings(c, log, "model", "input", "gateway", "metrics", "traces")
-	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
+	nc, err := awaitServer(ctx, func() (*nats.Conn, error) { return dialStage(ctx, c, log) }, log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "eusn-stream run, in another terminal; or --nats-url with the address of the server"))
 	}
@@ -215,17 +215,28 @@ func runReporting(ctx context.Context, g *gateway.Gateway, log *slog.Logger) err
 	return g.Run(ctx)
 }
 
+// dialStage connects to the configured server, or to the embedded server of a stage on this
+// machine.
+func dialStage(ctx context.Context, c config.Config, log *slog.Logger) (*nats.Conn, error) {
+	if c.NATS.URL == "" {
+		if c.NATS.URL = server.StageURL(ctx, c); c.NATS.URL == "" {
+			return nil, fmt.Errorf("no stage is running on %s: %w", c.Server.Dir, nats.ErrNoServers)
+		}
+	}
+	return natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log))
+}
+
 // awaitServer connects to the NATS server, and waits for it as long as it is away: the
 // machine of a gateway may begin before that of the server. Other faults, such as a
 // wrong login, do not go away. The connection is nil if ctx has ended.
-func awaitServer(ctx context.Context, o natsclient.Options, log *slog.Logger) (*nats.Conn, error) {
+func awaitServer(ctx context.Context, dial func() (*nats.Conn, error), log *slog.Logger) (*nats.Conn, error) {
 	for told := (time.Time{}); ; {
-		nc, err := natsclient.Connect(ctx, o)
-		dial := new(net.OpError)
+		nc, err := dial()
+		refused := new(net.OpError)
 		if err != nil && ctx.Err() != nil {
 			return nil, nil
 		}
-		away := errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &dial) && dial.Op == "dial"
+		away := errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &refused) && refused.Op == "dial"
 		if !away {
 			return nc, err
 		}

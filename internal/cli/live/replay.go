@@ -23,7 +23,7 @@ import (
 )
 
 // replayFlags are the flags of replay that override keys of the configuration.
-var replayFlags = []string{"nats-url", "job", "subject"}
+var replayFlags = []string{"nats-url", "dir", "job", "subject"}
 
 // Faster than these nothing is waited for: max is meant.
 const (
@@ -74,8 +74,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
 	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, if the archive has no times")
 	f.BoolVar(&o.resume, "resume", false, "continue after the messages that the stage's input already holds")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
-	f.String("job", "", "name of the stage's job, for --resume")
+	server.AddJobFlags(f)
 	f.String("subject", "", "subject to publish to, such as sensors.*")
 	config.ShowDefaults(f, replayFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -168,7 +167,7 @@ func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions
 		a.Say("note: %s is a recording: all of it is published with its own streams; %s applies to data sets only", o.archive, strings.Join(o.ofSets, ", "))
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := server.OpenRunning(ctx, a, c, log)
+	b, err := server.OpenJob(ctx, a, c, server.Need{Stage: true}, log)
 	if err != nil {
 		return err
 	}

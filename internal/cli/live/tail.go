@@ -19,7 +19,7 @@ import (
 )
 
 // tailFlags are the flags of tail that override keys of the configuration.
-var tailFlags = []string{"nats-url", "job", "subject"}
+var tailFlags = []string{"nats-url", "dir", "job", "subject"}
 
 // tailOptions are what only tail knows.
 type tailOptions struct {
@@ -65,8 +65,7 @@ with the job's data does.`,
 	f.StringToStringVar(&o.where, "where", nil, "only streams where the names of the input subject stand for this: site=A,line=3")
 	f.String("subject", "", "input subject of the job, with its names, such as plant.{site}.line.{line}")
 	f.BoolVar(&o.follow, "follow", false, "with --since: continue with what comes, until Ctrl-C")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
-	f.String("job", "", "name of the stage's job")
+	server.AddJobFlags(f)
 	config.ShowDefaults(f, tailFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, tailFlags)
@@ -88,7 +87,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return cli.Fail(cli.ExitUsage, err, "eusn-stream tail --help")
 	}
 	log := a.Logger("warn", c.Log.Format)
-	b, err := server.OpenRunning(ctx, a, c, log)
+	b, err := server.OpenJob(ctx, a, c, server.Need{Stage: o.since == "" || o.follow}, log)
 	if err != nil {
 		return err
 	}

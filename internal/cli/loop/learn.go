@@ -30,7 +30,7 @@ import (
 )
 
 // learnFlags are the flags of learn that override keys of the configuration.
-var learnFlags = []string{"nats-url", "job", "model"}
+var learnFlags = []string{"nats-url", "dir", "job", "model"}
 
 // learnOptions are what only learn knows.
 type learnOptions struct {
@@ -136,8 +136,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.StringVarP(&o.file, "config", "c", "", "configuration file of the stage")
 	f.String("model", "", "model file")
-	f.String("job", "", "name of the stage's job")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	server.AddJobFlags(f)
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
 	f.StringVarP(&o.out, "output", "o", "", "model file to write; replaces an older one when it is complete")
 	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
@@ -220,7 +219,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	defer l.store.Close()
 	log := l.app.Logger(l.conf.Log.Level, l.conf.Log.Format)
-	b, err := server.OpenRunning(ctx, l.app, l.conf, log)
+	b, err := server.OpenJob(ctx, l.app, l.conf, server.Need{Stage: l.opt.follow}, log)
 	if err != nil {
 		return err
 	}

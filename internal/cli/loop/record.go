@@ -29,7 +29,7 @@ import (
 )
 
 // recordFlags are the flags of record that override keys of the configuration.
-var recordFlags = []string{"nats-url", "job", "model"}
+var recordFlags = []string{"nats-url", "dir", "job", "model"}
 
 const (
 	recordHelp = "eusn-stream record --help"
@@ -98,8 +98,7 @@ func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(contex
 	f := cmd.Flags()
 	f.StringVarP(file, "config", "c", "", "configuration file of the stage")
 	f.String("model", "", "model file, of the job or with its channels and policy (default: the job's model, from its registry)")
-	f.String("job", "", "name of the stage's job")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	server.AddJobFlags(f)
 	config.ShowDefaults(f, recordFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
 		c, err := server.StageConfig(a, *file, f, recordFlags)
@@ -211,7 +210,7 @@ func fitsStars(pattern, text string) bool {
 }
 
 // openRecorded is the job whose input is read, and the server.
-func openRecorded(ctx context.Context, a *cli.App, c config.Config) (*pipeline.Job, source.RecordFiles, *server.Broker, error) {
+func openRecorded(ctx context.Context, a *cli.App, c config.Config, follow bool) (*pipeline.Job, source.RecordFiles, *server.Broker, error) {
 	var m *reservoir.Model
 	var err error
 	if c.Model != "" {
@@ -221,7 +220,7 @@ func openRecorded(ctx context.Context, a *cli.App, c config.Config) (*pipeline.J
 		return nil, source.RecordFiles{}, nil, err
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := server.OpenRunning(ctx, a, c, log)
+	b, err := server.OpenJob(ctx, a, c, server.Need{Stage: follow}, log)
 	if err != nil {
 		return nil, source.RecordFiles{}, nil, err
 	}
@@ -258,7 +257,7 @@ func activeModel(ctx context.Context, b *server.Broker, job string) (*reservoir.
 }
 
 func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions, w replay.Record) error {
-	job, files, b, err := openRecorded(ctx, a, c)
+	job, files, b, err := openRecorded(ctx, a, c, w.Follow)
 	if err != nil {
 		return err
 	}
@@ -366,7 +365,7 @@ Exit code 5: a file, or the log, differs.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	recordCommand(a, cmd, &file, func(ctx context.Context, a *cli.App, c config.Config, args []string) error {
-		job, files, b, err := openRecorded(ctx, a, c)
+		job, files, b, err := openRecorded(ctx, a, c, false)
 		if err != nil {
 			return err
 		}

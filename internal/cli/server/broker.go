@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -27,7 +25,7 @@ import (
 // duration of the command.
 type Broker struct {
 	Dial     func(ctx context.Context, name string) (*nats.Conn, error)
-	Embedded *natsserver.Server // nil for an external server
+	Embedded *natsserver.Server // nil for a server in another process
 	refusals *refusalContext    // nil: refusals are only logged
 }
 
@@ -128,35 +126,6 @@ func originsOf(list string) []string {
 		return nil
 	}
 	return strings.Split(list, ",")
-}
-
-// OpenRunning connects to the server of a running stage: the configured server, or the embedded
-// server of a stage on this machine, owned by the stage's process.
-func OpenRunning(ctx context.Context, a *cli.App, c config.Config, log *slog.Logger) (*Broker, error) {
-	local := c.NATS.URL == ""
-	if local {
-		c.NATS.URL = localURL(c.Server)
-		a.FoundAt(c.NATS.URL)
-	}
-	b, err := Open(ctx, c, log)
-	var f *cli.Failure
-	if local && errors.As(err, &f) && errors.Is(err, nats.ErrNoServers) {
-		a.FoundAt("")
-		f.Next = "eusn-stream run --model MODEL, in another terminal"
-	}
-	return b, err
-}
-
-// localURL returns the URL of a stage's embedded server on this machine.
-func localURL(s config.Server) string {
-	scheme, host := "nats", s.Listen
-	if s.TLS.Cert != "" {
-		scheme = "tls"
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.Port))
 }
 
 // ConnectHint returns the requirement of a server that refused a connection; fallback if

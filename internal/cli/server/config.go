@@ -15,11 +15,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// StageConfig loads the configuration and applies its log format.
+// StageConfig loads the configuration, applies its log format, and selects the external server,
+// if any (see selectServer).
 func StageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
 	c, err := configcmd.Load(path, flags, names)
 	if c.Log.Format == cli.FormatJSON {
 		a.LogAsJSON()
+	}
+	if err == nil {
+		err = selectServer(a, &c)
 	}
 	return c, err
 }

@@ -48,6 +48,12 @@ type Result struct {
 	Out, ErrOut string
 }
 
+// A test must not use the server that its user has selected for the nats command.
+func init() {
+	_ = os.Unsetenv("NATS_URL")
+	_ = os.Setenv("XDG_CONFIG_HOME", os.DevNull)
+}
+
 // Exec runs the program as main does, in its own directory.
 func Exec(t *testing.T, ctx context.Context, args ...string) Result {
 	t.Helper()
