@@ -36,9 +36,9 @@ func TestFaultsQuoted(t *testing.T) {
 	checked := 0
 	for number, line := range strings.Split(string(document), "\n") {
 		says := ""
-		if row := strings.Split(line, " | "); strings.HasPrefix(line, "| ") && len(row) >= 5 {
-			says = row[2] // the words in the log
-		} else if strings.Contains(line, "The log names") || strings.Contains(line, "in the log begins") {
+		if row := strings.Split(line, " | "); strings.HasPrefix(line, "| `") && len(row) >= 2 {
+			says = row[0] // the words in the log
+		} else if strings.Contains(line, "The log names") || strings.Contains(line, "log line begins with") {
 			says = line
 		}
 		for _, q := range quote.FindAllStringSubmatch(says, -1) {

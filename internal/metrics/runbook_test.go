@@ -44,7 +44,7 @@ func TestRunbook(t *testing.T) {
 			continue
 		}
 		at := 0
-		for _, part := range []string{"**What happened.** ", "**What it means.** ", "**What to do.**\n\n1. "} {
+		for _, part := range []string{"**Event.** ", "**Meaning.** ", "**Steps.**\n\n1. "} {
 			i := strings.Index(body, part)
 			if i < at {
 				t.Errorf("%s: the section lacks %q, or has it in another order", name, part)
