@@ -50,8 +50,8 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		front, err := offline.ParseFront("normalise=50,envelope=2,decimate=3")
-		if err != nil {
+		var front offline.Front
+		if err := front.UnmarshalText([]byte("normalise=50,envelope=2,decimate=3")); err != nil {
 			t.Fatal(err)
 		}
 		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)

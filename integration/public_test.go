@@ -17,7 +17,7 @@ var public = map[string]int{
 	"codec":              27,
 	"edge":               6,
 	"gpu":                15,
-	"offline":            40,
+	"offline":            30,
 	"offline/archive":    39,
 	"pipeline":           44,
 	"readout":            35,

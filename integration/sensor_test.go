@@ -74,8 +74,8 @@ func TestDeadSensor(t *testing.T) {
 	few.Members, few.Taps.Members = 8, 8
 	t.Run("euler", func(t *testing.T) { checkDeadSensor(t, euler, 160) })
 	t.Run("front end", func(t *testing.T) {
-		front, err := offline.ParseFront("normalise=200,envelope=3,decimate=2")
-		if err != nil {
+		var front offline.Front
+		if err := front.UnmarshalText([]byte("normalise=200,envelope=3,decimate=2")); err != nil {
 			t.Fatal(err)
 		}
 		checkDeadSensor(t, mixed, 160, front)

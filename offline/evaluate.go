@@ -52,27 +52,11 @@ type Evaluation struct {
 	Sequences   int              `json:"sequences"`      // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
 	Mixed       int              `json:"mixed,omitzero"` // of Sequences, those whose samples have several labels
 	Labelled    int              `json:"labelled"`       // of Sequences, those with a known class; all that follows counts only these
-	Omitted
-	Marks
-	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
-	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
-	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil where the readout has no detector
-	Early       *EarlyCount     `json:"early,omitempty"`    // nil where there are none, or they are counted above
-	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
-	Predictions []Prediction    `json:"-"`                  // all, those of a series in order
+	Unused      int64            `json:"unused_samples"` // samples behind the last prediction of their series
+	Missing     int64            `json:"missing"`        // values filled, see Retrain
+	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
 
-	detects bool // the readout knows no faults: its class 1 is all that is not its class 0
-}
-
-// Omitted is what an evaluation found missing, or left out.
-type Omitted struct {
-	Unused  int64 `json:"unused_samples"` // samples behind the last prediction of their series
-	Missing int64 `json:"missing"`        // values filled, see Retrain
-	Empty   int   `json:"empty"`          // series without a single value, predicted all the same
-}
-
-// Marks are what an evaluation counts.
-type Marks struct {
+	// What an evaluation counts.
 	Correct   int     `json:"correct"`           // predictions equal to the label
 	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
@@ -86,6 +70,15 @@ type Marks struct {
 	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // likewise, of numbers
 
 	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
+
+	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
+	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
+	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil where the readout has no detector
+	Early       *EarlyCount     `json:"early,omitempty"`    // nil where there are none, or they are counted above
+	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
+	Predictions []Prediction    `json:"-"`                  // all, those of a series in order
+
+	detects bool // the readout knows no faults: its class 1 is all that is not its class 0
 }
 
 // EarlyCount counts early predictions.

@@ -27,25 +27,26 @@ type Span struct {
 	Time    time.Duration
 }
 
-// ParseFront reads "envelope=10ms,decimate=20": parts with their lengths, in
+// UnmarshalText parses "envelope=10ms,decimate=20": parts with their lengths, in
 // samples or with a unit of time.
-func ParseFront(text string) (f Front, err error) {
+func (f *Front) UnmarshalText(text []byte) (err error) {
+	*f = Front{}
 	parts := map[string]*Span{"centre": &f.Centre, "normalise": &f.Normalise, "envelope": &f.Envelope, "decimate": {}}
-	for _, part := range strings.Split(text, ",") {
+	for _, part := range strings.Split(string(text), ",") {
 		name, length, _ := strings.Cut(strings.TrimSpace(part), "=")
 		to := parts[name]
 		switch {
 		case to == nil:
-			return Front{}, fmt.Errorf("front end %q: want centre, normalise, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
+			return fmt.Errorf("front end %q: want centre, normalise, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
 		case *to != Span{}:
-			return Front{}, fmt.Errorf("front end: %s twice, want it once", name)
+			return fmt.Errorf("front end: %s twice, want it once", name)
 		}
 		if *to, err = parseSpan(length); err != nil || name == "decimate" && to.Time != 0 {
-			return Front{}, fmt.Errorf("front end %q: want a number of samples from 1%s", part, map[bool]string{true: ", or a time such as 10ms"}[name != "decimate"])
+			return fmt.Errorf("front end %q: want a number of samples from 1%s", part, map[bool]string{true: ", or a time such as 10ms"}[name != "decimate"])
 		}
 	}
 	f.Decimate = parts["decimate"].Samples
-	return f, nil
+	return nil
 }
 
 func parseSpan(text string) (Span, error) {
@@ -59,7 +60,7 @@ func parseSpan(text string) (Span, error) {
 	return Span{Time: d}, err
 }
 
-// String is the text that ParseFront reads; empty for none.
+// String returns the text that UnmarshalText parses; empty for none.
 func (f Front) String() string {
 	var parts []string
 	add := func(name string, s Span) {

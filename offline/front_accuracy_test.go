@@ -33,7 +33,7 @@ func TestFrontAccuracyOfFastMachine(t *testing.T) {
 		}
 		opt := RetrainOptions{Spec: bank, Rate: c.hertz}
 		if c.front != "" {
-			if opt.Front, err = ParseFront(c.front); err != nil {
+			if opt.Front, err = parseFront(c.front); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -10,8 +10,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// DatasetGroupSizes counts the labelled series of each group, and of each class in it.
-func DatasetGroupSizes(d *archive.Dataset, rule *groups.Rule) ([]groups.Size, error) {
+// GroupSizes counts what is labelled in each group, and of each class in it: the series
+// of a data set, or, if d is nil, the samples of a recording. A label of a prediction
+// counts as one sample.
+func GroupSizes(ctx context.Context, d *archive.Dataset, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
+	if d == nil {
+		return recordingGroupSizes(ctx, f, rule)
+	}
+	return datasetGroupSizes(d, rule)
+}
+
+func datasetGroupSizes(d *archive.Dataset, rule *groups.Rule) ([]groups.Size, error) {
 	c := sizes{}
 	for i := range d.Series {
 		s := &d.Series[i]
@@ -27,9 +36,7 @@ func DatasetGroupSizes(d *archive.Dataset, rule *groups.Rule) ([]groups.Size, er
 	return c.sorted(), nil
 }
 
-// RecordingGroupSizes counts the labelled samples of each group, and of each class in
-// it; a label of a prediction counts as one.
-func RecordingGroupSizes(ctx context.Context, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
+func recordingGroupSizes(ctx context.Context, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
 	src, err := openLabelled(ctx, f, "", rule)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package offline
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -85,17 +84,4 @@ func signalOf(inputs []reservoir.InputRange, front *reservoir.Front, length int,
 		x = x[:front.Run(state, 0, x, width)*width]
 	}
 	return x
-}
-
-// fewestFound is the share of a signal's sequences below which a detector hardly finds it.
-const fewestFound = 0.5
-
-// Missed returns the signals that a detector hardly finds.
-func Missed(checks []novelty.Check) (missed []string) {
-	for _, c := range checks {
-		if float64(c.Novel) < math.Ceil(fewestFound*float64(c.Sequences)) {
-			missed = append(missed, c.Signal)
-		}
-	}
-	return missed
 }

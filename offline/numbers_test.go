@@ -142,7 +142,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 		t.Fatalf("evaluated as %+v, want %d inside and errors of %v, %v", n, inside, math.Sqrt(squares/120), magnitude/120)
 	}
 	if ev.Confusion != nil || ev.Quality != nil || ev.Correct != 0 || ev.Accuracy != 0 {
-		t.Errorf("a regression has classes: %+v", ev.Marks)
+		t.Errorf("a regression has classes: %+v", ev)
 	}
 	// Of the seed in use; far from both ends of what it could be.
 	if *n.R2 < .5 || *left.R2 < .5 || n.Coverage < .6 || n.Coverage > .95 {
@@ -180,7 +180,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 func TestNumbersRefused(t *testing.T) {
 	d := shaken(t, 60, 20)
 	for want, o := range map[string]RetrainOptions{
-		"numbers have no classes":        {Target: "shaking", Uncertainty: Uncertainty{CoverageByClass: true}},
+		"numbers have no classes":        {Target: "shaking", CoverageByClass: true},
 		"healthy data alone":             {Target: "shaking", Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "shaking"}},
 		`has numbers of "shaking", want`: {Target: "wear"},
 		`want those of ""`:               {},

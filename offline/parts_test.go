@@ -118,7 +118,7 @@ func TestPartsOfADataSet(t *testing.T) {
 
 func TestGroupSizes(t *testing.T) {
 	rule := parsedRule(t, "^(hall.)")
-	sizes, err := RecordingGroupSizes(t.Context(), archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, rule)
+	sizes, err := GroupSizes(t.Context(), nil, archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, rule)
 	want := []groups.Size{}
 	for _, hall := range []string{"hall0", "hall1", "hall2"} {
 		want = append(want, groups.Size{Group: hall, Classes: map[string]int64{"fast": 240, "slow": 240}})
@@ -126,13 +126,13 @@ func TestGroupSizes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(sizes, want) {
 		t.Errorf("%v, %v", sizes, err)
 	}
-	_, err = RecordingGroupSizes(t.Context(), archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, parsedRule(t, "^(hall[01])"))
+	_, err = GroupSizes(t.Context(), nil, archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, parsedRule(t, "^(hall[01])"))
 	archivetest.WantError(t, err, `stream "hall2-p0" is in no group`)
 	d := tones(6, 3)
 	d.Series[1].Label = -1
-	_, err = DatasetGroupSizes(d, parsedRule(t, "^s-([A-C])?"))
+	_, err = GroupSizes(t.Context(), d, archive.RecordingFiles{}, parsedRule(t, "^s-([A-C])?"))
 	archivetest.WantError(t, err, `series "s-Da" is in no group`)
-	sizes, err = DatasetGroupSizes(d, parsedRule(t, "stream"))
+	sizes, err = GroupSizes(t.Context(), d, archive.RecordingFiles{}, parsedRule(t, "stream"))
 	if err != nil || len(sizes) != 8 || !reflect.DeepEqual(sizes[0], groups.Size{Group: "s-Aa", Classes: map[string]int64{"high": 1}}) {
 		t.Errorf("%v, %v", sizes, err)
 	}
@@ -155,7 +155,7 @@ func TestPartWithLabelsOfPredictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := archive.RecordingFiles{Paths: []string{path}, Labels: l}
-	sizes, err := RecordingGroupSizes(t.Context(), from, parsedRule(t, "stream"))
+	sizes, err := GroupSizes(t.Context(), nil, from, parsedRule(t, "stream"))
 	if err != nil || len(sizes) != 2 || sizes[1].All() != 40 {
 		t.Errorf("%+v, %v", sizes, err)
 	}

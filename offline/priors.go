@@ -14,31 +14,32 @@ type PerClass struct {
 	Of       map[string]float64 // of every class, by its name; nil: none
 }
 
-// ParsePerClass reads a number of each class, as a flag of that name has it: balanced, or
-// CLASS=NUMBER with commas between. Empty is none.
-func ParsePerClass(flag, text string) (p PerClass, err error) {
-	switch text {
+// UnmarshalText parses a number of each class: balanced, or CLASS=NUMBER with commas
+// between. Empty is none.
+func (p *PerClass) UnmarshalText(text []byte) error {
+	switch *p = (PerClass{}); string(text) {
 	case "":
-		return p, nil
+		return nil
 	case "balanced":
-		return PerClass{Balanced: true}, nil
+		p.Balanced = true
+		return nil
 	}
 	p.Of = map[string]float64{}
-	for _, part := range strings.Split(text, ",") {
+	for _, part := range strings.Split(string(text), ",") {
 		at := strings.LastIndexByte(part, '=') // a class may hold one
 		if at < 1 {
-			return p, fmt.Errorf("%s %s: want balanced, or CLASS=NUMBER for every class, such as normal=50,worn=1", flag, part)
+			return fmt.Errorf("%s: want balanced, or CLASS=NUMBER for every class, such as normal=50,worn=1", part)
 		}
 		v, err := strconv.ParseFloat(part[at+1:], 64)
 		if err != nil || !(v > 0) || v > 1e300 {
-			return p, fmt.Errorf("%s %s: want a positive number behind the class", flag, part)
+			return fmt.Errorf("%s: want a positive number behind the class", part)
 		}
 		if _, twice := p.Of[part[:at]]; twice {
-			return p, fmt.Errorf("%s: class %q twice", flag, part[:at])
+			return fmt.Errorf("class %q twice", part[:at])
 		}
 		p.Of[part[:at]] = v
 	}
-	return p, nil
+	return nil
 }
 
 // given reports whether anything is said.

@@ -311,7 +311,7 @@ func (t *training) model(linear *readout.Linear, fit readout.Report) (*reservoir
 func (pl *plan) report(name string) RetrainReport {
 	return RetrainReport{
 		Dataset: name, Series: pl.streams, Samples: pl.samples,
-		Sequences: pl.points, Lengths: Lengths{MinLength: pl.shortest, MaxLength: pl.farthest},
+		Sequences: pl.points, MinLength: pl.shortest, MaxLength: pl.farthest,
 		Unused: pl.rest, Mixed: pl.mixed, Unlabelled: pl.unlabelled, Empty: pl.empty, Silent: pl.silent(),
 	}
 }

@@ -46,20 +46,11 @@ type RetrainOptions struct {
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
 	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
 
-	Uncertainty
-	MemoryPlan
-}
-
-// Uncertainty is what a readout of classes is to make of being unsure, beside Coverage.
-type Uncertainty struct {
 	CoverageByClass bool    // the Coverage is that of each class; false: of all sequences together
 	MaxError        float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
 	Adaptive        float64 // of Update: the rate at which labels move the sets' thresholds, in the order in which they came; 0: they do not; see package adaptive
 	Confidence      float64 // that it is not larger; 0: DefaultConfidence
-}
 
-// MemoryPlan is what a training may take, and whom it tells.
-type MemoryPlan struct {
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
 	// and find no room go to a temporary file; the model is the same. 0:
@@ -71,39 +62,29 @@ type MemoryPlan struct {
 
 // RetrainReport says what was trained on and how it went.
 type RetrainReport struct {
-	Dataset   string   `json:"dataset"`
-	Series    int      `json:"series"`            // of a recording: its streams
-	Samples   int64    `json:"samples"`           // of all of them
-	Sequences int      `json:"sequences"`         // learnt from: what the policy cuts of the series
-	Groups    int      `json:"groups"`            // of sequences of one origin, which leave-one-out leaves out together
-	Divided   []string `json:"divided,omitempty"` // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
-	Lengths
-	Sampling   Sampling        `json:"sampling,omitzero"`         // zero: not known
-	Unused     int64           `json:"unused_samples"`            // behind the last sequence of their series
-	Mixed      int             `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
-	Missing    int64           `json:"missing"`                   // values filled, see Retrain
-	Unlabelled int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
-	Empty      int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
-	Silent     []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
-	Plan       readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
-	Readout    readout.Report  `json:"readout"`
-	ByGroup    *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
-	Early      *early.Report   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
-	Novelty    *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
-	Seconds
-}
-
-// Lengths are those of the sequences that were learnt from, in samples.
-type Lengths struct {
-	MinLength    int64 `json:"min_length"`             // of the shortest
-	MaxLength    int64 `json:"max_length"`             // of the longest
-	MedianLength int   `json:"median_length,omitzero"` // of networks of kind mixed alone, whose lags and scales depend on it
-}
-
-// Seconds is what a training took, by the clock on the wall.
-type Seconds struct {
-	StateSeconds float64 `json:"state_seconds"` // of the passes over the series and of adding up their features meanwhile
-	FitSeconds   float64 `json:"fit_seconds"`   // of the readout
+	Dataset      string          `json:"dataset"`
+	Series       int             `json:"series"`                    // of a recording: its streams
+	Samples      int64           `json:"samples"`                   // of all of them
+	Sequences    int             `json:"sequences"`                 // learnt from: what the policy cuts of the series
+	Groups       int             `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
+	Divided      []string        `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	MinLength    int64           `json:"min_length"`                // of the shortest
+	MaxLength    int64           `json:"max_length"`                // of the longest
+	MedianLength int             `json:"median_length,omitzero"`    // of networks of kind mixed alone, whose lags and scales depend on it
+	Sampling     Sampling        `json:"sampling,omitzero"`         // zero: not known
+	Unused       int64           `json:"unused_samples"`            // behind the last sequence of their series
+	Mixed        int             `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
+	Missing      int64           `json:"missing"`                   // values filled, see Retrain
+	Unlabelled   int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
+	Empty        int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
+	Silent       []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
+	Plan         readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
+	Readout      readout.Report  `json:"readout"`
+	ByGroup      *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Early        *early.Report   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
+	Novelty      *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
+	StateSeconds float64         `json:"state_seconds"`      // of the passes over the series and of adding up their features meanwhile
+	FitSeconds   float64         `json:"fit_seconds"`        // of the readout
 }
 
 // Sampling is how fast the samples of a training came.

@@ -312,7 +312,7 @@ func TestRetrainCutsAsThePolicy(t *testing.T) {
 		{reservoir.Policy{Kind: reservoir.Endless, Early: 15}, early, 15, 60, .8},
 	} {
 		var planned RetrainReport
-		m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Policy: c.policy, MemoryPlan: MemoryPlan{Planned: func(r RetrainReport) { planned = r }}})
+		m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Policy: c.policy, Planned: func(r RetrainReport) { planned = r }})
 		if r.Series != series || r.Samples != samples || r.Sequences != c.sequences || r.Groups != series || r.MinLength != c.min || r.MaxLength != c.max ||
 			planned.Sequences != r.Sequences || planned.Groups != r.Groups {
 			t.Errorf("%+v: report %+v, planned %+v; want %d series with %d sequences of %d to %d samples", c.policy, r, planned, series, c.sequences, c.min, c.max)

@@ -19,7 +19,7 @@ import (
 func TestRetrainWithCoverage(t *testing.T) {
 	d := tones(60, 30)
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, Uncertainty: Uncertainty{CoverageByClass: true}})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, CoverageByClass: true})
 	c := m.Readouts[0].Coverage
 	if c == nil || c.Level != .8 || !c.ByClass || len(c.Least) != 3 || r.Readout.Sets == nil || r.Readout.Sets.Coverage < .8 {
 		t.Fatalf("coverage %+v, report %+v", c, r.Readout.Sets)
@@ -111,7 +111,7 @@ func TestRetrainThatAbstains(t *testing.T) {
 		}
 	}
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Uncertainty: Uncertainty{MaxError: .25}})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), MaxError: .25})
 	rule := m.Readouts[0].Abstain
 	if rule == nil || rule.MaxError != .25 || rule.Confidence != DefaultConfidence || r.Readout.Answers == nil || r.Readout.Answers.Answered == 0 {
 		t.Fatalf("rule %+v, report %+v", rule, r.Readout.Answers)
@@ -143,7 +143,7 @@ func TestRetrainThatAbstains(t *testing.T) {
 	if before := evaluated(t, plain, d, EvaluateOptions{}); before.Answers != nil {
 		t.Errorf("answers of a model that always answers: %+v", before.Answers)
 	}
-	if _, err := RetrainShard(context.Background(), d, RetrainOptions{Spec: smallBank(2), Uncertainty: Uncertainty{MaxError: .1}}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
+	if _, err := RetrainShard(context.Background(), d, RetrainOptions{Spec: smallBank(2), MaxError: .1}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
 		t.Errorf("a shard: %v", err)
 	}
 }
@@ -213,7 +213,7 @@ func TestEvaluateAdaptive(t *testing.T) {
 func TestUpdateAdapts(t *testing.T) {
 	d := tones(60, 30)
 	const rate = .1
-	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, Uncertainty: Uncertainty{Adaptive: rate}}, nil)
+	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, Adaptive: rate}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +238,7 @@ func TestUpdateAdapts(t *testing.T) {
 	}
 	for _, summed := range []bool{false, true} {
 		linear, of := *m.Readouts[0], labels
-		tr := &training{opt: RetrainOptions{Uncertainty: Uncertainty{Adaptive: rate}}, report: report}
+		tr := &training{opt: RetrainOptions{Adaptive: rate}, report: report}
 		var rows []int
 		if summed {
 			rows, of = kept, slices.Clone(labels)
@@ -257,7 +257,7 @@ func TestUpdateAdapts(t *testing.T) {
 	}
 	linear := *m.Readouts[0]
 	linear.Coverage = nil
-	if err := (&training{opt: RetrainOptions{Uncertainty: Uncertainty{Adaptive: rate}}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
+	if err := (&training{opt: RetrainOptions{Adaptive: rate}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
 		t.Errorf("without sets: %v", err)
 	}
 }

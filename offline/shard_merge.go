@@ -207,7 +207,7 @@ func (s *shardFile) training(memory int64) (*training, error) {
 	}
 	opt := RetrainOptions{
 		Spec: j.Spec, Alphas: j.Alphas, RawFeatures: j.RawFeatures, RidgeOnly: j.RidgeOnly,
-		Policy: j.Policy, Readout: j.Readout, Tool: j.Tool, MemoryPlan: MemoryPlan{Memory: memory},
+		Policy: j.Policy, Readout: j.Readout, Tool: j.Tool, Memory: memory,
 	}
 	src := labelledData{
 		what: fmt.Sprintf("data set %q", j.Report.Dataset), name: j.Report.Dataset,

@@ -220,10 +220,7 @@ func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 
 // GroupSizes counts what is labelled in each group of a rule, whose groups were read.
 func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
-	if m.Set == nil {
-		return offline.RecordingGroupSizes(ctx, m.recording(), rule)
-	}
-	return offline.DatasetGroupSizes(m.Set, rule)
+	return offline.GroupSizes(ctx, m.Set, m.recording(), rule)
 }
 
 // recording is m as package offline reads it.

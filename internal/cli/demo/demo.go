@@ -331,7 +331,7 @@ func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.L
 	p := a.Progress()
 	m, report, err := train.Retrain(ctx, offline.RetrainOptions{
 		EngineOptions: offline.EngineOptions{NewEngine: engines.New(a.Engine)}, Spec: spec, Policy: o.policy, Early: o.early, Tool: cli.ToolName(),
-		MemoryPlan: offline.MemoryPlan{Planned: func(r offline.RetrainReport) { offlinecmd.SayPlanned(a, train, o.policy, r) }},
+		Planned: func(r offline.RetrainReport) { offlinecmd.SayPlanned(a, train, o.policy, r) },
 	}, p.Report)
 	p.Close()
 	if err != nil {

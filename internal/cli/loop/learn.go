@@ -192,8 +192,8 @@ func (l *learning) parse() (err error) {
 	if l.site, err = parseSite("--leave-out", l.opt.leaveOut); err != nil {
 		return err
 	}
-	if l.weights, err = offline.ParsePerClass("--class-weights", l.opt.weights); err != nil {
-		return err
+	if err := l.weights.UnmarshalText([]byte(l.opt.weights)); err != nil {
+		return fmt.Errorf("--class-weights %w", err)
 	}
 	l.sumsOf, err = parseSite("--sums", l.opt.sums)
 	return err

@@ -1,7 +1,6 @@
 package offlinecmd
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +21,8 @@ type certaintyFlags struct {
 	by       string
 	priors   string
 	weights  string
+	priorOf  offline.PerClass // parsed from priors
+	weightOf offline.PerClass // parsed from weights
 	target   string
 	maxError float64
 	sure     float64
@@ -52,9 +53,18 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	_, priors := offline.ParsePerClass("--priors", c.priors)
-	_, weights := offline.ParsePerClass("--class-weights", c.weights)
-	return errors.Join(priors, weights)
+	return c.parseClasses()
+}
+
+// parseClasses parses the flags with a number for each class.
+func (c *certaintyFlags) parseClasses() error {
+	if err := c.priorOf.UnmarshalText([]byte(c.priors)); err != nil {
+		return fmt.Errorf("--priors %w", err)
+	}
+	if err := c.weightOf.UnmarshalText([]byte(c.weights)); err != nil {
+		return fmt.Errorf("--class-weights %w", err)
+	}
+	return nil
 }
 
 // set puts them into the options of a training.
@@ -66,8 +76,7 @@ func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	if c.maxError != 0 {
 		o.MaxError, o.Confidence = c.maxError, c.sure
 	}
-	o.Priors, _ = offline.ParsePerClass("--priors", c.priors) // check has refused what is wrong
-	o.Weights, _ = offline.ParsePerClass("--class-weights", c.weights)
+	o.Priors, o.Weights = c.priorOf, c.weightOf
 }
 
 // printSets prints what is known of sets of classes, if there are any.

@@ -12,7 +12,5 @@ func (f *frontFlag) Type() string { return "parts" }
 func (f *frontFlag) String() string { return offline.Front(*f).String() }
 
 func (f *frontFlag) Set(text string) error {
-	front, err := offline.ParseFront(text)
-	*f = frontFlag(front)
-	return err
+	return (*offline.Front)(f).UnmarshalText([]byte(text))
 }

@@ -92,7 +92,7 @@ func sayNovelty(a *cli.App, r offline.RetrainReport) {
 		found = append(found, fmt.Sprintf("%s %d of %d", c.Signal, c.Novel, c.Sequences))
 	}
 	a.Print("check      novel, of sequences at the scale of the data: %s", strings.Join(found, ", "))
-	if missed := offline.Missed(n.Checks); len(missed) > 0 && n.Level >= n.Least {
+	if missed := missedSignals(n.Checks); len(missed) > 0 && n.Level >= n.Least {
 		a.Say("warning: the detector finds less than half of %s: it may find no fault either", strings.Join(missed, ", "))
 	}
 	if n.Groups < novelty.Folds {
@@ -119,4 +119,17 @@ func printNovelty(a *cli.App, n *offline.NoveltyCount) {
 	if n.Unknown > 0 {
 		a.Print("           of other classes: %d of %d are novel; AUROC %s", n.Found, n.Unknown, shown(n.AUROC))
 	}
+}
+
+// fewestFound is the share of a signal's sequences below which a detector hardly finds it.
+const fewestFound = 0.5
+
+// missedSignals returns the signals that a detector hardly finds.
+func missedSignals(checks []novelty.Check) (missed []string) {
+	for _, c := range checks {
+		if float64(c.Novel) < math.Ceil(fewestFound*float64(c.Sequences)) {
+			missed = append(missed, c.Signal)
+		}
+	}
+	return missed
 }

@@ -191,7 +191,7 @@ func (t *training) run(ctx context.Context, a *cli.App, files []string) error {
 		return err
 	}
 	if r.scale.merge {
-		return mergeShards(ctx, a, files, offline.RetrainOptions{MemoryPlan: offline.MemoryPlan{Memory: t.memory}}, r.out)
+		return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: t.memory}, r.out)
 	}
 	src, err := openGrouped(ctx, a, r.archive, r.labels, t.rule)
 	if err == nil {
