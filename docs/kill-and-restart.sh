@@ -34,7 +34,7 @@ kill $stage; wait $stage || true
 
 echo "the same with $kills kills"
 start killed; listening
-replay --rate 160 --speed 1x >/dev/null 2>replay.log & publisher=$!   # about two seconds
+replay --send-rate 160 --speed 1x >/dev/null 2>replay.log & publisher=$!   # about two seconds
 for _ in $(seq "$kills"); do
   sleep 0.$((RANDOM % 5 + 2))
   kill -9 $stage; wait $stage 2>/dev/null || true

@@ -61,7 +61,7 @@ say "record what came, and label 30 % of it"
 "$bin" record --model first.safetensors --nats-url "$url" --until now --output recording --quiet
 awk -F, 'NR > 1 && $3 == "true" && n++ % 10 < 3 { last = substr($2, 1, 13); printf "%s %.0f000000 %.0f000000 %s\n", $1, last - 59, last + 1, $6 }' monday.csv >labels.txt
 while read -r stream from to class; do
-  "$bin" labels add --nats-url "$url" --stream "$stream" --from "$from" --to "$to" --class "$class" --who anna --quiet
+  "$bin" labels add --nats-url "$url" --stream "$stream" --since "$from" --until "$to" --class "$class" --who anna --quiet
 done <labels.txt
 echo "$(wc -l <labels.txt) labels"
 

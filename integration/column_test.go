@@ -84,7 +84,7 @@ func TestPlantedColumn(t *testing.T) {
 	must("go", "build", with, "-o", program, "../cmd/eusn-stream")
 	must(program, "train", archive, "--members", "2", "--units", "5", "--output", in("m"))
 	for _, out := range []string{"p.jsonl", "p.csv"} {
-		must(program, "backfill", "--from", archive, "--model", in("m"), "--output", in(out))
+		must(program, "predict", archive, "--model", in("m"), "--output", in(out))
 	}
 	must(program, "evaluate", archive, "--model", in("m"), "--predictions", in("p.parquet"))
 	var line struct{ Margin float32 }

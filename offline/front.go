@@ -93,7 +93,7 @@ func (f Front) at(hertz float64) (*reservoir.Front, error) {
 		switch *part.to = part.span.Samples; {
 		case part.span.Time == 0:
 		case hertz == 0:
-			return nil, fmt.Errorf("offline: front end %s: want the sampling rate, of which the data say nothing (--rate), or lengths in samples", f)
+			return nil, fmt.Errorf("offline: front end %s: want the sampling rate, of which the data say nothing (--sample-rate), or lengths in samples", f)
 		default:
 			n := math.Round(part.span.Time.Seconds() * hertz)
 			if !(n >= 1 && n <= reservoir.MaxFront) {

@@ -27,7 +27,7 @@ func (r *rig) deviceReports() []report {
 				t.Fatal(err)
 			}
 			r.writeFile(t, filepath.Base(name), regexp.MustCompile(`:u?int16\b`).ReplaceAllString(string(text), "$0 without sunspec"))
-			g := r.start(t, r.program, "gateway", "-c", name, "--metrics", addressOf(22160))
+			g := r.start(t, r.program, "gateway", "-c", name, "--metrics-listen", addressOf(22160))
 			if !g.awaitText("Ctrl-C stops", patience) {
 				return newOutcome(false, "%s", lastLine(g.output()))
 			}

@@ -36,7 +36,7 @@ func (r *rig) startTwo(t *testing.T) (gateway *process) {
 	r.mustRun(t, "train", "two.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--output", "two.safetensors")
 	r.startUntil(t, "stage is reading", "run", "--model", "two.safetensors", "--port", fmt.Sprint(portOf(22100)), "--dir", "data1")
 	gateway = r.startUntil(t, "Ctrl-C stops", "gateway", "--model", "two.safetensors", "--nats-url", r.serverURL(), "--mqtt-listen", addressOf(22110),
-		"--http-listen", addressOf(22111), "--tcp-listen", addressOf(22112), "--metrics", addressOf(22115), "--outbox", "outbox1")
+		"--http-listen", addressOf(22111), "--tcp-listen", addressOf(22112), "--metrics-listen", addressOf(22115), "--outbox", "outbox1")
 	return gateway
 }
 

@@ -29,7 +29,7 @@ func TestSecurityCases(t *testing.T) {
 // startOpen starts a stage without logins, with a limit of files, and its metrics.
 func (r *rig) startOpen(t *testing.T, name string, files int) *process {
 	t.Helper()
-	p := r.start(t, "bash", r.limitFiles(files, "run", "--model", "machine.safetensors", "--port", strconv.Itoa(portOf(22200)), "--dir", "data-"+name, "--metrics", addressOf(22264))...)
+	p := r.start(t, "bash", r.limitFiles(files, "run", "--model", "machine.safetensors", "--port", strconv.Itoa(portOf(22200)), "--dir", "data-"+name, "--metrics-listen", addressOf(22264))...)
 	if !p.awaitText("stage is reading", patience) {
 		t.Fatalf("the stage did not start: %s", p.output())
 	}
@@ -39,7 +39,7 @@ func (r *rig) startOpen(t *testing.T, name string, files int) *process {
 func (r *rig) openGateway(t *testing.T, name string, args ...string) *process {
 	t.Helper()
 	return r.startUntil(t, "Ctrl-C stops", append([]string{"gateway", "--model", "machine.safetensors", "--nats-url", "nats://" + addressOf(22200),
-		"--http-listen", addressOf(22280), "--mqtt-listen", addressOf(22283), "--tcp-listen", addressOf(22281), "--metrics", addressOf(22265), "--outbox", "outbox-" + name}, args...)...)
+		"--http-listen", addressOf(22280), "--mqtt-listen", addressOf(22283), "--tcp-listen", addressOf(22281), "--metrics-listen", addressOf(22265), "--outbox", "outbox-" + name}, args...)...)
 }
 
 const machineSample = `{"horizontal":1,"vertical":1,"axial":1}`
@@ -142,7 +142,7 @@ func (r *rig) openReports() []report {
 			return newOutcome(strings.HasPrefix(output, "204"), "%s", output)
 		}},
 		{"S14 metrics beyond the machine", "refused without TLS and a login (code 3)", func(t *testing.T) outcome {
-			p := r.start(t, r.program, "run", "--model", "machine.safetensors", "--port", strconv.Itoa(portOf(22200)), "--dir", "data-metrics", "--metrics", fmt.Sprintf("0.0.0.0:%d", portOf(22264)))
+			p := r.start(t, r.program, "run", "--model", "machine.safetensors", "--port", strconv.Itoa(portOf(22200)), "--dir", "data-metrics", "--metrics-listen", fmt.Sprintf("0.0.0.0:%d", portOf(22264)))
 			p.awaitText("stage is reading", patience/3)
 			code, ended := p.hasEnded()
 			return newOutcome(ended && code == 3, "ended %v, code %d: %s", ended, code, lastLine(p.output()))

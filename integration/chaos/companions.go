@@ -190,7 +190,7 @@ func (r *run) checkPosted(s stored, key string) error {
 }
 
 func (r *run) startRecorder() (err error) {
-	r.companions.recorder, err = r.startProgram("recorder", "record", "--output", filepath.Join(r.dir, "recording"), "--every", "300ms")
+	r.companions.recorder, err = r.startProgram("recorder", "record", "--output", filepath.Join(r.dir, "recording"), "--interval", "300ms")
 	return err
 }
 
@@ -348,7 +348,7 @@ func (r *run) runLearn(store string) (did learnt, err error) {
 	os.Remove(filepath.Join(r.dir, "learn.log"))
 	var more []string
 	if r.scenario.Control == noFirstKey {
-		more = []string{"--without", "stream=" + r.producers.plan.keys[1]}
+		more = []string{"--exclude", "stream=" + r.producers.plan.keys[1]}
 	}
 	p, err := r.startLearn(store, more...)
 	if err != nil {

@@ -151,8 +151,8 @@ func (r *run) runBackfill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()
 	out, rng := filepath.Join(r.dir, "backfill.jsonl"), r.newRand("backfill")
-	args := []string{r.worker, "backfill", "-c", filepath.Join(r.dir, "worker.yaml"), "--model", filepath.Join(r.dir, "model.safetensors"),
-		"--job", job, "--nats-url", r.cluster.url(), "--from", "start", "--rate", "15000", "--output", out}
+	args := []string{r.worker, "job", "backfill", "-c", filepath.Join(r.dir, "worker.yaml"), "--model", filepath.Join(r.dir, "model.safetensors"),
+		"--job", job, "--nats-url", r.cluster.url(), "--since", "start", "--limit", "15000", "--output", out}
 	for kills := 0; ; kills++ {
 		p, err := r.procs.start(fmt.Sprint("backfill-", kills), nil, args...)
 		if err != nil {

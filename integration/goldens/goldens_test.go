@@ -24,7 +24,7 @@ type golden struct {
 	operate func(j *job)
 }
 
-var tiny = []string{"--bank", "tiny", "--rate", "100Hz"}
+var tiny = []string{"--bank", "tiny", "--sample-rate", "100Hz"}
 
 var jobs = []golden{
 	{name: "marked", train: append(tiny, "--novelty", "--coverage", "0.9", "--early", "10"), input: input{ends: true}},
@@ -32,7 +32,7 @@ var jobs = []golden{
 	{name: "missing-zero", train: tiny, run: []string{"--non-finite", "zero"}, input: input{ends: true, missing: true}},
 	{name: "missing-rejected", train: tiny, input: input{ends: true, missing: true}},
 	{name: "window-front", train: append(tiny, "--policy", "window", "--length", "16", "--hop", "8", "--front", "centre=80ms,decimate=2"), input: input{}},
-	{name: "count-single-network", train: []string{"--network", "eusn", "--units", "3", "--features", "last", "--policy", "count", "--length", "8", "--rate", "100Hz", "--max-error", "0.2", "--confidence", "0.5"}, input: input{}},
+	{name: "count-single-network", train: []string{"--network", "eusn", "--units", "3", "--features", "last", "--policy", "count", "--length", "8", "--sample-rate", "100Hz", "--max-error", "0.2", "--confidence", "0.5"}, input: input{}},
 	{name: "gap", train: append(tiny, "--policy", "gap", "--gap", "500ms", "--early", "8", "--decide", "--decide-loss", "0.2"), input: input{gaps: true}},
 	{name: "endless-inputs", train: append(tiny, "--policy", "endless", "--early", "8", "--drift"), input: input{}},
 	{name: "numbers", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--policy", "count", "--length", "16"), numbers: true, input: input{}},
@@ -43,7 +43,7 @@ var jobs = []golden{
 		j.must("model", "shadow", shadow)
 	}},
 	{name: "resized", train: append(tiny, "--policy", "window", "--length", "16", "--hop", "8"), input: input{}, operate: func(j *job) {
-		j.must("job", "resize", "--to", "5", "--model", j.model, "-c", j.config)
+		j.must("job", "resize", "5", "--model", j.model, "-c", j.config)
 	}},
 	{name: "replaced", train: tiny, input: input{ends: true}, operate: func(j *job) {
 		j.model = j.train("green.safetensors", "--seed", "7")

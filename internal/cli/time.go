@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// FromStart is the --from of all that a job's log has.
+// FromStart is the --since of all that a job's log has.
 const FromStart = "start"
 
 // PointInTime reads how long ago, or when; a date is its first moment in UTC, and

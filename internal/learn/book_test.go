@@ -132,7 +132,7 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// TestWithout: accepted and refused forms of --without.
+// TestWithout: accepted and refused forms of --exclude.
 func TestWithout(t *testing.T) {
 	w, err := ParseExclusion([]string{"stream=hall?.*", "who=anna", "1970-01-01T00:00:00.00000001Z..1970-01-01T00:00:00.00000002Z"})
 	must(t, err)
@@ -149,7 +149,7 @@ func TestWithout(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "stream=", "who=", "anna", "1..2", "2026-01-31T12:00:00Z..2026-01-31T12:00:00Z"} {
-		if _, err := ParseExclusion([]string{text}); err == nil || !strings.Contains(err.Error(), "--without") {
+		if _, err := ParseExclusion([]string{text}); err == nil || !strings.Contains(err.Error(), "--exclude") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -32,11 +32,11 @@ func ParseExclusion(texts []string) (*Exclusion, error) {
 			a, wrong := time.Parse(time.RFC3339Nano, from)
 			b, bad := time.Parse(time.RFC3339Nano, to)
 			if wrong != nil || bad != nil || !b.After(a) {
-				return nil, fmt.Errorf("--without %s: want a time and a later one, such as 2026-01-31T12:00:00Z..2026-01-31T13:00:00Z", text)
+				return nil, fmt.Errorf("--exclude %s: want a time and a later one, such as 2026-01-31T12:00:00Z..2026-01-31T13:00:00Z", text)
 			}
 			w.times = append(w.times, [2]int64{a.UnixNano(), b.UnixNano()})
 		default:
-			return nil, fmt.Errorf("--without %q: want stream=PATTERN, who=NAME, or FROM..TO with two times", text)
+			return nil, fmt.Errorf("--exclude %q: want stream=PATTERN, who=NAME, or FROM..TO with two times", text)
 		}
 	}
 	return w, nil

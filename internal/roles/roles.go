@@ -31,7 +31,7 @@ func (r Role) Purpose() string {
 		Gateway:  "publishes samples and resumes at the input's newest sample: eusn-stream gateway, resuming clients",
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions and alarms: eusn-stream tail, alarms list, alarms tail, the clients",
-		Analyst:  "reads the job's input, labels and models, to repeat and explain predictions, record and learn: eusn-stream backfill, explain, record, learn, tail, model list, model show",
+		Analyst:  "reads the job's input, labels and models, to repeat and explain predictions, record and learn: eusn-stream job backfill, explain, record, learn, tail, model list, model show",
 		Labeller: "reads predictions, writes and reads labels",
 		Alarms:   "raises alarms for predictions: eusn-stream alarms run",
 		Operator: "inspects and repairs the job: status, partitions, state, deadletter, doctor, replay, model, alarms ack",

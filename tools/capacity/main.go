@@ -87,7 +87,7 @@ func run(ctx context.Context, o options) error {
 // predict calls plan.
 func (o options) predict(ctx context.Context, machines int) (json.RawMessage, error) {
 	args := append([]string{"plan", "--json", "--model", o.model, "--machines", strconv.Itoa(machines),
-		"--rate", fmt.Sprint(o.rate), "--message", o.message.String()}, o.plan...)
+		"--sample-rate", fmt.Sprint(o.rate), "--message", o.message.String()}, o.plan...)
 	cmd := command(ctx, o.program, args...)
 	cmd.Stderr = os.Stderr
 	return cmd.Output()

@@ -100,7 +100,7 @@ func (p *plant) startServer(ctx context.Context) error {
 }
 
 func (p *plant) startStage(ctx context.Context) error {
-	args := []string{"run", "--model", p.o.model, "--metrics", "127.0.0.1:" + p.metrics, "--quiet"}
+	args := []string{"run", "--model", p.o.model, "--metrics-listen", "127.0.0.1:" + p.metrics, "--quiet"}
 	if p.server != nil {
 		args = append(args, "--nats-url", p.url(), "--partitions", "8")
 	} else {

@@ -68,7 +68,7 @@ class Ours:
     def __init__(self, program, engine, workload, shape, threads):
         members, units, inputs, streams, steps = shape
         self.command = [program, "bench", "--only", "engine", "--json", "-q", "--engine", engine]
-        self.command += ["--recipe", "standard"] if workload == "standard" else ["--bank", str(members), "--units", str(units)]
+        self.command += ["--bank", "standard"] if workload == "standard" else ["--members", str(members), "--units", str(units)]
         for flag, value in (("inputs", inputs), ("streams", streams), ("steps", steps), ("threads", threads)):
             self.command += [f"--{flag}", str(value)]
         self.note = ""

@@ -49,7 +49,7 @@ func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 		return err
 	}
 	stage := []string{"run", "--model", filepath.Join(dir, "plant-train.safetensors"), "--dir", filepath.Join(dir, "nats"),
-		"--port", port, "--metrics", "127.0.0.1:" + health, "--partitions", "1", "--non-finite", "hold", "--json"}
+		"--port", port, "--metrics-listen", "127.0.0.1:" + health, "--partitions", "1", "--non-finite", "hold", "--json"}
 	for _, part := range []int{killed, m.samples()} {
 		archive, err := m.record(dir, part)
 		if err != nil {

@@ -31,7 +31,7 @@ share of the peak is the median of the paired ratios, because other programs dis
 it less than the rates. Floating-point operations count as 2 N (N + X) per sample and
 member; tanh, bias, update and features are computed but not counted. ns x cores is
 the time of a sample of one stream times the threads. Rows of standard, large, small,
-tiny and euler are the banks of those names, those of "train --bank".
+tiny and euler are the banks of those names, those of "train --members".
 
 "of issue" is for the banks of kind mixed, where products are less than half of the
 work: all vector operations that a sample needs at least (issue_operations, counted in
@@ -40,7 +40,7 @@ the same threads. More than 100 % is possible: a core may issue other operations
 its multiply-adds.
 
 Stage. An embedded server with file storage, messages of 1,000 rows of 6 channels
-from 512 producers, a network of 100 units, or each bank of --recipe, and a prediction
+from 512 producers, a network of 100 units, or each bank of --bank, and a prediction
 for every message.
 rows_per_s: the rate at which the stage processes a stored backlog, from stored
 message to committed prediction. engine_share: that rate relative to engines without
@@ -73,10 +73,10 @@ every CPU engine of this machine; generic only at one small shape, and not at sh
 that you choose.`,
 		Example: `  eusn-stream bench
   eusn-stream bench --only engine --units 100 --inputs 6 --streams 1024 --steps 128 --threads 1 --json
-  eusn-stream bench --only engine --recipe standard,tiny --inputs 2,12 --streams 1,16 --steps 1,32
-  eusn-stream bench --only engine --bank 40 --units 50 --inputs 4
+  eusn-stream bench --only engine --bank standard,tiny --inputs 2,12 --streams 1,16 --steps 1,32
+  eusn-stream bench --only engine --members 40 --units 50 --inputs 4
   eusn-stream bench --only stage --partitions 1,8 --dir /data/scratch --profile stage
-  eusn-stream bench --only stage --recipe standard,small
+  eusn-stream bench --only stage --bank standard,small
   eusn-stream bench --only messages --part cpu --rows 10 --partitions 8,16,64`,
 		Args: cobra.NoArgs,
 	}
@@ -96,12 +96,12 @@ that you choose.`,
 
 func (o *benchOptions) add(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.units, "units", nil, "units of the network, or of each member of a bank")
-	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --bank and --recipe half of them are differences, so an even number, twice that of the channels (default with --recipe 2: one channel)")
+	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --members and --bank half of them are differences, so an even number, twice that of the channels (default with --bank 2: one channel)")
 	f.IntSliceVar(&o.streams, "streams", nil, "streams per call")
 	f.IntSliceVar(&o.steps, "steps", nil, "samples per stream and call")
 	f.IntSliceVar(&o.threads, "threads", nil, fmt.Sprintf("threads of the engine (default 1 and all, here %d)", runtime.GOMAXPROCS(0)))
-	f.IntVar(&o.bank, "bank", 0, "members of a bank with all features; 0: one network as in the paper")
-	f.StringSliceVar(&o.recipes, "recipe", nil, "banks by name, with all features: "+strings.Join(reservoir.Banks, ", ")+" (default 16 streams, 32 samples)")
+	f.IntVar(&o.bank, "members", 0, "members of a bank with all features; 0: one network as in the paper")
+	f.StringSliceVar(&o.recipes, "bank", nil, "banks by name, with all features: "+strings.Join(reservoir.Banks, ", ")+" (default 16 streams, 32 samples)")
 	f.BoolVar(&o.random, "random", false, "streams in random order, so that memory access is random")
 	f.StringVar(&o.only, "only", "", "measure only this: engine, stage or messages")
 	f.IntSliceVar(&o.rows, "rows", []int{1, 10, 100}, "rows of a message, with --only messages")

@@ -26,16 +26,16 @@ func TestBenchRefuses(t *testing.T) {
 		{"--time 0s", cli.ExitUsage, "--time 0s"},
 		{"--units 0", cli.ExitUsage, "--units 0: want 1 to 8192"},
 		{"--threads 1,-2", cli.ExitUsage, "--threads -2"},
-		{"--bank 4 --inputs 3", cli.ExitUsage, "want an even number"},
-		{"--recipe v2", cli.ExitUsage, strings.Join(reservoir.Banks, ", ")},
-		{"--recipe tiny --inputs 3", cli.ExitUsage, "want an even number"},
-		{"--recipe tiny --units 16", cli.ExitUsage, "leave --bank and --units out"},
-		{"--recipe tiny --bank 4", cli.ExitUsage, "leave --bank and --units out"},
-		{"--only stage --recipe tiny --inputs 2", cli.ExitUsage, "a bank of --recipe"},
+		{"--members 4 --inputs 3", cli.ExitUsage, "want an even number"},
+		{"--bank v2", cli.ExitUsage, strings.Join(reservoir.Banks, ", ")},
+		{"--bank tiny --inputs 3", cli.ExitUsage, "want an even number"},
+		{"--bank tiny --units 16", cli.ExitUsage, "leave --members and --units out"},
+		{"--bank tiny --members 4", cli.ExitUsage, "leave --members and --units out"},
+		{"--only stage --bank tiny --inputs 2", cli.ExitUsage, "a bank of --bank"},
 		{"--only messages --part speed", cli.ExitUsage, "want some of cpu, latency, backlog, half"},
 		{"--only messages --rows 0", cli.ExitUsage, "--rows 0"},
 		{"--only messages --units 50", cli.ExitUsage, "do not apply"},
-		{"--bank -1", cli.ExitUsage, "--bank -1"},
+		{"--members -1", cli.ExitUsage, "--bank -1"},
 		{"--only stage --units 50", cli.ExitUsage, "do not apply"},
 		{"extra", cli.ExitUsage, "unknown command"},
 		{"--engine gpu --only engine", cli.ExitUnreachable, "gpu: "},
@@ -96,7 +96,7 @@ func TestBenchEngine(t *testing.T) {
 // other figures, and the table has them.
 func TestBenchRecipe(t *testing.T) {
 	kind := string(cpu.Kinds(reservoir.Spec{})[0])
-	args := []string{"bench", "--engine", kind, "--time", "1ms", "--recipe", "tiny,euler", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
+	args := []string{"bench", "--engine", kind, "--time", "1ms", "--bank", "tiny,euler", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
 	var rows []map[string]any
 	for _, m := range clitest.Must(t, append(args, "--json", "-q")...).Lines(t) {
 		if m["bench"] == "engine" {
@@ -159,7 +159,7 @@ func (w *onWrite) Write(p []byte) (int, error) {
 
 func TestBenchStage(t *testing.T) {
 	dir := t.TempDir()
-	r := clitest.Must(t, "bench", "--json", "-q", "--only", "stage", "--recipe", "tiny", "--partitions", "2", "--time", "100ms", "--dir", dir)
+	r := clitest.Must(t, "bench", "--json", "-q", "--only", "stage", "--bank", "tiny", "--partitions", "2", "--time", "100ms", "--dir", dir)
 	m := r.Lines(t)[0]
 	if m["recipe"] != "tiny" || m["units"] != 16. {
 		t.Errorf("row %v: want the bank tiny, of 16 units", m)

@@ -50,8 +50,8 @@ func (o *benchOptions) check() error {
 	engines := *o
 	engines.recipes = nil // these the stage has, too
 	return cli.CheckRules([]cli.Rule{
-		{Broken: o.only == onlyMessages && o.shaped(), Message: "--only messages: its network is one of 100 units, so --units, --inputs, --streams, --steps, --threads, --bank, --recipe and --random do not apply"},
-		{Broken: o.only == "stage" && engines.shaped(), Message: "--only stage: its network is one of 100 units or a bank of --recipe, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply"},
+		{Broken: o.only == onlyMessages && o.shaped(), Message: "--only messages: its network is one of 100 units, so --units, --inputs, --streams, --steps, --threads, --members, --bank and --random do not apply"},
+		{Broken: o.only == "stage" && engines.shaped(), Message: "--only stage: its network is one of 100 units or a bank of --bank, so --units, --inputs, --streams, --steps, --threads, --members and --random do not apply"},
 	})
 }
 
@@ -67,7 +67,7 @@ func (o *benchOptions) checkNames() error {
 	}
 	for _, name := range o.recipes {
 		if !slices.Contains(reservoir.Banks, name) {
-			return fmt.Errorf("--recipe %q: want some of %s", name, strings.Join(reservoir.Banks, ", "))
+			return fmt.Errorf("--bank %q: want some of %s", name, strings.Join(reservoir.Banks, ", "))
 		}
 	}
 	return nil
@@ -77,8 +77,8 @@ func (o *benchOptions) checkNames() error {
 func (o *benchOptions) checkNumbers() error {
 	if err := cli.CheckRules([]cli.Rule{
 		{Broken: o.time <= 0 || o.time > time.Hour, Message: fmt.Sprintf("--time %v: want more than 0, at most 1h", o.time)},
-		{Broken: o.bank < 0, Message: fmt.Sprintf("--bank %d: want 0 or more members", o.bank)},
-		{Broken: len(o.recipes) > 0 && (o.bank > 0 || len(o.units) > 0), Message: "--recipe has its own members and units: leave --bank and --units out"},
+		{Broken: o.bank < 0, Message: fmt.Sprintf("--members %d: want 0 or more members", o.bank)},
+		{Broken: len(o.recipes) > 0 && (o.bank > 0 || len(o.units) > 0), Message: "--bank has its own members and units: leave --members and --units out"},
 	}); err != nil {
 		return err
 	}

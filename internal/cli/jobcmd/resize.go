@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,8 @@ var resizeFlags = []string{"model", "job", "nats-url", "dir", "engine", "non-fin
 const statesPerSecond = 30e6
 
 // NewJob is "job" and what is under it.
-func NewJob(a *cli.App) *cobra.Command {
-	return cli.Group("job", "Change a job as a whole: its partitions, its network, how much input it keeps", newResize(a), newReplace(a), newTrim(a))
+func NewJob(a *cli.App, more ...*cobra.Command) *cobra.Command {
+	return cli.Group("job", "Change a job as a whole: its partitions, its network, how much input it keeps", append(more, newResize(a), newReplace(a), newTrim(a))...)
 }
 
 type resizeOptions struct {
@@ -39,7 +40,7 @@ func newResize(a *cli.App) *cobra.Command {
 	var o resizeOptions
 	var file string
 	cmd := &cobra.Command{
-		Use:   "resize --to PARTITIONS",
+		Use:   "resize PARTITIONS | --abandon",
 		Short: "Change the number of a job's partitions",
 		Long: `Change the number of a job's partitions, up or down, for more workers or less work
 of the server. Stop the workers first. Producers may continue: nothing of theirs is
@@ -52,14 +53,13 @@ what was stored before the change. Look first with --dry-run, which changes noth
 Ctrl-C, a crash or a lost server do no harm: the same command continues from where it
 was. Until the server gives keys to the new partitions, --abandon returns to the
 number of before; after that, complete the change, and then change back.`,
-		Example: `  eusn-stream job resize --to 64 --model m.safetensors --dry-run
-  eusn-stream job resize --to 64 --model m.safetensors --nats-url nats://host:4222
+		Example: `  eusn-stream job resize 64 --model m.safetensors --dry-run
+  eusn-stream job resize 64 --model m.safetensors --nats-url nats://host:4222
   eusn-stream job resize --abandon --dir eusn-data`,
-		Args: cobra.NoArgs,
+		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.IntVar(&o.to, "to", 0, "number of partitions, 1 to 4096")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&o.abandon, "abandon", false, "return to the number of before, if that is still possible")
 	f.String("model", "", "model file of the stage")
@@ -68,12 +68,16 @@ number of before; after that, complete the change, and then change back.`,
 	config.ShowDefaults(f, resizeFlags)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
-		case o.abandon && (o.dryRun || f.Changed("to")):
-			return errors.New("--abandon goes alone: without --to and --dry-run")
-		case !o.abandon && !f.Changed("to"):
-			return fmt.Errorf("--to is missing: the number of partitions that the job is to have, 1 to %d; or --abandon", pipeline.MaxPartitions)
-		case !o.abandon && (o.to < 1 || o.to > pipeline.MaxPartitions):
-			return fmt.Errorf("--to %d: want 1 to %d", o.to, pipeline.MaxPartitions)
+		case o.abandon && (o.dryRun || len(args) > 0):
+			return errors.New("--abandon takes neither PARTITIONS nor --dry-run")
+		case !o.abandon && len(args) == 0:
+			return fmt.Errorf("PARTITIONS is missing: the number of partitions that the job is to have, 1 to %d; or --abandon", pipeline.MaxPartitions)
+		}
+		if !o.abandon {
+			var err error
+			if o.to, err = strconv.Atoi(args[0]); err != nil || o.to < 1 || o.to > pipeline.MaxPartitions {
+				return fmt.Errorf("%s partitions: want a number of 1 to %d", args[0], pipeline.MaxPartitions)
+			}
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
 			c, err := server.StageConfig(a, file, f, resizeFlags)
@@ -185,7 +189,7 @@ func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Br
 		return nil
 	}
 	if now.Step != "" {
-		a.Print("job %s: a change from %d to %d partitions is under way, step %s; run the command with --to %d to complete it", now.Job, now.Partitions, now.To, now.Step, now.To)
+		a.Print("job %s: a change from %d to %d partitions is under way, step %s; run the command with %d partitions to complete it", now.Job, now.Partitions, now.To, now.Step, now.To)
 		return nil
 	}
 	if now.Partitions == to {
@@ -209,7 +213,7 @@ func printResized(a *cli.App, now operate.Resized) error {
 
 // resizeFailure says what to do next.
 func resizeFailure(err error, o resizeOptions) error {
-	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize --to %d --dry-run, which says which)", o.to)
+	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize %d --dry-run, which says which)", o.to)
 	if o.abandon || o.dryRun {
 		again = "the same command, when the server answers: eusn-stream doctor"
 	}
@@ -225,7 +229,7 @@ func resizeFailure(err error, o resizeOptions) error {
 	case errors.Is(err, operate.ErrWorkers):
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
 	case errors.Is(err, operate.ErrPastCut):
-		return cli.Fail(cli.ExitFailure, err, "the same command with --to and the number of that change, then with the number of before")
+		return cli.Fail(cli.ExitFailure, err, "the same command with the number of that change, then with the previous number")
 	}
 	return cli.Fail(cli.ExitFailure, err, again)
 }

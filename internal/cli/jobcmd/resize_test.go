@@ -22,33 +22,33 @@ func TestJobResize(t *testing.T) {
 	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
 	clitest.Await(t, url, 24, 0)
 	at := []string{"job", "resize", "--model", model, "--dir", data}
-	clitest.Exec(t, t.Context(), "job", "resize", "--to", "3", "--model", model, "--nats-url", url).
+	clitest.Exec(t, t.Context(), "job", "resize", "3", "--model", model, "--nats-url", url).
 		Want(t, cli.ExitFailure, "workers of the job are running", "stop the workers")
 	stage.Stop(t).Want(t, cli.ExitOK)
 
 	for says, wrong := range map[string][]string{
-		"--to 0: want 1 to":    {"--to", "0"},
-		"--to 5000: want 1 to": {"--to", "5000"},
-		"--to is missing":      {},
-		"--abandon goes alone": {"--abandon", "--to", "3"},
+		"0 partitions: want a number of 1 to": {"0"},
+		"5000 partitions: want":               {"5000"},
+		"PARTITIONS is missing":               {},
+		"--abandon takes neither":             {"--abandon", "3"},
 	} {
 		clitest.Exec(t, t.Context(), append(at, wrong...)...).Want(t, cli.ExitUsage, says)
 	}
-	clitest.Exec(t, t.Context(), append(at, "--to", "3", "--job", "nosuch")...).Want(t, cli.ExitFailure, `"nosuch"`, "--job")
-	if out := clitest.Must(t, append(at, "--to", "5", "--dry-run")...).Out; !strings.Contains(out, "2 partitions now, 5 then") {
+	clitest.Exec(t, t.Context(), append(at, "3", "--job", "nosuch")...).Want(t, cli.ExitFailure, `"nosuch"`, "--job")
+	if out := clitest.Must(t, append(at, "5", "--dry-run")...).Out; !strings.Contains(out, "2 partitions now, 5 then") {
 		t.Errorf("the plan is %q", out)
 	}
 	clitest.Must(t, "job", "resize", "--abandon", "--dir", data) // there is none
 	other := filepath.Join(dir, "other.safetensors")
 	clitest.Must(t, "train", archive, "--output", other, "--members", "2", "--units", "9")
 	var now operate.Resized
-	clitest.Exec(t, t.Context(), "job", "resize", "--to", "5", "--model", other, "--dir", data).Want(t, cli.ExitOtherModel, "--model")
-	clitest.Must(t, append(at, "--to", "5", "--dry-run", "--json")...).Parse(t, &now)
+	clitest.Exec(t, t.Context(), "job", "resize", "5", "--model", other, "--dir", data).Want(t, cli.ExitOtherModel, "--model")
+	clitest.Must(t, append(at, "5", "--dry-run", "--json")...).Parse(t, &now)
 	if now.Step != "" || now.Partitions != 2 {
 		t.Errorf("with another model, the change has begun: %+v", now)
 	}
 	for _, to := range []string{"5", "1"} {
-		clitest.Must(t, append(at, "--to", to, "--json")...).Parse(t, &now)
+		clitest.Must(t, append(at, to, "--json")...).Parse(t, &now)
 	}
 	if now.Partitions != 1 || now.Generation != 2 || now.Step != "" {
 		t.Errorf("the job is %+v", now)

@@ -41,12 +41,12 @@ deferred, X stopped, N nobody's, ? not known.
 
 It changes nothing. How a job is in a script: eusn-stream status.`,
 		Example: `  eusn-stream top
-  eusn-stream top --every 10s --nats-url nats://127.0.0.1:4222 --job eusn
+  eusn-stream top --interval 10s --nats-url nats://127.0.0.1:4222 --job eusn
   eusn-stream top --once`,
 		Args: cobra.NoArgs,
 	}, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		if every < 100*time.Millisecond {
-			return cli.Fail(cli.ExitUsage, fmt.Errorf("--every %v, want 100ms or more", every), "eusn-stream top --help")
+			return cli.Fail(cli.ExitUsage, fmt.Errorf("--interval %v, want 100ms or more", every), "eusn-stream top --help")
 		}
 		look := func() (*fleet.Report, error) {
 			r, err := fleet.BuildReport(ctx, js.Conn(), c.Job)
@@ -57,7 +57,7 @@ It changes nothing. How a job is in a script: eusn-stream status.`,
 		}
 		return top(ctx, a, look, every, once)
 	})
-	cmd.Flags().DurationVar(&every, "every", every, "how long it waits between two looks")
+	cmd.Flags().DurationVarP(&every, "interval", "n", every, "how long it waits between two looks")
 	cmd.Flags().BoolVar(&once, "once", false, "print one look and end")
 	return cmd
 }

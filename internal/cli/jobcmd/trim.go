@@ -38,27 +38,27 @@ func newTrim(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trim",
 		Short: "Remove input that no job needs any more",
-		Long: `Remove from a job's input the messages that are older than --keep and that none of the
+		Long: `Remove from a job's input the messages that are older than --min-age and that none of the
 jobs that read it needs any more. A job needs the messages after the stored states of
 its partitions: nothing is lost, and no prediction is flagged, even if workers are
 killed. Jobs and producers may run meanwhile.
 
 The slowest job decides, even if none of its workers runs: until its NATS streams are
-deleted, or --without says that it needs nothing. Other readers of the log do not count:
+deleted, or --ignore-job says that it needs nothing. Other readers of the log do not count:
 late labels, learn, backfill, explain, and clients and gateways that resume, which read
-the last message of a stream. Choose --keep for them. --recording keeps what
+the last message of a stream. Choose --min-age for them. --recording keeps what
 "eusn-stream record" has not written to that folder yet.
 
-Look first with --dry-run, which removes nothing. --every repeats it until Ctrl-C.`,
+Look first with --dry-run, which removes nothing. --interval repeats it until Ctrl-C.`,
 		Example: `  eusn-stream job trim --dry-run --nats-url nats://host:4222
-  eusn-stream job trim --keep 168h --recording /data/recording --every 1h --nats-url nats://host:4222
-  eusn-stream job trim --without green --nats-url nats://host:4222`,
+  eusn-stream job trim --min-age 168h --recording /data/recording --interval 1h --nats-url nats://host:4222
+  eusn-stream job trim --ignore-job green --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.DurationVar(&o.keep, "keep", o.keep, "keep what is younger")
-	f.DurationVar(&o.every, "every", 0, "again and again, so long after another; 0s = once")
-	f.StringArrayVar(&o.without, "without", nil, "a job that needs nothing of the input (may be repeated)")
+	f.DurationVar(&o.keep, "min-age", o.keep, "remove only what is older")
+	f.DurationVar(&o.every, "interval", 0, "again and again, so long after another; 0s = once")
+	f.StringArrayVar(&o.without, "ignore-job", nil, "a job that needs nothing of the input (may be repeated)")
 	f.StringArrayVar(&o.recordings, "recording", nil, "folder of a recording that is to have all that goes (may be repeated)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
 	server.JobCommand(a, cmd, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
@@ -68,11 +68,11 @@ Look first with --dry-run, which removes nothing. --every repeats it until Ctrl-
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case o.keep < 0:
-			return fmt.Errorf("--keep %v: want 0s or more", o.keep)
+			return fmt.Errorf("--min-age %v: want 0s or more", o.keep)
 		case o.every < 0 || o.every > 0 && o.every < time.Second:
-			return fmt.Errorf("--every %v: want 1s or more, or 0s for once", o.every)
+			return fmt.Errorf("--interval %v: want 1s or more, or 0s for once", o.every)
 		case o.every > 0 && o.dryRun:
-			return errors.New("--dry-run goes without --every")
+			return errors.New("--dry-run goes without --interval")
 		}
 		return run(cmd, args)
 	}
@@ -81,7 +81,7 @@ Look first with --dry-run, which removes nothing. --every repeats it until Ctrl-
 
 func trim(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, o trimOptions) error {
 	if o.keep < trimLeast && !o.dryRun {
-		a.Say("--keep %v is less than %v: if the server loses the last minutes in a power failure, partitions may lack input to begin from", o.keep, trimLeast)
+		a.Say("--min-age %v is less than %v: if the server loses the last minutes in a power failure, partitions may lack input to begin from", o.keep, trimLeast)
 	}
 	for {
 		err := trimOnce(ctx, a, js, job, o)

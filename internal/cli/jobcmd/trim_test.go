@@ -51,14 +51,14 @@ func TestJobTrim(t *testing.T) {
 
 	at := func(more ...string) []string { return append([]string{"job", "trim", "--dir", data}, more...) }
 	for says, wrong := range map[string][]string{
-		"--keep -1s: want 0s": {"--keep", "-1s"},
-		"--every 1ms: want":   {"--every", "1ms"},
-		"without --every":     {"--every", "1h", "--dry-run"},
+		"--min-age -1s: want 0s": {"--min-age", "-1s"},
+		"--interval 1ms: want":   {"--interval", "1ms"},
+		"without --interval":     {"--interval", "1h", "--dry-run"},
 	} {
 		clitest.Exec(t, t.Context(), at(wrong...)...).Want(t, cli.ExitUsage, says)
 	}
 	clitest.Exec(t, t.Context(), at("--job", "nosuch")...).Want(t, cli.ExitFailure, `"nosuch"`, "--job")
-	clitest.Exec(t, t.Context(), at("--without", "gren")...).Want(t, cli.ExitFailure, `"gren"`, "those that do are eusn, green", "eusn-stream doctor")
+	clitest.Exec(t, t.Context(), at("--ignore-job", "gren")...).Want(t, cli.ExitFailure, `"gren"`, "those that do are eusn, green", "eusn-stream doctor")
 	clitest.Exec(t, t.Context(), at("--job", "green")...).Want(t, cli.ExitFailure, "no input of its own", "eusn-stream job trim --job")
 	clitest.Exec(t, t.Context(), at("--recording", dir)...).Want(t, cli.ExitFailure, "no file of a recording", "--recording")
 	clitest.Exec(t, t.Context(), at("--recording", filepath.Join(dir, "none"))...).Want(t, cli.ExitFailure, "none", "--recording")
@@ -67,20 +67,20 @@ func TestJobTrim(t *testing.T) {
 	if r := clitest.Must(t, at()...); !strings.Contains(r.Out, "EUSN-IN: 0 messages removed") || !strings.Contains(r.Out, "younger than 24h0m0s") {
 		t.Errorf("of young input: %s", r.Out)
 	}
-	clitest.Must(t, at("--keep", "0s", "--dry-run", "--json")...).Parse(t, &d)
+	clitest.Must(t, at("--min-age", "0s", "--dry-run", "--json")...).Parse(t, &d)
 	if d.Begins != d.Last+1 || d.First != 1 || d.Removed != d.Last {
 		t.Errorf("a dry run: %+v", d)
 	}
 	all := d.Last
-	r := clitest.Must(t, at("--keep", "0s", "--recording", recording)...)
+	r := clitest.Must(t, at("--min-age", "0s", "--recording", recording)...)
 	if want := "the slowest is recording " + recording; !strings.Contains(r.Out, want) || !strings.Contains(r.ErrOut, "power failure") {
 		t.Errorf("beside a recording, %q is not said:\n%s%s", want, r.Out, r.ErrOut)
 	}
-	clitest.Must(t, at("--keep", "0s", "--json", "--recording", recording)...).Parse(t, &d)
+	clitest.Must(t, at("--min-age", "0s", "--json", "--recording", recording)...).Parse(t, &d)
 	if d.First < 2 || d.First > all || d.Removed != 0 || d.Begins != d.First {
 		t.Errorf("what the recording lacks is removed: %+v", d)
 	}
-	clitest.Must(t, at("--keep", "0s", "--json")...).Parse(t, &d)
+	clitest.Must(t, at("--min-age", "0s", "--json")...).Parse(t, &d)
 	if d.Begins != all+1 || d.Removed == 0 {
 		t.Errorf("nothing needs it, and it stays: %+v", d)
 	}

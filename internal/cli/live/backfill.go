@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -24,131 +25,147 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// backfillFlags are the flags of backfill that override keys of the configuration.
-var backfillFlags = []string{"nats-url", "dir", "job", "model"}
+// backfillFlags are the flags of job backfill that override keys of the configuration;
+// predictFlags those of predict.
+var (
+	backfillFlags = []string{"model", "nats-url", "dir", "job"}
+	predictFlags  = backfillFlags[:1]
+)
 
-const backfillHelp = "eusn-stream backfill --help"
+const backfillHelp = "eusn-stream job backfill --help"
 
-// backfillOptions are what only backfill knows.
+// backfillOptions are the options of predict and of job backfill.
 type backfillOptions struct {
-	from, to, leadIn string
-	out              string
-	split            string
-	rate             float64
+	since, until, leadIn string
+	out                  string
+	split                string
+	limit                float64
 
 	files []string // empty: the log
 }
 
-// NewBackfill is "backfill".
+// NewPredict makes the command "predict".
+func NewPredict(a *cli.App) *cobra.Command {
+	var o backfillOptions
+	cmd := &cobra.Command{
+		Use:   "predict FILES",
+		Short: "Predict files with a model, and write the predictions to a file",
+		Long: `Predict recordings (CSV or Parquet), one after another, or one data set, each series as a
+stream of its own. The predictions are written to a file, one line each (.jsonl or .csv).
+They have the same bits as those of the live stage. No server is needed.
+
+` + resumeHelp,
+		Example: `  eusn-stream predict pumps.csv --model pumps.safetensors
+  eusn-stream predict week1.parquet week2.csv --model new.safetensors --output weeks.csv`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	cmd.Flags().StringVar(&o.split, "split", string(archive.Test), "part of a data set to predict: train or test")
+	return o.complete(a, cmd, "predictions.jsonl", predictFlags, func(args []string) (replay.Backfill, error) {
+		o.files = args
+		if o.split != string(archive.Train) && o.split != string(archive.Test) {
+			return replay.Backfill{}, fmt.Errorf("--split %s: want train or test", o.split)
+		}
+		return replay.Backfill{LeadIn: -1}, nil
+	})
+}
+
+// NewBackfill makes the command "job backfill".
 func NewBackfill(a *cli.App) *cobra.Command {
 	var o backfillOptions
-	var file string
 	cmd := &cobra.Command{
-		Use:   "backfill --from TIME|FILES --output FILE",
-		Short: "Predict old data beside the running job: from its log, or from files",
-		Long: `Predict old data with the job's model, or with a newer one (--model), and write the
-predictions to a file, one line each (.jsonl or .csv). The running job is not touched:
+		Use:   "backfill --since TIME --output FILE",
+		Short: "Predict a job's stored input again, beside the running job",
+		Long: `Predict a job's stored input with the job's model, or with a newer one (--model), and write
+the predictions to a file, one line each (.jsonl or .csv). The running job is not touched:
 nothing is published, and it keeps its input, states and predictions. The same model
 gives the same bits as the live stage.
 
---from TIME reads the job's own input from its log: 24h (ago), a date (from 00:00 UTC
-on), a time like 2026-01-31T12:00:00Z, or start for all that is stored. Predictions are
-those of messages stored from then on, up to --to or until now. To know which sequences are
-open at that time, the log is read from its first message. --lead-in 1h reads only
-the hour before: faster, but a sequence that began earlier lacks samples, its
-prediction has the flag gap, and windows and counts may lie at other places than the
-job's. The policy endless refuses that.
+--since TIME is 24h (ago), a date (from 00:00 UTC on), a time like 2026-01-31T12:00:00Z,
+or start for all that is stored. Predictions are those of messages stored from then on,
+up to --until or until now. To know which sequences are open at that time, the log is read
+from its first message. --lead-in 1h reads only the hour before: faster, but a sequence
+that began earlier lacks samples, its prediction has the flag gap, and windows and counts
+may lie at other places than the job's. The policy endless refuses that.
 
---from FILE... reads recordings (Parquet, or CSV as import has it) one
-after another, or one data set, each series as a stream of its own. No server is
-needed.
-
-After Ctrl-C, a kill or a full disk the same command continues where it was: each
-prediction is in the file once. Until all are there, the file is called FILE.part. It
-uses one core; --rate bounds the samples per second.`,
-		Example: `  eusn-stream backfill --from 24h --output yesterday.jsonl
-  eusn-stream backfill --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --model new.safetensors --output january.csv --nats-url nats://host:4222
-  eusn-stream backfill --from week1.parquet week2.csv --model new.safetensors --output weeks.jsonl`,
+` + resumeHelp,
+		Example: `  eusn-stream job backfill --since 24h --output yesterday.jsonl
+  eusn-stream job backfill --since 2026-01-01T00:00:00Z --until 2026-02-01T00:00:00Z --model new.safetensors --output january.csv --nats-url nats://host:4222`,
+		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.StringVar(&o.from, "from", "", "24h (ago), a date (UTC), a time like 2026-01-31T12:00:00Z, start, or a file; more files may follow as arguments")
-	f.StringVar(&o.to, "to", "", "only what was stored before then, in the same form (default: until now)")
-	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h (default: from its first message)")
-	f.StringVarP(&o.out, "output", "o", "", "file of predictions to write: .jsonl or .csv")
-	f.StringVar(&o.split, "split", string(archive.Test), "part of a data set to predict: train or test")
-	f.Float64Var(&o.rate, "rate", 0, "samples per second at most; 0 = as fast as possible")
-	f.String("model", "", "model file")
+	f.StringVar(&o.since, "since", "", "24h (ago), a date (UTC), a time like 2026-01-31T12:00:00Z, or start")
+	f.StringVar(&o.until, "until", "", "only what was stored before then, in the same form (default: until now)")
+	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --since, such as 1h (default: from its first message)")
 	server.AddJobFlags(f)
-	config.ShowDefaults(f, backfillFlags)
-	cobra.CheckErr(cmd.MarkFlagRequired("from"))
+	cobra.CheckErr(cmd.MarkFlagRequired("since"))
+	o.complete(a, cmd, "", backfillFlags, func([]string) (replay.Backfill, error) { return o.ofLog(time.Now()) })
 	cobra.CheckErr(cmd.MarkFlagRequired("output"))
+	return cmd
+}
+
+const resumeHelp = `After Ctrl-C, a kill or a full disk the same command continues where it was: each
+prediction is in the file once. Until all are there, the file is called FILE.part. It
+uses one core; --limit bounds the samples per second.`
+
+// complete adds what predict and job backfill share. work checks the other flags.
+func (o *backfillOptions) complete(a *cli.App, cmd *cobra.Command, out string, names []string, work func(args []string) (replay.Backfill, error)) *cobra.Command {
+	var file string
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.StringVarP(&o.out, "output", "o", out, "file of predictions to write: .jsonl or .csv")
+	f.Float64Var(&o.limit, "limit", 0, "samples per second at most; 0 = as fast as possible")
+	f.String("model", "", "model file")
+	config.ShowDefaults(f, names)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		work, err := o.work(time.Now(), args, f.Changed("split"))
+		if !writesLines(o.out) {
+			return fmt.Errorf("--output %s: want a name that ends in .jsonl or .csv", o.out)
+		}
+		if !(o.limit >= 0 && o.limit <= maxRate) {
+			return fmt.Errorf("--limit: want a positive number, at most %g", float64(maxRate))
+		}
+		w, err := work(args)
 		if err != nil {
 			return err
 		}
+		w.Out, w.Rate = o.out, o.limit
 		return a.Do(func(ctx context.Context, _ []string) error {
-			c, err := server.StageConfig(a, file, f, backfillFlags)
+			c, err := server.StageConfig(a, file, f, names)
 			if err != nil {
 				return err
 			}
-			return runBackfill(ctx, a, c, o, work)
+			return runBackfill(ctx, a, c, *o, w)
 		})(cmd, args)
 	}
 	return cmd
 }
 
-// work checks the flags, and says what they ask for.
-func (o *backfillOptions) work(now time.Time, args []string, split bool) (w replay.Backfill, err error) {
-	w = replay.Backfill{Out: o.out, Rate: o.rate, LeadIn: -1}
-	if !writesLines(o.out) {
-		return w, fmt.Errorf("--output %s: want a name that ends in .jsonl or .csv", o.out)
+// ofLog returns the part of the log that the flags name.
+func (o *backfillOptions) ofLog(now time.Time) (w replay.Backfill, err error) {
+	if o.since == "" {
+		return w, errors.New("--since is empty: want how long ago, a time, or start")
 	}
-	if !(o.rate >= 0 && o.rate <= maxRate) {
-		return w, fmt.Errorf("--rate: want a positive number, at most %g", float64(maxRate))
-	}
-	if o.split != string(archive.Train) && o.split != string(archive.Test) {
-		return w, fmt.Errorf("--split %s: want train or test", o.split)
-	}
-	from, when := time.Time{}, error(nil)
-	if o.from != cli.FromStart {
-		from, when = cli.PointInTime("from", o.from, now, backfillHelp)
-	}
-	if o.from == "" {
-		return w, errors.New("--from is empty: want how long ago, a time, start, or a file")
-	}
-	if when != nil || len(args) > 0 {
-		o.files = append([]string{o.from}, args...)
-		if o.to != "" || o.leadIn != "" {
-			return w, fmt.Errorf("--to and --lead-in are for the job's log, but --from %s is a file (a time is 24h, 2026-01-31, 2026-01-31T12:00:00Z or start): all of a file is predicted", o.from)
+	if o.since != cli.FromStart {
+		if w.From, err = cli.PointInTime("since", o.since, now, backfillHelp); err != nil {
+			if _, there := os.Stat(o.since); there == nil {
+				err = cli.Fail(cli.ExitUsage, fmt.Errorf("--since %s is a file", o.since), "eusn-stream predict "+cli.QuoteForShell(o.since)+", which predicts files")
+			}
+			return w, err
 		}
-		return w, nil
 	}
-	if split {
-		return w, errors.New("--split is for files, and --from is a time")
-	}
-	w.From = from
-	err = o.setRange(&w, now)
-	return w, err
-}
-
-// setRange sets the part of the log after w.From that the flags name.
-func (o *backfillOptions) setRange(w *replay.Backfill, now time.Time) (err error) {
 	if w.From.After(now) {
-		return fmt.Errorf("--from %s is in the future: nothing is stored then", o.from)
+		return w, fmt.Errorf("--since %s is in the future: nothing is stored then", o.since)
 	}
-	if w.To, err = cli.PointInTime("to", o.to, now, backfillHelp); err != nil {
-		return err
+	if w.To, err = cli.PointInTime("until", o.until, now, backfillHelp); err != nil {
+		return w, err
 	}
-	if o.to != "" && !w.To.After(w.From) {
-		return fmt.Errorf("--to %s is not after --from %s", o.to, o.from)
+	if o.until != "" && !w.To.After(w.From) {
+		return w, fmt.Errorf("--until %s is not after --since %s", o.until, o.since)
 	}
 	if w.LeadIn, err = cli.LeadIn(o.leadIn); err != nil {
-		return err
+		return w, err
 	}
-	w.Range = strings.TrimSpace("--from " + o.from + given(" --to ", o.to) + given(" --lead-in ", o.leadIn))
-	return nil
+	w.Range = strings.TrimSpace("--since " + o.since + given(" --until ", o.until) + given(" --lead-in ", o.leadIn))
+	return w, nil
 }
 
 func given(flag, value string) string {
@@ -283,7 +300,7 @@ func backfillFailure(err error, model string, o backfillOptions, d replay.Backfi
 	case errors.Is(err, backfill.ErrOther), errors.Is(err, backfill.ErrRemains):
 		return cli.Fail(cli.ExitFailure, err, remove)
 	case errors.Is(err, replay.ErrRange):
-		return cli.Fail(cli.ExitFailure, err, "--from start, which is all that the log holds; or --from with files")
+		return cli.Fail(cli.ExitFailure, err, "--since start, which is all that the log holds; or eusn-stream predict FILES")
 	case errors.Is(err, backfill.ErrUnusable):
 		next := "--model with one that can read this, or other data; eusn-stream model inspect " + cli.QuoteForShell(model) + ", which shows this model's channels and policy"
 		return cli.Fail(cli.ExitFailure, err, next)

@@ -32,7 +32,7 @@ func TestBackfillColumns(t *testing.T) {
 		model, csvFile, lines := in(name), in(name+"-out.csv"), in(name+"-out.jsonl")
 		clitest.Must(t, append([]string{"train", one.archive, "--bank", "euler", "--members", "2", "--units", "5", "--output", model}, one.train...)...)
 		for _, out := range []string{csvFile, lines} {
-			clitest.Must(t, "backfill", "--from", one.archive, "--model", model, "--output", out)
+			clitest.Must(t, "predict", one.archive, "--model", model, "--output", out)
 		}
 		rows, err := csv.NewReader(bytes.NewReader(clitest.Read(t, csvFile))).ReadAll()
 		if err != nil {

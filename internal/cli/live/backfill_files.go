@@ -41,7 +41,7 @@ func openOld(ctx context.Context, a *cli.App, o backfillOptions, channels []stri
 	for _, path := range o.files {
 		there, err := os.Stat(path)
 		if err != nil {
-			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("--from %s: %w", path, err), "a file that is there, or a time: 24h, 2026-01-31, 2026-01-31T12:00:00Z or start")
+			return nil, cli.Fail(cli.ExitFailure, err, "a file that is there; eusn-stream job backfill --since TIME --output FILE, which predicts a job's stored input")
 		}
 		set, err := f.look(ctx, a, path, channels)
 		if err != nil {

@@ -22,7 +22,7 @@ func TestBackfillOnFullDisk(t *testing.T) {
 	model, table := filepath.Join(dir, "m"), clitest.Write(t, filepath.Join(dir, "old.csv"), clitest.RecordingCSV(6, 6000))
 	clitest.Must(t, "train", clitest.ImportTiny(t, 2), "--output", model, "--members", "1", "--units", "8")
 	args := func(dir string) []string {
-		return []string{"backfill", "--from", table, "--model", model, "--output", filepath.Join(dir, "out.jsonl")}
+		return []string{"predict", table, "--model", model, "--output", filepath.Join(dir, "out.jsonl")}
 	}
 	clitest.Exec(t, t.Context(), args(disk)...).Want(t, cli.ExitFailure, "no space left on device", "try: free some space")
 	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT, "size=20m"); err != nil {

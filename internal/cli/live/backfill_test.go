@@ -80,18 +80,18 @@ func TestBackfill(t *testing.T) {
 	}()
 	var digests []any
 	files := map[string][]string{
-		"log":     {"--from", "1h", "--to", time.Now().UTC().Format(time.RFC3339Nano), "--nats-url", url},
-		"archive": {"--from", archive}, "csv": {"--from", table},
+		"log":     {"job", "backfill", "--since", "1h", "--until", time.Now().UTC().Format(time.RFC3339Nano), "--nats-url", url},
+		"archive": {"predict", archive}, "csv": {"predict", table},
 	}
 	for name, from := range files {
 		out := in(name + ".jsonl")
-		args := append([]string{"backfill", "--model", model, "--output", out, "--progress", "none"}, from...)
+		args := append(slices.Clone(from), "--model", model, "--output", out, "--progress", "none")
 		kills := 1
 		if name == "log" {
 			kills = 3
 		}
 		for kill := range kills { // 36,000 samples take 4.5 s at this rate
-			cmd := planttest.Command(append(args, "--rate", "8000")...)
+			cmd := planttest.Command(append(args, "--limit", "8000")...)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestBackfill(t *testing.T) {
 		}
 		calm := in(name + "-calm.jsonl")
 		var did map[string]any
-		clitest.Must(t, append([]string{"backfill", "--model", model, "--output", calm, "--json"}, from...)...).Parse(t, &did)
+		clitest.Must(t, append(slices.Clone(from), "--model", model, "--output", calm, "--json")...).Parse(t, &did)
 		if !bytes.Equal(clitest.Read(t, calm), clitest.Read(t, out)) {
 			t.Errorf("%s: killed and calm, the files differ", name)
 		}
@@ -122,7 +122,7 @@ func TestBackfill(t *testing.T) {
 	clitest.Await(t, url, 2*want, 0)
 	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(2*want, " predictions committed"), "0 dead letters")
 
-	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--output", in("all.csv"), "--nats-url", url)
+	clitest.Must(t, "job", "backfill", "--since", "start", "--model", model, "--output", in("all.csv"), "--nats-url", url)
 	rows, err := csv.NewReader(bytes.NewReader(clitest.Read(t, in("all.csv")))).ReadAll()
 	if err != nil || len(rows) != 2*want+1 || rows[0][0] != "stream" || rows[1][9] == "" {
 		t.Errorf("%d rows of CSV, %v", len(rows), err)
@@ -146,7 +146,9 @@ func TestBackfillRefuses(t *testing.T) {
 	out := in("out.jsonl")
 	try := func(code int, says string, args ...string) {
 		t.Helper()
-		args = append([]string{"backfill", "--nats-url", url}, args...)
+		if args[0] != "predict" {
+			args = append([]string{"job", "backfill", "--nats-url", url}, args...)
+		}
 		if !slices.Contains(args, "--output") {
 			args = append(args, "--output", out)
 		}
@@ -160,45 +162,44 @@ func TestBackfillRefuses(t *testing.T) {
 	timeless := clitest.Write(t, in("timeless.csv"), "stream,c0,c1\nold,1,2\nold,2,3\n")
 	later := time.Now().Add(48 * time.Hour).UTC()
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
-		try(cli.ExitUsage, "in the future", "--from", later.Format(form))
+		try(cli.ExitUsage, "in the future", "--since", later.Format(form))
 	}
-	try(cli.ExitFailure, "no message was stored from 2001-02-03T00:00:00Z until 2001-02-04T00:00:00Z", "--from", "2001-02-03", "--to", "2001-02-04")
-	try(cli.ExitUsage, "is not after --from", "--from", "1h", "--to", "2h")
-	try(cli.ExitUsage, "--lead-in soon", "--from", "1h", "--lead-in", "soon")
-	try(cli.ExitUsage, ".jsonl or .csv", "--from", "1h", "--output", in("out.parquet"))
-	try(cli.ExitUsage, "are for the job's log", "--from", table, "--to", "1h")
-	try(cli.ExitUsage, "--split is for files", "--from", "1h", "--split", "train")
-	try(cli.ExitUsage, "--rate", "--from", "1h", "--rate", "-1")
-	try(cli.ExitUsage, `"from" not set`)
-	try(cli.ExitFailure, "no message was stored", "--from", "0s")
-	try(cli.ExitFailure, `no job "nosuch"`, "--from", "1h", "--job", "nosuch")
-	try(cli.ExitFailure, "none of the first", "--from", "1h", "--model", wide)
-	try(cli.ExitIntegrity, `reads channels ["c0" "c1" "c2"]`, "--from", table, "--model", wide)
-	try(cli.ExitFailure, "try: --model with one that can read this, or other data", "--from", timeless, "--model", gap)
-	try(cli.ExitFailure, "no such file", "--from", in("none.parquet"))
-	try(cli.ExitIntegrity, `column "c1"`, "--from", clitest.Write(t, in("bad.csv"), "stream,c0,c1\nold,1,x\n"))
-	try(cli.ExitFailure, "is a data set", "--from", table, archive)
-	try(cli.ExitFailure, "is an input", "--from", table, "--output", table)
-	try(cli.ExitFailure, "does not exist", "--from", table, "--output", in("no/out.csv"))
+	try(cli.ExitFailure, "no message was stored from 2001-02-03T00:00:00Z until 2001-02-04T00:00:00Z", "--since", "2001-02-03", "--until", "2001-02-04")
+	try(cli.ExitUsage, "is not after --since", "--since", "1h", "--until", "2h")
+	try(cli.ExitUsage, "--lead-in soon", "--since", "1h", "--lead-in", "soon")
+	try(cli.ExitUsage, ".jsonl or .csv", "--since", "1h", "--output", in("out.parquet"))
+	try(cli.ExitUsage, "is a file", "--since", table)
+	try(cli.ExitUsage, "--limit", "--since", "1h", "--limit", "-1")
+	try(cli.ExitUsage, `"since" not set`)
+	try(cli.ExitFailure, "no message was stored", "--since", "0s")
+	try(cli.ExitFailure, `no job "nosuch"`, "--since", "1h", "--job", "nosuch")
+	try(cli.ExitFailure, "none of the first", "--since", "1h", "--model", wide)
+	try(cli.ExitIntegrity, `reads channels ["c0" "c1" "c2"]`, "predict", table, "--model", wide)
+	try(cli.ExitFailure, "try: --model with one that can read this, or other data", "predict", timeless, "--model", gap)
+	try(cli.ExitFailure, "no such file", "predict", in("none.parquet"))
+	try(cli.ExitIntegrity, `column "c1"`, "predict", clitest.Write(t, in("bad.csv"), "stream,c0,c1\nold,1,x\n"))
+	try(cli.ExitFailure, "is a data set", "predict", table, archive)
+	try(cli.ExitFailure, "is an input", "predict", table, "--output", table)
+	try(cli.ExitFailure, "does not exist", "predict", table, "--output", in("no/out.csv"))
 	clitest.Leftovers(t, dir, "data", "m.safetensors", "wide.safetensors", "old.csv", "bad.csv", "gap.safetensors", "timeless.csv")
 
-	args := []string{"backfill", "--from", table, "--model", model, "--output", out}
-	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)
+	args := []string{"predict", table, "--model", model, "--output", out}
+	slow := clitest.Start(t, "", append(args, "--limit", "20", "--progress", "none")...)
 	clitest.AwaitFile(t, out+".position")
-	try(cli.ExitFailure, "another program is writing it", "--from", table)
+	try(cli.ExitFailure, "another program is writing it", "predict", table)
 	slow.Stop(t).Want(t, cli.ExitInterrupted, "interrupted: ") // of the first message, or before it
-	try(cli.ExitFailure, "begun with something else: another model", "--from", table, "--model", wide1(t, dir))
-	try(cli.ExitFailure, "another input", "--from", "1h")
+	try(cli.ExitFailure, "begun with something else: another model", "predict", table, "--model", wide1(t, dir))
+	try(cli.ExitFailure, "another input", "--since", "1h")
 	clitest.Must(t, args...)
-	try(cli.ExitFailure, "exists and was not changed", "--from", table)
+	try(cli.ExitFailure, "exists and was not changed", "predict", table)
 	if n := len(linesIn(t, out)); n != 4 {
 		t.Errorf("%d predictions, want 4", n)
 	}
-	clitest.Must(t, "backfill", "--from", archive, "--model", model, "--output", in("set.jsonl"), "--split", "train")
+	clitest.Must(t, "predict", archive, "--model", model, "--output", in("set.jsonl"), "--split", "train")
 	if n := len(linesIn(t, in("set.jsonl"))); n != 24 {
 		t.Errorf("%d predictions of a data set, want 24", n)
 	}
-	if r := clitest.Must(t, "backfill", "--from", "1h", "--model", wide1(t, dir), "--nats-url", url, "--output", in("other.csv")); !strings.Contains(r.ErrOut, "is not the model that job eusn runs") {
+	if r := clitest.Must(t, "job", "backfill", "--since", "1h", "--model", wide1(t, dir), "--nats-url", url, "--output", in("other.csv")); !strings.Contains(r.ErrOut, "is not the model that job eusn runs") {
 		t.Errorf("with another model, it says\n%s", r.ErrOut)
 	}
 	clitest.OnServer(t, url, func(js jetstream.JetStream) error { // nothing of it stays on the server

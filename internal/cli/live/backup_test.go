@@ -19,12 +19,12 @@ func TestBackup(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model, data, backup := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "data"), filepath.Join(dir, "backup")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	start := func() (stop func(), url string) {
 		stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "4")
 		return func() { stage.Stop(t).Want(t, cli.ExitOK, "stopped:") }, clitest.ServerURL.FindString(stage.Messages())
 	}
-	replay := []string{"replay", "--archive", archive, "--rows", "4", "--streams", "5", "--resume", "--nats-url"}
+	replay := []string{"replay", archive, "--rows", "4", "--streams", "5", "--resume", "--nats-url"}
 	finish := func(url string) map[string][]string {
 		clitest.Must(t, append(replay, url)...)
 		clitest.Await(t, url, 24, 0)
@@ -34,7 +34,7 @@ func TestBackup(t *testing.T) {
 	stop, url := start()
 	ctx, interrupt := context.WithCancel(t.Context())
 	go func() { defer interrupt(); clitest.AwaitInput(t, url) }() // sequences are open when the stage stops
-	clitest.Exec(t, ctx, append(replay, url, "--speed", "1x", "--rate", "10")...).Want(t, cli.ExitInterrupted, "--resume")
+	clitest.Exec(t, ctx, append(replay, url, "--speed", "1x", "--send-rate", "10")...).Want(t, cli.ExitInterrupted, "--resume")
 	stop()
 	if err := os.CopyFS(backup, os.DirFS(data)); err != nil {
 		t.Fatal(err)

@@ -53,9 +53,9 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	stream := predicted[0]["stream"].(string)
 	for _, args := range [][]string{
 		{"tail", "--since", "1h"}, {"status"}, {"partitions"}, {"doctor"}, {"state", "verify", "--model", in("m")}, {"state", "as-of", "--stream", stream, "--at", "2", "--model", in("m")}, {"deadletter", "list"},
-		{"record", "--output", in("record"), "--model", in("m"), "--until", "now"}, {"backfill", "--model", in("m"), "--from", "1h", "--output", in("backfill.jsonl")},
+		{"record", "--output", in("record"), "--model", in("m"), "--until", "now"}, {"job", "backfill", "--model", in("m"), "--since", "1h", "--output", in("backfill.jsonl")},
 		{"labels", "list"}, {"model", "list"}, {"alarms", "list"}, {"alarms", "tail", "--since", "1h"}, {"explain", "--model", in("m"), "--last", "--stream", stream},
-		{"job", "trim", "--dry-run"}, {"job", "resize", "--to", "4", "--model", in("m"), "--dry-run"},
+		{"job", "trim", "--dry-run"}, {"job", "resize", "4", "--model", in("m"), "--dry-run"},
 	} {
 		clitest.Must(t, append(args, "--nats-url", s.URL())...)
 	}

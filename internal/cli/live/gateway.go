@@ -37,7 +37,7 @@ import (
 )
 
 // gatewayFlags are the flags of gateway that override keys of the configuration.
-var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "opcua", "modbus", "outbox", "metrics"}
+var gatewayFlags = []string{"model", "job", "nats-url", "mqtt-listen", "http-listen", "tcp-listen", "udp-listen", "broker", "topics", "sparkplug", "opcua", "modbus", "outbox", "metrics-listen"}
 
 // NewGateway is "gateway".
 func NewGateway(a *cli.App) *cobra.Command {
@@ -85,7 +85,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("opcua", "", "server of OPC UA to subscribe to, such as opc.tcp://127.0.0.1:4840; see gateway.opcua.nodes")
 	f.String("modbus", "", "servers of Modbus TCP to poll, such as 127.0.0.1:502, separated by commas; see gateway.modbus.registers")
 	f.String("outbox", "", "directory of the outbox")
-	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
+	f.String("metrics-listen", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, gatewayFlags)

@@ -261,7 +261,7 @@ func TestGatewayOverHTTPAndLines(t *testing.T) {
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	defer stage.Stop(t)
 	url := clitest.ServerURL.FindString(stage.Messages())
-	g := clitest.Start(t, "publishing to", "gateway", "--model", in("model"), "--nats-url", url, "--http-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--udp-listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--outbox", in("outbox"))
+	g := clitest.Start(t, "publishing to", "gateway", "--model", in("model"), "--nats-url", url, "--http-listen", "127.0.0.1:0", "--tcp-listen", "127.0.0.1:0", "--udp-listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--outbox", in("outbox"))
 	defer g.Stop(t)
 	at := func(what string) string {
 		m := regexp.MustCompile(what + ` at (\S+)`).FindStringSubmatch(g.Messages())

@@ -16,7 +16,7 @@ func TestMessagesAsJSON(t *testing.T) {
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "5")
 	conf := clitest.Write(t, filepath.Join(dir, "c.yaml"), "log: {format: json}\nstage: {partitions: 2}\nserver: {port: -1, dir: "+filepath.Join(dir, "data")+"}\n")
-	stage := clitest.Start(t, "reading sensors.*", "run", "-c", conf, "--model", model, "--metrics", "127.0.0.1:0")
+	stage := clitest.Start(t, "reading sensors.*", "run", "-c", conf, "--model", model, "--metrics-listen", "127.0.0.1:0")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Must(t, "replay", "-c", conf, archive, "--nats-url", url).Records(t)
 	clitest.Must(t, "partitions", "-c", conf, "--nats-url", url).Records(t)

@@ -127,7 +127,7 @@ func TestListeners(t *testing.T) {
 	same("run with all keys", stage, at("tcp", "server.port"), at("tcp", "server.websocket"), at("tcp", "metrics.listen"))
 
 	url := "nats://127.0.0.1:" + port["server.listen"]
-	gateway := program(t, "publishing to", nil, "gateway", "--nats-url", url, "--model", in("m"), "--outbox", in("outbox"), "--metrics", "127.0.0.1:"+port["metrics of the gateway"],
+	gateway := program(t, "publishing to", nil, "gateway", "--nats-url", url, "--model", in("m"), "--outbox", in("outbox"), "--metrics-listen", "127.0.0.1:"+port["metrics of the gateway"],
 		"--mqtt-listen", "127.0.0.1:"+port["gateway.mqtt"], "--http-listen", "127.0.0.1:"+port["gateway.http"], "--tcp-listen", "127.0.0.1:"+port["gateway.tcp"], "--udp-listen", "127.0.0.1:"+port["gateway.udp"])
 	same("gateway with all keys", gateway, at("tcp", "gateway.mqtt"), at("tcp", "gateway.http"), at("tcp", "gateway.tcp"), at("udp", "gateway.udp"), at("tcp", "metrics of the gateway"))
 

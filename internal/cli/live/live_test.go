@@ -139,7 +139,7 @@ func TestReplayRecording(t *testing.T) {
 	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--output", recording)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Exec(t, t.Context(), "replay", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "it has no times", "--rate N")
+	clitest.Exec(t, t.Context(), "replay", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "it has no times", "--send-rate N")
 	clitest.Must(t, "replay", recording, "--nats-url", url)
 	clitest.Await(t, url, 6, 0)
 	stage.Stop(t).Want(t, cli.ExitOK, "60 samples processed, 6 predictions")
@@ -154,7 +154,7 @@ func TestReplayInterrupted(t *testing.T) {
 	url := clitest.ServerURL.FindString(stage.Messages())
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { defer stop(); clitest.AwaitInput(t, url) }() // the replay takes 4 s: it is stopped on the way
-	r := clitest.Exec(t, ctx, "replay", archive, "--nats-url", url, "--speed", "1x", "--rate", "10", "--rows", "4", "--streams", "24")
+	r := clitest.Exec(t, ctx, "replay", archive, "--nats-url", url, "--speed", "1x", "--send-rate", "10", "--rows", "4", "--streams", "24")
 	r.Want(t, cli.ExitInterrupted, "interrupted:", "--resume")
 	r = clitest.Must(t, "replay", archive, "--nats-url", url, "--rows", "4", "--streams", "24", "--resume")
 	if !strings.Contains(r.Out, "were already stored") {

@@ -34,7 +34,7 @@ func metricsAccess(c config.Metrics) metrics.Access {
 // metricsFailure words why the metrics port did not open.
 func metricsFailure(err error) error {
 	if opErr := new(net.OpError); errors.As(err, &opErr) {
-		return cli.Fail(cli.ExitUnreachable, err, "--metrics with an address of this machine and a free port; port 0 chooses one")
+		return cli.Fail(cli.ExitUnreachable, err, "--metrics-listen with an address of this machine and a free port; port 0 chooses one")
 	}
 	if errors.Is(err, metrics.ErrOpen) {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and a login; or metrics.insecure: true where you trust everybody in the network; or metrics.listen: 127.0.0.1:9464")

@@ -26,7 +26,7 @@ func TestRunMetrics(t *testing.T) {
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	args := func(addr string, more ...string) []string {
-		return append([]string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2", "--metrics", addr}, more...)
+		return append([]string{"run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2", "--metrics-listen", addr}, more...)
 	}
 	stage := clitest.Start(t, "reading sensors.*", args("127.0.0.1:0")...)
 	base := regexp.MustCompile(`metrics at (http://127\.0\.0\.1:\d+)/metrics`).FindStringSubmatch(stage.Messages())
@@ -61,7 +61,7 @@ func TestRunMetrics(t *testing.T) {
 	}
 
 	addr := strings.TrimPrefix(base[1], "http://")
-	clitest.Exec(t, t.Context(), args(addr, "--dir", filepath.Join(dir, "other"))...).Want(t, cli.ExitUnreachable, "metrics: listen tcp "+addr, "address already in use", "try: --metrics")
+	clitest.Exec(t, t.Context(), args(addr, "--dir", filepath.Join(dir, "other"))...).Want(t, cli.ExitUnreachable, "metrics: listen tcp "+addr, "address already in use", "try: --metrics-listen")
 	if _, err := os.Stat(filepath.Join(dir, "other")); err == nil {
 		t.Error("a stage whose address is taken began to work")
 	}
@@ -80,7 +80,7 @@ func TestRunMetrics(t *testing.T) {
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"9464", "localhost", "localhost:http", "localhost:70000", "a:b:1", "http://localhost:9464"} {
-		clitest.Exec(t, t.Context(), "run", "--metrics", addr).Want(t, cli.ExitConfig, "config: --metrics: key metrics.listen: want host:port or :port", "got ")
+		clitest.Exec(t, t.Context(), "run", "--metrics-listen", addr).Want(t, cli.ExitConfig, "config: --metrics-listen: key metrics.listen: want host:port or :port", "got ")
 	}
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("job: a\nmetrics:\n  listen: here\n"), 0o644); err != nil {

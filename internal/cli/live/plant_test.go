@@ -131,7 +131,7 @@ func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
 	recording, again := filepath.Join(dir, "recording"), filepath.Join(dir, "again.jsonl")
 	clitest.Must(t, at("record", "--model", model, "--output", recording, "--until", "now")...)
 	clitest.Must(t, at("record", "verify", recording, "--model", model)...)
-	clitest.Must(t, at("backfill", "--model", model, "--from", "start", "--output", again)...)
+	clitest.Must(t, at("job", "backfill", "--model", model, "--since", "start", "--output", again)...)
 	text, err := os.ReadFile(again)
 	if err != nil {
 		t.Fatal(err)

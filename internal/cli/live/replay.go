@@ -58,7 +58,7 @@ end of a series does not end a sequence: there, --streams 0 makes each series a
 stream of its own, as evaluate does.
 
 --speed 1x publishes at the recorded speed, 10x ten times as fast, max as fast as
-the server accepts. Series without times need --rate, samples per second of each
+the server accepts. Series without times need --send-rate, samples per second of each
 stream.
 
 After Ctrl-C the same command with --resume continues where it stopped.`,
@@ -72,7 +72,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 	f.IntVar(&o.streams, "streams", 300, "number of streams for a data set; 0 = one for each series")
 	f.IntVar(&o.rows, "rows", producer.DefaultRowsPerMessage, "samples per message")
 	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
-	f.Float64Var(&o.rate, "rate", 0, "samples per second of each stream, if the archive has no times")
+	f.Float64Var(&o.rate, "send-rate", 0, "samples per second of each stream, if the archive has no times")
 	f.BoolVar(&o.resume, "resume", false, "continue after the messages that the stage's input already holds")
 	server.AddJobFlags(f)
 	f.String("subject", "", "subject to publish to, such as sensors.*")
@@ -87,7 +87,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 			return fmt.Errorf("--split %s: want train or test", o.split)
 		}
 		if o.streams < 0 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
-			return fmt.Errorf("--streams, --rows and --rate: want positive numbers, --rate at most %g", float64(maxRate))
+			return fmt.Errorf("--streams, --rows and --send-rate: want positive numbers, --send-rate at most %g", float64(maxRate))
 		}
 		for _, name := range []string{"split", "streams"} {
 			if f.Changed(name) {
@@ -194,7 +194,7 @@ func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions
 		next = "eusn-stream run, with the same input.subject, " + c.Input.Subject
 	}
 	if errors.Is(err, producer.ErrNoTimes) {
-		next = "add --rate N, the samples per second of each stream, or leave out --speed"
+		next = "add --send-rate N, the samples per second of each stream, or leave out --speed"
 	}
 	err = cli.OrInterrupted(err, "the published messages are stored; the same command with --resume continues from there")
 	return cli.Fail(cli.ExitFailure, err, next)

@@ -39,7 +39,7 @@ const statusEvery = 10 * time.Second
 const alarmLogAgain = time.Minute
 
 // runFlags are the flags of run that override keys of the configuration.
-var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics", "input-job", "input-from"}
+var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics-listen", "input-job", "input-from"}
 
 // NewRun is "run".
 func NewRun(a *cli.App) *cobra.Command {
@@ -61,7 +61,7 @@ stores, how much space is free, and which limits apply. By default only the disk
 limits input and predictions (to change that: input.max_age, input.max_bytes,
 output.keep), and the newest 100,000 dead letters are kept.
 
-With --metrics ADDR it serves a live page at /, /metrics for Prometheus, /healthz, and
+With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, /healthz, and
 /readyz, which returns 200 when all its partitions are restored and being read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
@@ -82,7 +82,7 @@ With --metrics ADDR it serves a live page at /, /metrics for Prometheus, /health
 	f.String("input-from", "", "where a new job begins in that input: beginning, now, or a time such as 2026-01-31T08:00:00Z")
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
-	f.String("metrics", "", "serve the live page, /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
+	f.String("metrics-listen", "", "serve the live page, /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, runFlags)

@@ -91,7 +91,7 @@ func TestSecurePlant(t *testing.T) {
 		}
 		clitest.Write(t, file, strings.Replace(text, "\n  "+key, "\n  "+to, 1))
 	}
-	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", model, "--partitions", "2", "--metrics", "127.0.0.1:0")
+	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", model, "--partitions", "2", "--metrics-listen", "127.0.0.1:0")
 	securePort(t, dir, stage.Messages())
 	port := regexp.MustCompile(`tls://0\.0\.0\.0:(\d+)`).FindStringSubmatch(stage.Messages())
 	if port == nil {
@@ -155,7 +155,7 @@ func TestSecurePlant(t *testing.T) {
 
 	as("analyst")
 	old := filepath.Join(dir, "old.jsonl")
-	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--output", old)
+	clitest.Must(t, "job", "backfill", "--since", "start", "--model", model, "--output", old)
 	if n := strings.Count(string(clitest.Read(t, old)), "\n"); n != 25 {
 		t.Errorf("an analyst's file has %d predictions, want 25", n)
 	}
@@ -163,7 +163,7 @@ func TestSecurePlant(t *testing.T) {
 	if r := clitest.Must(t, "explain", "--partition", "0", "--number", "1"); !strings.Contains(r.Out, "bit for bit") {
 		t.Errorf("an analyst is told\n%s", r.Out)
 	}
-	clitest.Exec(t, t.Context(), "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
+	clitest.Exec(t, t.Context(), "labels", "add", "--stream", "p", "--since", "1", "--until", "2", "--class", "fast", "--who", "anna").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
 
 	// Another readout: an analyst may not have it predict, an operator may.
 	m, err := reservoir.Load(model)
@@ -185,11 +185,11 @@ func TestSecurePlant(t *testing.T) {
 	}
 
 	as("labeller") // the stage that starts the server has made their NATS stream
-	clitest.Must(t, "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna")
+	clitest.Must(t, "labels", "add", "--stream", "p", "--since", "1", "--until", "2", "--class", "fast", "--who", "anna")
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
 		t.Errorf("a labeller reads\n%s", r.Out)
 	}
-	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--output", old + ".jsonl"},
+	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "3", "--dry-run"}, {"partitions"}, {"job", "backfill", "--since", "start", "--model", model, "--output", old + ".jsonl"},
 		{"replay", archive, "--streams", "3"}} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}

@@ -51,7 +51,7 @@ func TestSecondJobOnOneInput(t *testing.T) {
 	run("--job", "green", "--input-job", "green").Want(t, cli.ExitConfig, "input.job", "another job")
 	run("--job", "third", "--input-from", "now").Want(t, cli.ExitConfig, "input.from", "input.job with it")
 	run("--job", "third", "--input-job", "eusn", "--input-from", "2026-01-31").Want(t, cli.ExitConfig, "input.from", "2026-01-31T08:00:00Z")
-	clitest.Exec(t, t.Context(), "job", "resize", "--to", "8", "--model", blue, "--nats-url", url).Want(t, cli.ExitFailure, "job green", "several jobs read this input")
+	clitest.Exec(t, t.Context(), "job", "resize", "8", "--model", blue, "--nats-url", url).Want(t, cli.ExitFailure, "job green", "several jobs read this input")
 	second.Stop(t).Want(t, cli.ExitOK, "24 predictions committed, 0 dead letters")
 	first.Stop(t).Want(t, cli.ExitOK, "24 predictions committed, 0 dead letters")
 }

@@ -58,7 +58,7 @@ A label replaces the earlier one of the same person for the same samples or sequ
 so a correction is another label. --withdraw takes it back. The same label twice counts
 once. "eusn-stream learn" learns from labels. A label of samples that are not there is
 kept, too. The job must exist: its stage has run.`,
-		Example: `  eusn-stream labels add --stream pump-7 --from 2026-01-31T12:00:00Z --to 2026-01-31T12:00:05Z --class imbalance
+		Example: `  eusn-stream labels add --stream pump-7 --since 2026-01-31T12:00:00Z --until 2026-01-31T12:00:05Z --class imbalance
   eusn-stream labels add --stream pump-7 --seq 1041 --row 39 --class healthy --who anna
   eusn-stream labels add --stream pump-7 --seq 1041 --row 39 --withdraw --who anna`,
 	}, func(ctx context.Context, js jetstream.JetStream, job string) error {
@@ -74,13 +74,13 @@ kept, too. The job must exist: its stage has run.`,
 	})
 	f := cmd.Flags()
 	f.StringVar(&o.stream, "stream", "", "the stream, as predictions name it")
-	f.StringVar(&o.from, "from", "", "time of the first sample: like 2026-01-31T12:00:00.5Z, or ns since 1970")
-	f.StringVar(&o.to, "to", "", "time before which the last sample was, likewise")
+	f.StringVar(&o.from, "since", "", "time of the first sample: like 2026-01-31T12:00:00.5Z, or ns since 1970")
+	f.StringVar(&o.to, "until", "", "time before which the last sample was, likewise")
 	f.Uint64Var(&o.seq, "seq", 0, "instead of times: seq of the prediction")
 	f.Uint32Var(&o.row, "row", 0, "row of the prediction")
 	cmd.MarkFlagsRequiredTogether("seq", "row") // row 0 is another sequence
-	cmd.MarkFlagsRequiredTogether("from", "to")
-	cmd.MarkFlagsOneRequired("from", "seq")
+	cmd.MarkFlagsRequiredTogether("since", "until")
+	cmd.MarkFlagsOneRequired("since", "seq")
 	f.StringVar(&o.class, "class", "", "what it was")
 	f.BoolVar(&o.withdraw, "withdraw", false, "take the label back")
 	f.StringVar(&o.who, "who", "", "who says so (default the user of this machine)")
@@ -103,7 +103,7 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 	for _, at := range []struct {
 		flag, text string
 		to         *int64
-	}{{"from", o.from, &l.From}, {"to", o.to, &l.To}} {
+	}{{"since", o.from, &l.From}, {"until", o.to, &l.To}} {
 		if at.text == "" {
 			continue
 		}

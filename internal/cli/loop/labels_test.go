@@ -21,7 +21,7 @@ func TestLabels(t *testing.T) {
 	at := func(args ...string) []string {
 		return append(append([]string{"labels"}, args...), "--nats-url", url)
 	}
-	nobody := []string{"add", "--stream", "s", "--from", "1", "--to", "2", "--class", "c", "--job", "eusm"}
+	nobody := []string{"add", "--stream", "s", "--since", "1", "--until", "2", "--class", "c", "--job", "eusm"}
 	clitest.Exec(t, t.Context(), at(nobody...)...).Want(t, cli.ExitFailure, `"eusm"`, "no jobs", "try: eusn-stream run")
 	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}})
@@ -39,10 +39,10 @@ func TestLabels(t *testing.T) {
 	if r := clitest.Must(t, at("list")...); r.Out != "" {
 		t.Errorf("without labels it prints %q", r.Out)
 	}
-	of := []string{"add", "--stream", "pump 7", "--from", "2026-01-31T12:00:00.000000001Z", "--to", "1800000000000000000", "--who", "anna"}
+	of := []string{"add", "--stream", "pump 7", "--since", "2026-01-31T12:00:00.000000001Z", "--until", "1800000000000000000", "--who", "anna"}
 	clitest.Must(t, at(append(of, "--class", "imbalance")...)...)
 	clitest.Must(t, at(append(of, "--class", "healthy")...)...)
-	clitest.Exec(t, t.Context(), at("add", "--stream", "p", "--from", "1700000000", "--to", "1700000060", "--class", "x")...).Want(t, cli.ExitUsage, "--from is 1700000000, which looks like s since 1970")
+	clitest.Exec(t, t.Context(), at("add", "--stream", "p", "--since", "1700000000", "--until", "1700000060", "--class", "x")...).Want(t, cli.ExitUsage, "--since is 1700000000, which looks like s since 1970")
 	sequence := []string{"add", "--stream", "p", "--seq", "1041", "--row", "39", "--who", "bert"}
 	clitest.Must(t, at(append(sequence, "--class", `of, "two"`)...)...)
 	if r := clitest.Must(t, at("list")...); !strings.HasPrefix(r.Out, `"pump 7"  2026-01-31T12:00:00.000000001Z to 2027-01-15T08:00:00Z  healthy  anna  20`) || strings.Count(r.Out, "\n") != 2 {
@@ -64,10 +64,10 @@ func TestLabels(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"want --class, or --withdraw": of,
-		"stream is empty":             {"add", "--from", "1", "--to", "2", "--class", "c"},
-		`--from "noon"`:               {"add", "--stream", "s", "--from", "noon", "--to", "2", "--class", "c"},
-		"a time and a later one":      {"add", "--stream", "s", "--from", "2", "--to", "1", "--class", "c"},
-		"both times and a sequence":   {"add", "--stream", "s", "--from", "1", "--to", "2", "--seq", "3", "--row", "0", "--class", "c"},
+		"stream is empty":             {"add", "--since", "1", "--until", "2", "--class", "c"},
+		`--since "noon"`:              {"add", "--stream", "s", "--since", "noon", "--until", "2", "--class", "c"},
+		"a time and a later one":      {"add", "--stream", "s", "--since", "2", "--until", "1", "--class", "c"},
+		"both times and a sequence":   {"add", "--stream", "s", "--since", "1", "--until", "2", "--seq", "3", "--row", "0", "--class", "c"},
 		"missing [row]":               {"add", "--stream", "s", "--seq", "3", "--class", "c"},
 		"[from seq] is required":      {"add", "--stream", "s", "--class", "c"},
 	} {

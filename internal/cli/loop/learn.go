@@ -73,7 +73,7 @@ word counts. If two people say different classes of a sequence, it is not learnt
 label for which there is no sequence is listed with the reason, and looked for again
 when there is new input.
 
---solve fits with what the store has, and does not read the log. --without learns without
+--solve fits with what the store has, and does not read the log. --exclude learns without
 a part: stream=PATTERN (* and ? are wildcards), who=NAME, or FROM..TO; it may be given
 several times, and nothing in the store changes. --leave-out stream tests each stream with
 a readout that has learnt from the others only; with a regular expression, what its first
@@ -87,18 +87,18 @@ predicts (eusn-stream model shadow), in place of the one that learn set before.
 
 --sums gives up most features for their sums, which do not grow with the number of
 sequences: in groups of a site, and of the people who have said what they are, where that
-is smaller. --keep sequences keep their features. Whole groups can be left out afterwards;
+is smaller. --keep-features sequences keep their features. Whole groups can be left out afterwards;
 for a part of one, its features must still be in the log.
 
 --adaptive has the labels move the thresholds of the sets, in the order in which they came:
 where the data change, the share of sets without the true class stays as stated.
 
---follow continues: it reads labels and log every --every, and fits when --after more labels
+--follow continues: it reads labels and log every --interval, and fits when --after more labels
 have come. After Ctrl-C or a kill the same command continues where it was.`,
 		Example: `  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors
-  eusn-stream learn --model machine.safetensors --store learnt --output trial.safetensors --solve --without who=anna --without 'stream=hall2-*'
+  eusn-stream learn --model machine.safetensors --store learnt --output trial.safetensors --solve --exclude who=anna --exclude 'stream=hall2-*'
   eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --leave-out '^(hall[0-9]+)-'
-  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --follow --every 1h --after 100
+  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --follow --interval 1h --after 100
   eusn-stream learn --model machine.safetensors --store learnt --publish --shadow --follow`,
 		Args: cobra.NoArgs,
 	}
@@ -142,16 +142,16 @@ func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
 	f.BoolVar(&o.shadow, "shadow", false, "with --publish: have the new model score beside the one that predicts")
 	f.StringVar(&o.who, "who", "", "with --publish: who publishes it (default the user of this machine)")
-	f.StringArrayVar(&o.without, "without", nil, "do not learn from stream=PATTERN, who=NAME or FROM..TO; may be repeated")
+	f.StringArrayVar(&o.without, "exclude", nil, "do not learn from stream=PATTERN, who=NAME or FROM..TO; may be repeated")
 	f.StringVar(&o.leaveOut, "leave-out", "", "test each group with a readout of the others: stream, or a regular expression with a group")
 	f.StringVar(&o.sums, "sums", "", "keep sums instead of features, for each site: all, stream, or a regular expression with a group")
-	f.IntVar(&o.keep, "keep", 0, "with --sums: sequences that keep their features (default 160 MiB of them)")
+	f.IntVar(&o.keep, "keep-features", 0, "with --sums: sequences that keep their features (default 160 MiB of them)")
 	f.Float64Var(&o.adaptive, "adaptive", 0, "of a model with sets: labels move the sets' thresholds in the order in which they came, at this rate, such as 0.01 (docs/sets.md); 0 = they do not")
 	f.StringVar(&o.weights, "class-weights", "", "how much a sequence of each class counts: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
 	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
-	f.DurationVar(&o.every, "every", time.Hour, "with --follow: time between two readings")
+	f.DurationVar(&o.every, "interval", time.Hour, "with --follow: time between two readings")
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
 }
 
@@ -160,11 +160,11 @@ func (o *learnOptions) check(f *pflag.FlagSet) error {
 	return cli.CheckRules([]cli.Rule{
 		{Broken: o.store == "" || o.out == "" && (f.Changed("output") || !o.publish), Message: "--store and --output: want a directory and the name of a file; --publish needs no file"},
 		{Broken: (o.who != "" || o.shadow) && !o.publish, Message: "--who and --shadow are for --publish: want both"},
-		{Broken: o.every < time.Second || o.after < 1, Message: "--every and --after: want at least 1s, and at least 1"},
-		{Broken: f.Changed("keep") && (o.sums == "" || o.keep < 1), Message: "--keep is for --sums: want at least 1 sequence"},
+		{Broken: o.every < time.Second || o.after < 1, Message: "--interval and --after: want at least 1s, and at least 1"},
+		{Broken: f.Changed("keep-features") && (o.sums == "" || o.keep < 1), Message: "--keep-features is for --sums: want at least 1 sequence"},
 		{Broken: o.sums != "" && o.weights != "", Message: "--sums and --class-weights: sums of features count all sequences alike: want one of them"},
 		{Broken: f.Changed("adaptive") && !(o.adaptive > 0 && o.adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.adaptive)},
-		{Broken: !o.follow && (f.Changed("every") || f.Changed("after")), Message: "--every and --after are for --follow"},
+		{Broken: !o.follow && (f.Changed("interval") || f.Changed("after")), Message: "--interval and --after are for --follow"},
 	})
 }
 
@@ -396,7 +396,7 @@ func (l *learning) failure(err error) error {
 	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command continues with %s", out, l.opt.store)
 	switch {
 	case errors.Is(err, learn.ErrGone):
-		return cli.Fail(cli.ExitFailure, err, "the same command without --solve, which computes them again if the log has them; or --without for a whole group, such as --without who=NAME")
+		return cli.Fail(cli.ExitFailure, err, "the same command without --solve, which computes them again if the log has them; or --exclude for a whole group, such as --exclude who=NAME")
 	case isRegistry(err):
 		return registryFailure(err)
 	case errors.Is(err, learn.ErrDamaged):

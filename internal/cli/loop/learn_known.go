@@ -59,7 +59,7 @@ func (l *learning) keep() int {
 	return offline.MostKept(l.model)
 }
 
-// compact gives features up, with --sums. What --without names is not left out here: it
+// compact gives features up, with --sums. What --exclude names is not left out here: it
 // is for one readout.
 func (l *learning) compact(ctx context.Context, book *learn.Book) error {
 	if l.sumsOf == nil {
@@ -68,7 +68,7 @@ func (l *learning) compact(ctx context.Context, book *learn.Book) error {
 	all := learn.JoinLabels(l.store, book, l.model.Policy, nil).Examples
 	keep := l.store.SampleExamples(all, l.keep())
 	if len(keep) == len(all) {
-		l.app.Say("all %d sequences keep their features, by --keep: nothing is given up", len(all))
+		l.app.Say("all %d sequences keep their features, by --keep-features: nothing is given up", len(all))
 		return nil
 	}
 	did, err := l.store.Compact(ctx, all, l.sumsOf, keep)

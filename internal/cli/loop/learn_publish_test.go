@@ -53,7 +53,7 @@ func TestLearnPublishes(t *testing.T) {
 		}
 	}
 	var did published
-	r := clitest.Must(t, publish("--leave-out", "stream", "--without", "who=bert", "--json")...)
+	r := clitest.Must(t, publish("--leave-out", "stream", "--exclude", "who=bert", "--json")...)
 	if r.Parse(t, &did); !strings.Contains(r.ErrOut, "predictions have no novelty") || strings.Contains(r.ErrOut, "decided early") {
 		t.Errorf("of a readout with a detector, which the new one has not: %s", r.ErrOut)
 	}
@@ -67,7 +67,7 @@ func TestLearnPublishes(t *testing.T) {
 	show := clitest.Must(t, "model", "show", did.Published.Fingerprint, "--nats-url", j.url).Out
 	for _, part := range []string{
 		"by anna", "learnt from 24 labels of 24 sequences of 3 classes and 4 streams; right without m2: 6 of 6,", "eusn-stream learn --json --leave-out stream --model ",
-		"--publish --store ", "--without who=bert", "labels up to 24, input up to ", "by leave-one-out (accuracy ",
+		"--publish --store ", "--exclude who=bert", "labels up to 24, input up to ", "by leave-one-out (accuracy ",
 	} {
 		if !strings.Contains(show, part) {
 			t.Errorf("it shows no %q:\n%s", part, show)
@@ -96,7 +96,7 @@ func TestLearnPublishes(t *testing.T) {
 		t.Errorf("a shadow twice: %s", r.ErrOut)
 	}
 
-	slow := clitest.Start(t, "nothing has changed", publish("--shadow", "--follow", "--every", "1s", "--after", "3")...)
+	slow := clitest.Start(t, "nothing has changed", publish("--shadow", "--follow", "--interval", "1s", "--after", "3")...)
 	go io.Copy(io.Discard, slow.Out)
 	j.sayOf(t, func(stream int) bool { return stream == 0 })
 	for end := time.Now().Add(pipelinetest.Patience); len(list()) < 3 || shadows()[0]["readout"] == second || len(shadows()) > 1; time.Sleep(50 * time.Millisecond) {
@@ -114,7 +114,7 @@ func TestLearnPublishes(t *testing.T) {
 	}
 	// A model that the registry does not have is no parent.
 	clitest.Must(t, "train", j.in("r.parquet"), "--output", j.in("alpha.safetensors"), "--members", "2", "--units", "8", "--alpha", "77")
-	r = clitest.Must(t, publish("--without", "stream=m3", "--solve", "--model", j.in("alpha.safetensors"), "--json")...)
+	r = clitest.Must(t, publish("--exclude", "stream=m3", "--solve", "--model", j.in("alpha.safetensors"), "--json")...)
 	did = published{}
 	r.Parse(t, &did)
 	if !did.Published.New || did.Published.Parent != "" || !strings.Contains(r.ErrOut, "names no parent") {

@@ -40,7 +40,7 @@ func TestLearnSums(t *testing.T) {
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "1", "--units", "4", "--features", "last")
 	j.sayAll(t)
 	did := j.to(t, "features.safetensors")
-	r := clitest.Must(t, j.args("first.safetensors", "--sums", "all", "--keep", "30")...)
+	r := clitest.Must(t, j.args("first.safetensors", "--sums", "all", "--keep-features", "30")...)
 	if !strings.Contains(r.ErrOut, "features of 6 sequences (0.0 MB) are given up for sums: 1 groups have sums, features of 30 sequences stay") {
 		t.Errorf("it says\n%s", r.ErrOut)
 	}
@@ -52,20 +52,20 @@ func TestLearnSums(t *testing.T) {
 	nearReadout(t, "from sums", j.in("sums.safetensors"), j.in("features.safetensors"))
 
 	// A part of the group.
-	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--without", "stream=m*")...).Want(t, cli.ExitFailure, "none of 36 labels", "try: ")
-	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--without", "stream=m0", "--without", "stream=m1", "--without", "stream=m2")...).
+	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--exclude", "stream=m*")...).Want(t, cli.ExitFailure, "none of 36 labels", "try: ")
+	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--exclude", "stream=m0", "--exclude", "stream=m1", "--exclude", "stream=m2")...).
 		Want(t, cli.ExitFailure, `site "all", labelled by anna`, "features were replaced", "try: the same command without --solve")
-	r = clitest.Must(t, j.args("without.safetensors", "--without", "stream=m0", "--without", "stream=m1", "--without", "stream=m2")...)
+	r = clitest.Must(t, j.args("without.safetensors", "--exclude", "stream=m0", "--exclude", "stream=m1", "--exclude", "stream=m2")...)
 	if !strings.Contains(r.ErrOut, "are in sums alone, and are computed again from the log") {
 		t.Errorf("it says\n%s", r.ErrOut)
 	}
-	never := append(j.args("never.safetensors", "--without", "stream=m0", "--without", "stream=m1", "--without", "stream=m2"), "--store", j.in("never"))
+	never := append(j.args("never.safetensors", "--exclude", "stream=m0", "--exclude", "stream=m1", "--exclude", "stream=m2"), "--store", j.in("never"))
 	clitest.Must(t, never...)
 	nearReadout(t, "without three streams", j.in("without.safetensors"), j.in("never.safetensors"))
 
 	// A correction, and the next sequences.
 	j.say(t, j.predicted(t, 4, 3, "slow"), j.predicted(t, 4, 4, learnClass(4, 4)))
-	clitest.Must(t, j.args("more.safetensors", "--sums", "all", "--keep", "30")...)
+	clitest.Must(t, j.args("more.safetensors", "--sums", "all", "--keep-features", "30")...)
 	clitest.Must(t, append(j.args("fresh.safetensors"), "--store", j.in("fresh"))...)
 	nearReadout(t, "corrected", j.in("more.safetensors"), j.in("fresh.safetensors"))
 	again := j.to(t, "again.safetensors", "--solve", "--leave-out", "stream")
@@ -74,7 +74,7 @@ func TestLearnSums(t *testing.T) {
 		t.Errorf("left out: %v", left)
 	}
 
-	for says, args := range map[string][]string{"--keep is for --sums": {"--keep", "3"}, "--sums: m.: want": {"--sums", "m."}, "--leave-out: all: want": {"--leave-out", "all"}} {
+	for says, args := range map[string][]string{"--keep-features is for --sums": {"--keep-features", "3"}, "--sums: m.: want": {"--sums", "m."}, "--leave-out: all: want": {"--leave-out", "all"}} {
 		clitest.Exec(t, t.Context(), j.args("x.safetensors", args...)...).Want(t, cli.ExitUsage, says, "try: ")
 	}
 	mixed := j.in("mixed.safetensors")

@@ -248,13 +248,13 @@ func TestLearnLabels(t *testing.T) {
 	const n = 36
 	counts("six streams", j.to(t, "six.safetensors"), map[string]float64{"labels_read": n, "labels_used": n, "sequences": n, "features_stored": n})
 	sameReadout(t, "all labels", j.in("six.safetensors"), j.model)
-	counts("without two", j.to(t, "without.safetensors", "--solve", "--without", "stream=m0", "--without", "stream=*1"), map[string]float64{"sequences": 24, "sequences_left_out": 12, "labels_left_out": 12})
+	counts("without two", j.to(t, "without.safetensors", "--solve", "--exclude", "stream=m0", "--exclude", "stream=*1"), map[string]float64{"sequences": 24, "sequences_left_out": 12, "labels_left_out": 12})
 	sameReadout(t, "without two streams", j.in("without.safetensors"), j.in("four.safetensors"))
 	at := func(sample int) string {
 		return time.Unix(0, learnBegin+int64(sample)*learnStep).UTC().Format(time.RFC3339Nano)
 	}
-	counts("without a time", j.to(t, "part.safetensors", "--solve", "--without", at(0)+".."+at(1)), map[string]float64{"sequences_left_out": 2}) // of m0 and m3
-	clitest.Exec(t, t.Context(), j.args("part.safetensors", "--solve", "--without", "stream=*")...).Want(t, cli.ExitFailure, "none of 36 labels", "try: ")
+	counts("without a time", j.to(t, "part.safetensors", "--solve", "--exclude", at(0)+".."+at(1)), map[string]float64{"sequences_left_out": 2}) // of m0 and m3
+	clitest.Exec(t, t.Context(), j.args("part.safetensors", "--solve", "--exclude", "stream=*")...).Want(t, cli.ExitFailure, "none of 36 labels", "try: ")
 
 	bert := func(l labels.Label) labels.Label { l.Who = "bert"; return l }
 	j.say(t,
@@ -293,7 +293,7 @@ func TestLearnLabels(t *testing.T) {
 	}
 	counts("nothing new", j.to(t, "again.safetensors"), map[string]float64{"sequences": n + 1, "features_stored": n + 2})
 	sameReadout(t, "again", j.in("again.safetensors"), j.in("more.safetensors"))
-	counts("without bert", j.to(t, "bert.safetensors", "--solve", "--without", "who=bert"), map[string]float64{"sequences": n + 2, "sequences_disputed": 0, "labels_left_out": 2})
+	counts("without bert", j.to(t, "bert.safetensors", "--solve", "--exclude", "who=bert"), map[string]float64{"sequences": n + 2, "sequences_disputed": 0, "labels_left_out": 2})
 
 	left := j.to(t, "sites.safetensors", "--solve", "--leave-out", "^m([0-9])")["left_out"].([]any)
 	if len(left) != learnStreams || left[0].(map[string]any)["sequences"] != 6. || left[0].(map[string]any)["correct"] != 6. {
@@ -306,7 +306,7 @@ func TestLearnLabels(t *testing.T) {
 		}
 	}
 	for says, args := range map[string][]string{
-		"--without": {"--without", "m0"}, "a time and a later one": {"--without", at(1) + ".." + at(0)},
+		"--exclude": {"--exclude", "m0"}, "a time and a later one": {"--exclude", at(1) + ".." + at(0)},
 		"regular expression with a group": {"--leave-out", "m."}, "are for --follow": {"--after", "3"}, "none of the others can be": {"--solve", "--follow"},
 	} {
 		clitest.Exec(t, t.Context(), j.args("x.safetensors", args...)...).Want(t, cli.ExitUsage, says, "try: ")
@@ -315,7 +315,7 @@ func TestLearnLabels(t *testing.T) {
 	other := j.in("other.safetensors")
 	clitest.Must(t, "train", j.in("r.parquet"), "--output", other, "--members", "2", "--units", "9")
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--model", other)...).Want(t, cli.ExitFailure, "the store has another origin", "try: ")
-	slow := clitest.Start(t, "nothing of it is read", j.args("follow.safetensors", "--follow", "--every", "1s", "--after", "3")...)
+	slow := clitest.Start(t, "nothing of it is read", j.args("follow.safetensors", "--follow", "--interval", "1s", "--after", "3")...)
 	go io.Copy(io.Discard, slow.Out)
 	clitest.Exec(t, t.Context(), j.args("x.safetensors")...).Want(t, cli.ExitFailure, "another process uses", "try: ")
 	clitest.AwaitFile(t, j.in("follow.safetensors"))

@@ -142,7 +142,7 @@ func (l *loop) checkOffline(want []loopSays) {
 	t.Helper()
 	began, newest := time.Now(), l.learnt[len(l.learnt)-1]
 	out := filepath.Join(l.Dir, "offline.jsonl")
-	clitest.Must(t, "backfill", "--from", l.newest.UTC().Format(time.RFC3339Nano), "--lead-in", "1m", "--model", l.files[newest], "--output", out, "--nats-url", l.URL, "--progress", "none")
+	clitest.Must(t, "job", "backfill", "--since", l.newest.UTC().Format(time.RFC3339Nano), "--lead-in", "1m", "--model", l.files[newest], "--output", out, "--nats-url", l.URL, "--progress", "none")
 	offline := map[loopPlace][]float32{}
 	for line := range strings.Lines(string(clitest.Read(t, out))) {
 		var p clitest.Line

@@ -27,7 +27,7 @@ func TestLoop(t *testing.T) {
 	offline := func(model string) map[string][]float32 {
 		t.Helper()
 		out := j.in("offline-" + model + ".jsonl")
-		clitest.Must(t, "backfill", "--from", j.in("r.parquet"), "--model", j.in(model), "--output", out, "--progress", "none")
+		clitest.Must(t, "predict", j.in("r.parquet"), "--model", j.in(model), "--output", out, "--progress", "none")
 		var lines []clitest.Line
 		for line := range strings.Lines(string(clitest.Read(t, out))) {
 			var p clitest.Line

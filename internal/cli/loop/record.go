@@ -56,8 +56,8 @@ func NewRecord(a *cli.App) *cobra.Command {
 in the stage's order. train and evaluate take the folder as one archive.
 The job is not touched: nothing is published, and nobody waits for the recorder.
 
-It records what the log has from --from on, and then what comes, until Ctrl-C; --until
-ends it. A file is complete when it has --max-size or has grown for --every. After Ctrl-C,
+It records what the log has from --since on, and then what comes, until Ctrl-C; --until
+ends it. A file is complete when it has --max-size or has grown for --interval. After Ctrl-C,
 a kill or a full disk, the same command continues where it was: the newest file says
 how far the recording has come, so leave that one in the folder. "record verify DIR"
 compares a recording with the log.
@@ -69,18 +69,18 @@ the stage's settings that samples depend on from -c (input.non_finite, input.reo
 and of the model only channels and policy.`,
 		Example: `  eusn-stream record --output recording
   eusn-stream record --model m.safetensors --output recording --until now --nats-url nats://host:4222
-  eusn-stream record --model m.safetensors --output pumps --stream 'pump-*' --from 24h --every 1h
+  eusn-stream record --model m.safetensors --output pumps --stream 'pump-*' --since 24h --interval 1h
   eusn-stream train recording --labels labels.csv`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.dir, "output", "o", "", "folder to write to; a recording that is there is continued")
-	f.StringVar(&o.from, "from", cli.FromStart, "24h (ago), a time like 2026-01-31T12:00:00Z, or start: all that the log has")
+	f.StringVar(&o.from, "since", cli.FromStart, "24h (ago), a time like 2026-01-31T12:00:00Z, or start: all that the log has")
 	f.StringVar(&o.until, "until", "", "only what was stored before then: now, or in the same form (default: until Ctrl-C)")
-	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h, to know which messages are repeats (default: from its first message)")
+	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --since, such as 1h, to know which messages are repeats (default: from its first message)")
 	f.StringArrayVar(&o.streams, "stream", nil, "only streams of this name; * stands for any characters. May be given several times")
 	f.StringVar(&o.size, "max-size", "256MiB", "size of a file, about")
-	f.DurationVar(&o.every, "every", 0, "complete a file after this time, such as 1h; 0 = when it has its size")
+	f.DurationVar(&o.every, "interval", 0, "complete a file after this time, such as 1h; 0 = when it has its size")
 	recordCommand(a, cmd, &file, func(ctx context.Context, a *cli.App, c config.Config, _ []string) error {
 		work, err := o.work(time.Now())
 		if err != nil {
@@ -124,7 +124,7 @@ func (o *recordOptions) work(now time.Time) (w replay.Record, err error) {
 	}
 	w.MaxBytes = int64(size)
 	if o.every < 0 {
-		return w, fmt.Errorf("--every %v: want a time such as 1h, or 0", o.every)
+		return w, fmt.Errorf("--interval %v: want a time such as 1h, or 0", o.every)
 	}
 	for _, name := range o.streams {
 		if name == "" || strings.Contains(name, "\n") {
@@ -138,11 +138,11 @@ func (o *recordOptions) work(now time.Time) (w replay.Record, err error) {
 // setRange sets the part of the log that the flags name.
 func (o *recordOptions) setRange(w *replay.Record, now time.Time) (err error) {
 	if o.from != cli.FromStart {
-		if w.From, err = cli.PointInTime("from", o.from, now, recordHelp); err != nil {
+		if w.From, err = cli.PointInTime("since", o.from, now, recordHelp); err != nil {
 			return err
 		}
 		if w.From.IsZero() || w.From.After(now) {
-			return fmt.Errorf("--from %q: want a time that is past, like 24h or 2026-01-31T12:00:00Z, or start", o.from)
+			return fmt.Errorf("--since %q: want a time that is past, like 24h or 2026-01-31T12:00:00Z, or start", o.from)
 		}
 	}
 	if o.until != "" && o.until != untilNow {
@@ -150,14 +150,14 @@ func (o *recordOptions) setRange(w *replay.Record, now time.Time) (err error) {
 			return err
 		}
 		if !w.To.After(w.From) {
-			return fmt.Errorf("--until %s is not after --from %s", o.until, o.from)
+			return fmt.Errorf("--until %s is not after --since %s", o.until, o.from)
 		}
 	}
 	if w.LeadIn, err = cli.LeadIn(o.leadIn); err != nil {
 		return err
 	}
 	if o.leadIn != "" && w.From.IsZero() {
-		return errors.New("--lead-in is for a --from that is a time")
+		return errors.New("--lead-in is for a --since that is a time")
 	}
 	if w.FromText = o.from; o.leadIn != "" {
 		w.FromText += " --lead-in " + o.leadIn
@@ -340,7 +340,7 @@ func recordFailure(err error, dir string, at record.Position) error {
 	case errors.Is(err, record.ErrUseless):
 		next = "the same command with -c and the stage's configuration, and with the job's model"
 	case errors.Is(err, replay.ErrRange):
-		next = "--from start, which is all that the log holds"
+		next = "--since start, which is all that the log holds"
 	case errors.Is(err, admin.ErrNoJob):
 		next = "the same command with --job and the stage's job name, and --nats-url with its server"
 	case errors.Is(err, fs.ErrPermission):

@@ -118,7 +118,7 @@ func TestRecord(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 8))
 	most := 0
 	for kill := range kills(t) {
-		cmd := planttest.Command(append(args, "--every", "40ms")...)
+		cmd := planttest.Command(append(args, "--interval", "40ms")...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -295,8 +295,8 @@ func TestRecordRefuses(t *testing.T) {
 	}
 	until := []string{"--until", "now"}
 	try(cli.ExitUsage, "--max-size 0", "--max-size", "0")
-	try(cli.ExitUsage, "--every -1s", "--every", "-1s")
-	try(cli.ExitUsage, "is not after --from", "--from", "1h", "--until", "2h")
+	try(cli.ExitUsage, "--interval -1s", "--interval", "-1s")
+	try(cli.ExitUsage, "is not after --since", "--since", "1h", "--until", "2h")
 	try(cli.ExitUsage, "--lead-in is for", "--lead-in", "1h")
 	try(cli.ExitUsage, `--stream ""`, "--stream", "")
 	try(cli.ExitFailure, `no job "nosuch"`, append(until, "--job", "nosuch")...)
@@ -306,7 +306,7 @@ func TestRecordRefuses(t *testing.T) {
 	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", out, "--until", "now")
 	first := in("out/eusn-00000001.parquet")
 	whole := clitest.Read(t, first)
-	try(cli.ExitFailure, "another beginning", append(until, "--from", "1h")...)
+	try(cli.ExitFailure, "another beginning", append(until, "--since", "1h")...)
 	try(cli.ExitFailure, "another choice of streams", append(until, "--stream", "s*1")...)
 	slow := clitest.Start(t, "continuing", "record", "--model", model, "--nats-url", url, "--output", out, "--progress", "none")
 	try(cli.ExitFailure, "another program is writing it", until...)

@@ -101,7 +101,7 @@ func TestShadowCommands(t *testing.T) {
 func (j *learnJob) offline(t *testing.T, model string) map[string][]string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "classes.jsonl")
-	clitest.Must(t, "backfill", "--from", j.in("r.parquet"), "--model", model, "--output", out, "--progress", "none")
+	clitest.Must(t, "predict", j.in("r.parquet"), "--model", model, "--output", out, "--progress", "none")
 	all := map[string][]string{}
 	for line := range strings.Lines(string(clitest.Read(t, out))) {
 		var p clitest.Line

@@ -40,14 +40,14 @@ func TestExport(t *testing.T) {
 	if err := m.Save(model); err != nil {
 		t.Fatal(err)
 	}
-	first := clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--output", header, "--name", "pump")
+	first := clitest.Exec(t, t.Context(), "model", "export", model, "--format", "c", "--output", header, "--name", "pump")
 	first.Want(t, cli.ExitOK)
 	if !strings.Contains(first.Out, "bytes of constants") {
 		t.Errorf("printed %q", first.Out)
 	}
-	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--output", header).Want(t, cli.ExitFailure, "was not changed", "--force")
-	clitest.Exec(t, t.Context(), "model", "export", model, "--output", header).Want(t, cli.ExitUsage, "--c and --html")
-	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--output", header, "--force", "--name", "Pump").Want(t, cli.ExitFailure, "lower-case")
+	clitest.Exec(t, t.Context(), "model", "export", model, "--format", "c", "--output", header).Want(t, cli.ExitFailure, "was not changed", "--force")
+	clitest.Exec(t, t.Context(), "model", "export", model, "--output", header).Want(t, cli.ExitUsage, `"format" not set`)
+	clitest.Exec(t, t.Context(), "model", "export", model, "--format", "c", "--output", header, "--force", "--name", "Pump").Want(t, cli.ExitFailure, "lower-case")
 	text, err := os.ReadFile(header)
 	if err != nil || !strings.Contains(string(text), "pump_push") {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestExport(t *testing.T) {
 	}
 
 	page := filepath.Join(dir, "pump.html")
-	clitest.Exec(t, t.Context(), "model", "export", "--html", model, "--output", page).Want(t, cli.ExitOK)
+	clitest.Exec(t, t.Context(), "model", "export", model, "--format", "html", "--output", page).Want(t, cli.ExitOK)
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "</html>") || strings.Contains(string(text), "http") && strings.Count(string(text), "http") != strings.Count(string(text), "http://www.w3.org/2000/svg")+strings.Count(string(text), "http-equiv") {
 		t.Errorf("the page is not whole, or asks for something elsewhere: %v", err)
 	}
@@ -77,5 +77,5 @@ func TestExport(t *testing.T) {
 	if err := m.Save(model); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--output", header, "--force").Want(t, cli.ExitFailure, "front end")
+	clitest.Exec(t, t.Context(), "model", "export", model, "--format", "c", "--output", header, "--force").Want(t, cli.ExitFailure, "front end")
 }

@@ -279,7 +279,7 @@ func RemarkText(r reservoir.ChannelRemark) string {
 func RateText(r Report) string {
 	t := r.Training
 	if t.Rate == 0 {
-		return "not in the model: no prediction is flagged for its sampling rate; train again on samples with times, or with --rate"
+		return "not in the model: no prediction is flagged for its sampling rate; train again on samples with times, or with --sample-rate"
 	}
 	text := fmt.Sprintf("trained at %g Hz", t.Rate)
 	if t.LongestInterval > 0 {

@@ -56,7 +56,7 @@ func TestRecordingTrains(t *testing.T) {
 }
 
 // A recording whose samples have times gives the model their rate; one at half of
-// it is flagged, and --rate says another.
+// it is flagged, and --sample-rate says another.
 func TestRecordingHasRate(t *testing.T) {
 	dir := t.TempDir()
 	record := func(name string, ms int) string {
@@ -88,9 +88,9 @@ func TestRecordingHasRate(t *testing.T) {
 			t.Errorf("%s within %s %%: want %q\n%s", filepath.Base(c.archive), c.tolerance, c.want, out)
 		}
 	}
-	clitest.Must(t, append(train, "--rate", "25.6kHz")...).Want(t, cli.ExitOK, "sampling rate 25600 Hz")
+	clitest.Must(t, append(train, "--sample-rate", "25.6kHz")...).Want(t, cli.ExitOK, "sampling rate 25600 Hz")
 	for _, bad := range []string{"0", "-5Hz", "fast", "1e12", "NaN"} {
-		clitest.Exec(t, t.Context(), append(train, "--rate", bad)...).Want(t, cli.ExitUsage, "want a sampling rate of 1e-06 to 1e+09 Hz, such as 100Hz or 25.6kHz")
+		clitest.Exec(t, t.Context(), append(train, "--sample-rate", bad)...).Want(t, cli.ExitUsage, "want a sampling rate of 1e-06 to 1e+09 Hz, such as 100Hz or 25.6kHz")
 	}
 }
 

@@ -57,12 +57,12 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 		Example: `  eusn-stream offline paper compare datasets --draws 1
   eusn-stream offline paper compare datasets --quick
   eusn-stream offline paper compare datasets --gate --output compare.jsonl --resume
-  eusn-stream offline paper compare datasets --quick --banks euler,small,tiny --draws 1
+  eusn-stream offline paper compare datasets --quick --bank euler,small,tiny --draws 1
   eusn-stream offline paper compare Adiac.parquet Blink.parquet --json`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&c.run.plan.Models, "banks", reservoir.Banks[:1], "banks to compare: "+strings.Join(reservoir.Banks, ", "))
+	f.StringSliceVar(&c.run.plan.Models, "bank", reservoir.Banks[:1], "banks to compare: "+strings.Join(reservoir.Banks, ", "))
 	f.StringSliceVar(&c.sets, "sets", nil, "data sets to take from folders (default: all with published figures)")
 	f.BoolVar(&c.quick, "quick", false, "take six small data sets from folders: "+strings.Join(compare.Quick, ", "))
 	f.BoolVar(&c.run.gate, "gate", false, "exit with 6 if the mean of a bank is lower than promised")

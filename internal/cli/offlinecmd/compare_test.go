@@ -36,7 +36,7 @@ func TestCompare(t *testing.T) {
 	clitest.Must(t, "import", clitest.TinyData(t, "Coffee", 1, 12, 30), "--output", filepath.Join(dir, "Coffee.parquet"))
 	mine, out := filepath.Join(in, "mine.parquet"), filepath.Join(in, "c.jsonl")
 	clitest.Must(t, "import", clitest.TinyData(t, "Mine", 1, 12, 30), "--output", mine)
-	args := []string{"offline", "paper", "compare", dir, mine, "--banks", "euler", "--output", out}
+	args := []string{"offline", "paper", "compare", dir, mine, "--bank", "euler", "--output", out}
 
 	var first, again, one offlinecmd.CompareReport
 	r := clitest.Must(t, append(args, "--draws", "1", "--json")...)
@@ -74,7 +74,7 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	var both offlinecmd.CompareReport
-	clitest.Must(t, append(args, "--banks", "tiny", "--draws", "2", "--resume", "--json")...).Parse(t, &both)
+	clitest.Must(t, append(args, "--bank", "tiny", "--draws", "2", "--resume", "--json")...).Parse(t, &both)
 	if len(both.Cells) != 8 || both.Cells[1].Model != "tiny" || both.Cells[0].Accuracy != again.Cells[0].Accuracy || len(both.Rankings[0].Methods) != len(again.Rankings[0].Methods)+1 || both.Differences[0].Against != "tiny" {
 		t.Errorf("with another bank: %+v", both)
 	}
@@ -104,7 +104,7 @@ func TestCompareGate(t *testing.T) {
 		t.Skip("NOT CHECKED: -short, and 82 trainings take half a minute with the race detector")
 	}
 	dir, out := madeUp(t, compare.Sets()...), filepath.Join(t.TempDir(), "c.jsonl")
-	args := []string{"offline", "paper", "compare", dir, "--banks", "euler", "--draws", "1", "--gate", "--output"}
+	args := []string{"offline", "paper", "compare", dir, "--bank", "euler", "--draws", "1", "--gate", "--output"}
 	var r offlinecmd.CompareReport
 	clitest.Must(t, append(args, out, "--json")...).Parse(t, &r)
 	if m := r.Means[0]; m.Datasets != 41 || m.Want == 0 || m.Mean < m.Want {
@@ -132,7 +132,7 @@ func TestCompareInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	clitest.Exec(t, ctx, "offline", "paper", "compare", dir, "--output", out).Want(t, cli.ExitInterrupted, "interrupted:")
-	clitest.Must(t, "offline", "paper", "compare", dir, "--banks", "tiny", "--output", out, "--resume", "--draws", "1", "--quiet")
+	clitest.Must(t, "offline", "paper", "compare", dir, "--bank", "tiny", "--output", out, "--resume", "--draws", "1", "--quiet")
 }
 
 func TestCompareUsage(t *testing.T) {
@@ -142,8 +142,8 @@ func TestCompareUsage(t *testing.T) {
 	}{
 		{nil, "at least 1 arg"},
 		{[]string{"a", "--draws", "0"}, "0 draws"},
-		{[]string{"a", "--banks", "v0"}, `model "v0" by protocol compare, want some of ["standard"`},
-		{[]string{"a", "--banks", ""}, "no models"},
+		{[]string{"a", "--bank", "v0"}, `model "v0" by protocol compare, want some of ["standard"`},
+		{[]string{"a", "--bank", ""}, "no models"},
 		{[]string{"a", "--threads", "-1"}, "--threads -1"},
 		{[]string{"a", "--quick", "--sets", "Adiac"}, "do not give --sets"},
 		{[]string{"a", "--gate", "--quick"}, "all 41 data sets"},
@@ -192,7 +192,7 @@ func TestCompareQuickSets(t *testing.T) {
 	}
 	const draws = 3
 	var r offlinecmd.CompareReport
-	clitest.Must(t, "offline", "paper", "compare", dir, "--quick", "--banks", "euler,standard,tiny", "--draws", "3", "--json", "--output", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
+	clitest.Must(t, "offline", "paper", "compare", dir, "--quick", "--bank", "euler,standard,tiny", "--draws", "3", "--json", "--output", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
 	if want := len(right) * len(series); len(r.Cells) != want {
 		t.Fatalf("%d cells, want %d", len(r.Cells), want)
 	}

@@ -50,7 +50,7 @@ it, and the exit code is 6. The files are the same each time and do not depend o
 number of threads.`,
 		Example: `  eusn-stream offline paper figures --output figures
   eusn-stream offline paper figures --quick
-  eusn-stream offline paper figures --only 3 --every 1
+  eusn-stream offline paper figures --only 3 --stride 1
   eusn-stream offline paper figures --only 4 --memory memory.csv`,
 		Args: cobra.NoArgs,
 	}
@@ -62,7 +62,7 @@ number of threads.`,
 	f.Uint64Var(&seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
 	f.IntVar(&draws, "draws", 3, "random draws of the weights")
 	f.IntVar(&steps, "steps", 500, "steps of the driven reservoir of figure 3")
-	f.IntVar(&every, "every", 10, "for figure 3: use each Nth Jacobian if the state changes slowly (eps*rho < .1); 1 = all, as in the paper, which takes 6 times as long")
+	f.IntVar(&every, "stride", 10, "for figure 3: use each Nth Jacobian if the state changes slowly (eps*rho < .1); 1 = all, as in the paper, which takes 6 times as long")
 	f.IntVar(&r.options.Threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.grid = figures.PaperGrid(seed)
@@ -72,7 +72,7 @@ number of threads.`,
 		for _, o := range []struct {
 			flag    string
 			to, set *int
-		}{{"draws", &r.grid.Draws, &draws}, {"steps", &r.grid.Steps, &steps}, {"every", &r.grid.Every, &every}} {
+		}{{"draws", &r.grid.Draws, &draws}, {"steps", &r.grid.Steps, &steps}, {"stride", &r.grid.Every, &every}} {
 			if f.Changed(o.flag) {
 				*o.to = *o.set
 			}

@@ -88,7 +88,7 @@ func TestOfflineFiguresRefusals(t *testing.T) {
 		"figure 4 needs --memory":  {"--only", "4"},
 		"--threads -1":             {"--threads", "-1"},
 		"draws = 0":                {"--draws", "0"},
-		"every = 101":              {"--quick", "--every", "101"},
+		"every = 101":              {"--quick", "--stride", "101"},
 	} {
 		clitest.Exec(t, t.Context(), append([]string{"offline", "paper", "figures", "--output", filepath.Join(dir, "never")}, args...)...).Want(t, cli.ExitUsage, says)
 	}

@@ -68,5 +68,5 @@ func TestFrontEnd(t *testing.T) {
 		clitest.Exec(t, t.Context(), append(train, "--front", front)...).Want(t, cli.ExitFailure, want)
 	}
 	clitest.Exec(t, t.Context(), "train", clitest.ImportTiny(t, 1), "--output", model, "--front", "envelope=10ms").
-		Want(t, cli.ExitFailure, "want the sampling rate, of which the data say nothing (--rate), or lengths in samples")
+		Want(t, cli.ExitFailure, "want the sampling rate, of which the data say nothing (--sample-rate), or lengths in samples")
 }

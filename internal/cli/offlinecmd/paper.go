@@ -264,7 +264,7 @@ func (b benchRun) command(of string, cell paper.Cell) string {
 	switch b.settings.Protocol {
 	case paper.Bank:
 	case paper.Compare:
-		c += " --banks " + cell.Model
+		c += " --bank " + cell.Model
 	default:
 		c += fmt.Sprintf(" --models %s --configurations %d", cell.Model, cell.Configurations)
 		if n := b.settings.ListLength; n > 0 {

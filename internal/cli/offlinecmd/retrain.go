@@ -106,7 +106,7 @@ func (r *retrainFlags) add(f *pflag.FlagSet) {
 	r.group.add(f, "; leave-one-out then leaves out whole groups")
 	f.StringVarP(&r.out, "output", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
-	f.Var(&r.rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
+	f.Var(&r.rate, "sample-rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	r.net.add(f)

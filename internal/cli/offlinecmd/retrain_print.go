@@ -46,7 +46,7 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 func sayRate(a *cli.App, r offline.RetrainReport) {
 	a.Say("sampling rate %g Hz: the live stage flags sequences at another rate", r.Sampling.Rate)
 	if intervals := float64(r.Sampling.Longest) / 1e9 * r.Sampling.Rate; intervals > manyIntervals {
-		a.Say("note: samples of training sequences are up to %.4g s apart, as long as %.0f intervals of that rate; shorter pauses will not be flagged; give --rate if these are faults of the recording", float64(r.Sampling.Longest)/1e9, intervals)
+		a.Say("note: samples of training sequences are up to %.4g s apart, as long as %.0f intervals of that rate; shorter pauses will not be flagged; give --sample-rate if these are faults of the recording", float64(r.Sampling.Longest)/1e9, intervals)
 	}
 }
 

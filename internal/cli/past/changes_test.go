@@ -82,7 +82,7 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	c.start("--model", c.model, "--partitions", "3", "-c", conf)
 	c.play("test")
 	c.stop()
-	clitest.Must(t, "job", "resize", "--to", "5", "--model", c.model, "--nats-url", c.url, "-c", conf)
+	clitest.Must(t, "job", "resize", "5", "--model", c.model, "--nats-url", c.url, "-c", conf)
 	before, cut := c.lines, strconv.Itoa(int(c.cut()))
 	for _, line := range before[:5] {
 		stream := line["stream"].(string)
@@ -92,19 +92,19 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 		}
 	}
 	c.run(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed", "a later --at")
-	c.run(t, "state", "diff", "--from", "9", "--to", "0s").Want(t, cli.ExitFailure, "partitions were changed")
+	c.run(t, "state", "diff", "--since", "9", "--until", "0s").Want(t, cli.ExitFailure, "partitions were changed")
 
 	c.start("--model", c.model, "-c", conf)
 	c.play("train")
 	c.run(t, "explain", "--last", "--stream", c.lines[40]["stream"].(string), "-c", conf).Want(t, cli.ExitOK)
 	c.same(c.lines[24:30])
 	c.same(before[6:9])
-	if r := c.run(t, "state", "diff", "--from", cut, "--to", "0s", "-c", conf, "--partition", "2"); r.Code != cli.ExitOK || !strings.Contains(r.Out, "sequences begun") {
+	if r := c.run(t, "state", "diff", "--since", cut, "--until", "0s", "-c", conf, "--partition", "2"); r.Code != cli.ExitOK || !strings.Contains(r.Out, "sequences begun") {
 		t.Errorf("since the change: code %d\n%s%s", r.Code, r.Out, r.ErrOut)
 	}
 	c.stop()
 
-	clitest.Must(t, "job", "trim", "--keep", "0s", "--nats-url", c.url)
+	clitest.Must(t, "job", "trim", "--min-age", "0s", "--nats-url", c.url)
 	e := c.explained(before[0])
 	if e.Again.Found || e.Again.Broken || !strings.Contains(e.Again.Why, "the log begins with message") || e.Prediction.Class != before[0]["class"] {
 		t.Errorf("after the log was trimmed: %+v", e.Again)

@@ -32,11 +32,11 @@ type diffOptions struct {
 func NewStateDiff(a *cli.App) *cobra.Command {
 	var o diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff FILE FILE | --from SEQ|TIME --to SEQ|TIME [--stream S | --partition P]",
+		Use:   "diff FILE FILE | --since SEQ|TIME --until SEQ|TIME [--stream S | --partition P]",
 		Short: "Compare two exported states, or the states of a job in two places of its log",
 		Long: `Compare two exported states stream by stream, bit for bit; the exit code is 1 if any
-stream differs. Or compare the states that a job had after two input messages (--from 4711
---to 5000) or at two times (--from 2h --to 30m): which streams differ, how many samples
+stream differs. Or compare the states that a job had after two input messages (--since 4711
+--until 5000) or at two times (--since 2h --until 30m): which streams differ, how many samples
 they got between the two and how many of their sequences began and ended, by how much
 their units' h have changed, and which readout would have answered. Differences are what
 is asked for then, and the exit code is 0.
@@ -48,8 +48,8 @@ affected.
 
 The model is the job's, from its registry, or --model. Use the stage's configuration (-c).`,
 		Example: `  eusn-stream state diff before/p0.state after/p0.state
-  eusn-stream state diff --from 2h --to 30m --nats-url nats://host:4222
-  eusn-stream state diff --stream pump-3 --from 4711 --to 5000 --units 20`,
+  eusn-stream state diff --since 2h --until 30m --nats-url nats://host:4222
+  eusn-stream state diff --stream pump-3 --since 4711 --until 5000 --units 20`,
 	}
 	given := func(flag string) bool { return cmd.Flags().Changed(flag) }
 	server.JobCommand(a, cmd, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
@@ -66,21 +66,21 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 		return explainFailure(cli.OrInterrupted(w.run(ctx, done), "nothing was changed"))
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", "", "input message, or how long ago (2h), a date, or a time like 2026-01-31T12:00:00Z")
-	f.StringVar(&o.to, "to", "", "the later place, likewise")
+	f.StringVar(&o.from, "since", "", "input message, or how long ago (2h), a date, or a time like 2026-01-31T12:00:00Z")
+	f.StringVar(&o.to, "until", "", "the later place, likewise")
 	f.StringVar(&o.stream, "stream", "", "only this stream")
 	f.IntVar(&o.partition, "partition", 0, "only this partition")
 	f.IntVar(&o.units, "units", 10, "how many units are shown with --stream")
 	f.String("model", "", "model file of the stage (default the one in the job's registry)")
 	positions := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if given("from") || given("to") {
+		if given("since") || given("until") {
 			return cobra.NoArgs(cmd, args)
 		}
 		return cobra.ExactArgs(2)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		files := !given("from") && !given("to")
+		files := !given("since") && !given("until")
 		if err := o.check(given, files); err != nil {
 			return cli.Fail(cli.ExitUsage, err, diffHelp)
 		}
@@ -98,14 +98,14 @@ func (o *diffOptions) check(given func(flag string) bool, files bool) error {
 	if files {
 		for _, flag := range []string{"stream", "partition", "units"} {
 			if given(flag) {
-				return fmt.Errorf("--%s is for two places of a job's log, not for files: give --from and --to", flag)
+				return fmt.Errorf("--%s is for two places of a job's log, not for files: give --since and --until", flag)
 			}
 		}
 		return nil
 	}
 	switch {
 	case o.from == "" || o.to == "":
-		return errors.New("want --from and --to")
+		return errors.New("want --since and --until")
 	case given("stream") && (o.stream == "" || given("partition")):
 		return errors.New("want --stream with a name, or --partition, or neither")
 	case given("units") && (!given("stream") || o.units < 0):
@@ -126,14 +126,14 @@ type diffing struct {
 
 // places are the two places of the log to compare.
 func (w *diffing) places() (from, to replay.AsOf, err error) {
-	if from, err = positionOf("from", w.opt.from, diffHelp); err != nil {
+	if from, err = positionOf("since", w.opt.from, diffHelp); err != nil {
 		return from, to, err
 	}
-	if to, err = positionOf("to", w.opt.to, diffHelp); err != nil {
+	if to, err = positionOf("until", w.opt.to, diffHelp); err != nil {
 		return from, to, err
 	}
 	if from.To > to.To && to.To > 0 || from.Before.After(to.Before) && from.To+to.To == 0 {
-		err = cli.Fail(cli.ExitUsage, fmt.Errorf("--from %s is after --to %s", w.opt.from, w.opt.to), diffHelp)
+		err = cli.Fail(cli.ExitUsage, fmt.Errorf("--since %s is after --until %s", w.opt.from, w.opt.to), diffHelp)
 	}
 	return from, to, err
 }

@@ -149,7 +149,7 @@ func TestStateDiff(t *testing.T) {
 	p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
 	inputs := e.Samples.Inputs
 	from, to := strconv.FormatUint(inputs[1].Message, 10), strconv.FormatUint(inputs[3].Message, 10)
-	r := p.run(t, "state", "diff", "--stream", stream, "--from", from, "--to", to, "--units", "3")
+	r := p.run(t, "state", "diff", "--stream", stream, "--since", from, "--until", to, "--units", "3")
 	r.Want(t, cli.ExitOK)
 	for _, want := range []string{"1 of 1 streams differ", stream + "/" + stream + "  14 samples, 0 sequences begun, 0 ended  h differs by", "open: 14 samples, |h|", "open: 28 samples", "member 0, unit", "digest "} {
 		if !strings.Contains(r.Out, want) {
@@ -160,7 +160,7 @@ func TestStateDiff(t *testing.T) {
 		t.Errorf("%d units, want 3:\n%s", n, r.Out)
 	}
 	var all []explain.Diff
-	p.run(t, "state", "diff", "--from", "1970-01-01", "--to", "0s", "--json").Parse(t, &all)
+	p.run(t, "state", "diff", "--since", "1970-01-01", "--until", "0s", "--json").Parse(t, &all)
 	samples, streams, ended := uint64(0), 0, uint64(0)
 	for _, d := range all {
 		for _, s := range d.Streams {
@@ -173,7 +173,7 @@ func TestStateDiff(t *testing.T) {
 		t.Errorf("%d partitions, %d streams, %d samples, %d sequences ended", len(all), streams, samples, ended)
 	}
 	part := strconv.Itoa(e.Commit.Partition)
-	if r := p.run(t, "state", "diff", "--partition", part, "--from", to, "--to", to); r.Code != cli.ExitOK || !strings.Contains(r.Out, ": 0 of ") {
+	if r := p.run(t, "state", "diff", "--partition", part, "--since", to, "--until", to); r.Code != cli.ExitOK || !strings.Contains(r.Out, ": 0 of ") {
 		t.Errorf("one place twice: code %d\n%s", r.Code, r.Out)
 	}
 	for _, c := range []struct {
@@ -182,20 +182,20 @@ func TestStateDiff(t *testing.T) {
 		says string
 	}{
 		{"", cli.ExitUsage, "accepts 2 arg"},
-		{"--from 3", cli.ExitUsage, "--from and --to"},
-		{"--to 3", cli.ExitUsage, "--from and --to"},
-		{"a.state b.state --from 3 --to 4", cli.ExitUsage, "unknown command"},
+		{"--since 3", cli.ExitUsage, "--since and --until"},
+		{"--until 3", cli.ExitUsage, "--since and --until"},
+		{"a.state b.state --since 3 --until 4", cli.ExitUsage, "unknown command"},
 		{"a.state b.state --stream s", cli.ExitUsage, "not for files"},
-		{"--from 0 --to 3", cli.ExitUsage, "--from 0: input messages have numbers from 1"},
-		{"--from 3 --to yesterday", cli.ExitUsage, "how long ago"},
-		{"--from 5 --to 3", cli.ExitUsage, "--from 5 is after --to 3"},
-		{"--from 1h --to 2h", cli.ExitUsage, "--from 1h is after --to 2h"},
-		{"--from 3 --to 2999-01-01", cli.ExitUsage, "future"},
-		{"--from 3 --to 5 --units 2", cli.ExitUsage, "--stream alone"},
-		{"--from 3 --to 5 --stream s --partition 1", cli.ExitUsage, "or neither"},
-		{"--from 3 --to 5 --partition 9", cli.ExitFailure, "0 to 2"},
-		{"--from 3 --to 999999", cli.ExitFailure, "no message 999999 yet"},
-		{"--from 3 --to 5 --stream nobody", cli.ExitFailure, `no stream "nobody"`},
+		{"--since 0 --until 3", cli.ExitUsage, "--since 0: input messages have numbers from 1"},
+		{"--since 3 --until yesterday", cli.ExitUsage, "how long ago"},
+		{"--since 5 --until 3", cli.ExitUsage, "--since 5 is after --until 3"},
+		{"--since 1h --until 2h", cli.ExitUsage, "--since 1h is after --until 2h"},
+		{"--since 3 --until 2999-01-01", cli.ExitUsage, "future"},
+		{"--since 3 --until 5 --units 2", cli.ExitUsage, "--stream alone"},
+		{"--since 3 --until 5 --stream s --partition 1", cli.ExitUsage, "or neither"},
+		{"--since 3 --until 5 --partition 9", cli.ExitFailure, "0 to 2"},
+		{"--since 3 --until 999999", cli.ExitFailure, "no message 999999 yet"},
+		{"--since 3 --until 5 --stream nobody", cli.ExitFailure, `no stream "nobody"`},
 	} {
 		p.run(t, append([]string{"state", "diff"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
 	}

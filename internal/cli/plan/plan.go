@@ -57,15 +57,15 @@ of your model. Alarms, recording, gateways and further readers are not included.
 
 restart: until a worker that was ended orderly predicts again. after a kill: until it has
 also answered what came meanwhile, in the mean over the times between two snapshots.`,
-		Example: `  eusn-stream plan --model m.safetensors --machines 1000 --rate 25600
-  eusn-stream plan --model m.safetensors --machines 10000000 --rate 100 --message 10s --replicas 3 --server-cores 32`,
+		Example: `  eusn-stream plan --model m.safetensors --machines 1000 --sample-rate 25600
+  eusn-stream plan --model m.safetensors --machines 10000000 --sample-rate 100 --message 10s --replicas 3 --server-cores 32`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "", "the model file")
 	f.IntVar(&o.Machines, "machines", 1000, "how many machines there are, each one stream")
 	f.IntVar(&o.Channels, "channels", 0, "sensors of a machine, to check the model against; 0: as many as the model has")
-	f.Float64Var(&o.Rate, "rate", 100, "samples a second of each sensor")
+	f.Float64Var(&o.Rate, "sample-rate", 100, "samples a second of each sensor")
 	f.DurationVar(&o.message, "message", time.Second, "how much time a message holds; at most 1 MB of samples")
 	f.IntVar(&o.Cores, "server-cores", o.Cores, "cores of a server, as fast as these")
 	f.Float64Var(&o.memory, "server-memory", 64, "memory of a server, GB")
@@ -108,7 +108,7 @@ func (o *options) ranges() []cli.Rule {
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 	return []cli.Rule{
 		{Broken: o.Machines < 1 || o.Machines > 1e9, Message: fmt.Sprintf("--machines %d: want 1 to 10^9", o.Machines)},
-		{Broken: !(o.Rate > 0 && o.Rate <= 1e9), Message: fmt.Sprintf("--rate %v: want samples a second, up to 10^9", o.Rate)},
+		{Broken: !(o.Rate > 0 && o.Rate <= 1e9), Message: fmt.Sprintf("--sample-rate %v: want samples a second, up to 10^9", o.Rate)},
 		{Broken: o.message <= 0 || o.message > day, Message: fmt.Sprintf("--message %v: want up to a day", o.message)},
 		{Broken: o.Cores < 1 || o.Cores > 1<<16, Message: fmt.Sprintf("--server-cores %d: want 1 or more", o.Cores)},
 		{Broken: !positive(o.memory), Message: fmt.Sprintf("--server-memory %v: want more than 0", o.memory)},

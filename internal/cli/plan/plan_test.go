@@ -18,7 +18,7 @@ func TestPlan(t *testing.T) {
 	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", archive)
 	clitest.Must(t, "train", archive, "--output", model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", "20")
 
-	plan := []string{"plan", "--model", model, "--machines", "50", "--rate", "200", "--message", "100ms", "--time", "200ms", "--dir", dir}
+	plan := []string{"plan", "--model", model, "--machines", "50", "--sample-rate", "200", "--message", "100ms", "--time", "200ms", "--dir", dir}
 	var r struct {
 		Plant struct {
 			Channels int
@@ -82,6 +82,6 @@ func TestPlanRefuses(t *testing.T) {
 	model, archive := filepath.Join(dir, "model"), filepath.Join(dir, "archive")
 	clitest.Must(t, "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--output", archive)
 	clitest.Must(t, "train", archive, "--output", model, "--bank", "euler", "--members", "1", "--units", "5")
-	clitest.Exec(t, t.Context(), "plan", "--model", model, "--machines", "0", "--channels", "3", "--rate", "NaN", "--message", "0s", "--server-cores", "0", "--server-disk", "-1", "--use", "1", "--replicas", "2", "--time", "0s", "--latency", "0s").
-		Want(t, cli.ExitUsage, "--machines 0", "--channels 3: the model has 2; plan for the model", "--rate NaN", "--message 0s", "--server-cores 0", "--server-disk -1", "--use 1", "--replicas 2", "--time 0s", "--latency 0s")
+	clitest.Exec(t, t.Context(), "plan", "--model", model, "--machines", "0", "--channels", "3", "--sample-rate", "NaN", "--message", "0s", "--server-cores", "0", "--server-disk", "-1", "--use", "1", "--replicas", "2", "--time", "0s", "--latency", "0s").
+		Want(t, cli.ExitUsage, "--machines 0", "--channels 3: the model has 2; plan for the model", "--sample-rate NaN", "--message 0s", "--server-cores 0", "--server-disk -1", "--use 1", "--replicas 2", "--time 0s", "--latency 0s")
 }

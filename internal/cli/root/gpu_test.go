@@ -15,7 +15,7 @@ func TestNoGPU(t *testing.T) {
 		t.Skipf("NOT CHECKED: this machine has %s", list[0].Name)
 	}
 	for _, args := range [][]string{
-		{"run", "--model", "none.safetensors"}, {"demo"}, {"train"}, {"evaluate"}, {"bench"},
+		{"run", "--model", "none.safetensors"}, {"demo"}, {"train", "x"}, {"evaluate", "x"}, {"bench"},
 	} {
 		for _, kind := range []string{"gpu", "gpu-3xtf32", "gpu-2xtf32"} {
 			r := clitest.Exec(t, t.Context(), append(args, "--engine", kind)...)

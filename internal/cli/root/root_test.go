@@ -46,7 +46,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"evaluate", "a", "--threads", "-1"}, "--threads -1: want 0 or more"},
 		{[]string{"train", "a", "--output", ""}, "--output: want the name of a file"},
 		{[]string{"import", "a", "--num-words", "-2"}, "--num-words -2"},
-		{[]string{"replay", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
+		{[]string{"replay", "a", "--send-rate", "NaN"}, "--streams, --rows and --send-rate: want positive numbers"},
 		{[]string{"replay", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
 		{[]string{"demo", "--train-series", "3"}, "--train-series 3, --test-series 300: want at least 4 of each"},
 		{[]string{"demo", "--members", "0"}, "want positive numbers"},

@@ -23,7 +23,7 @@ func AddAdvice(err error) error {
 
 // adviseCompletion names the command that completes a change of a job.
 func adviseCompletion(job string, r wire.Resize) string {
-	command := fmt.Sprintf("eusn-stream job resize --to %d", r.To)
+	command := fmt.Sprintf("eusn-stream job resize %d", r.To)
 	if r.With != "" {
 		command = "eusn-stream job replace --with " + cli.QuoteForShell(r.With)
 	}

@@ -47,7 +47,7 @@ type Trimmed struct {
 var (
 	ErrNotOwner = errors.New("it has no input of its own")
 	ErrNoReader = errors.New("it does not read this input")
-	ErrHistory  = errors.New("nothing is removed: what this job has read is not this input, which a new job can still read; if the job is never to continue, delete its NATS streams, or leave it out (eusn-stream job trim --without)")
+	ErrHistory  = errors.New("nothing is removed: what this job has read is not this input, which a new job can still read; if the job is never to continue, delete its NATS streams, or leave it out (eusn-stream job trim --ignore-job)")
 )
 
 // Run removes input. A job needs what comes behind the stored state of each of its
