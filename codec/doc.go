@@ -80,7 +80,7 @@
 //	softmax(temperature * scores), of (0, s) where there is one score s
 //
 // with a temperature from the model. Training chooses it by maximum likelihood on
-// leave-one-out scores (package readout). probability is null where the model has
+// leave-one-out scores (package fit). probability is null where the model has
 // no temperature. It is calibrated for sequences like those of the training: among
 // predictions with probability p, a share of about p is right. It divides 1 among
 // the trained classes whatever the samples are. So it is near 1 for a dead sensor,

@@ -3,6 +3,7 @@ package offline
 import (
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 )
@@ -11,7 +12,7 @@ import (
 func adaptSets(linear *readout.Linear, of []*Prediction, rate float64, late int) (*adaptive.Report, error) {
 	set := make([]int32, 0, len(linear.Classes))
 	return adaptive.Run(linear.Coverage.Level, rate, late, len(of), func(i int, share float64) (held bool, size int) {
-		set = linear.AppendSetAt(set[:0], of[i].Scores, linear.Coverage.At(share))
+		set = linear.AppendSetAt(set[:0], of[i].Scores, fit.ThresholdsAt(linear.Coverage, share))
 		return slices.Contains(set, int32(of[i].Label)), len(set)
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -245,7 +245,7 @@ func (p *pool) divide(t *testing.T, number int) *division {
 	}
 	opt := p.t.readout(nil, 0)
 	opt.Left, opt.Coverage = true, coverages[0].level
-	l, fit, err := readout.Fit(context.Background(), x, r.Labels, r.Classes, opt)
+	l, fit, err := fit.Fit(context.Background(), x, r.Labels, r.Classes, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

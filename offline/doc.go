@@ -17,7 +17,7 @@
 //
 // [Retrain] and [RetrainFiles] read their data at least twice: first to cut it
 // by the policy and to compute the constants of the input transform, then to run
-// it through the network. Features go into a readout.Learner block by block, in
+// it through the network. Features go into a fit.Learner block by block, in
 // the order of the sequences, while engines run ahead. Neither threads nor the
 // size of calls change a bit of the model. The memory is planned before the work
 // begins (RetrainReport.Plan) and bounded by RetrainOptions.Memory. With more
@@ -27,7 +27,7 @@
 //
 // [RetrainShard] does one share of a training and [MergeShards] makes the model
 // of all. A shard's file is EUSNPART, version (uint32, 1), length (uint32) and
-// JSON of the job, length and JSON of the shard, what readout.Learner.Encode
+// JSON of the job, length and JSON of the shard, what fit.Learner.Encode
 // writes, and the SHA-256 of all that; numbers are little-endian. The job's JSON
 // is the same in all shards, to the byte: data, network, options and the
 // program's version. So shards must be merged by the version that made them, and

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -86,7 +87,7 @@ func TestDoubtOfRealData(t *testing.T) {
 
 // leftProbability is that of the predicted class of a sample that was left out, and whether
 // it is right.
-func leftProbability(l *readout.Linear, row []float64, left *readout.Left, k int, d *archive.Dataset) (float32, bool) {
+func leftProbability(l *readout.Linear, row []float64, left *fit.Left, k int, d *archive.Dataset) (float32, bool) {
 	scores := make([]float32, l.Columns())
 	for c := range scores {
 		scores[c] = float32(row[len(row)-len(scores)+c])

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
 	"github.com/eusn-stream/eusn-stream/internal/names"
@@ -415,9 +416,9 @@ func (ev *Evaluation) Adapted(m *reservoir.Model) (*reservoir.Model, error) {
 	next, l := *m, *linear
 	switch {
 	case ev.Adaptive != nil:
-		l.Coverage = l.Coverage.Acting(ev.Adaptive.Share)
+		l.Coverage = fit.ActingCoverage(l.Coverage, ev.Adaptive.Share)
 	case ev.AdaptiveNumbers != nil:
-		l.Interval = l.Interval.Moved(ev.AdaptiveNumbers.Low, ev.AdaptiveNumbers.High)
+		l.Interval = fit.MoveInterval(l.Interval, ev.AdaptiveNumbers.Low, ev.AdaptiveNumbers.High)
 	default:
 		return nil, fmt.Errorf("offline: %s: no label has moved a threshold or an interval: want labels, or numbers, and a rate", ev.Dataset)
 	}

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // forecast says how much of a training is done, as a share of its time and not
@@ -15,7 +15,7 @@ import (
 // first features are added. Safe for concurrent use.
 type forecast struct {
 	progress archive.Progress
-	plan     readout.Plan
+	plan     fit.Plan
 	samples  int64   // to run, in all passes
 	points   int     // to add
 	product  float64 // seconds of a multiply-add in a product, on all cores
@@ -29,10 +29,10 @@ type forecast struct {
 	solved float64 // share
 }
 
-func newForecast(progress archive.Progress, plan readout.Plan, samples int64, points int) *forecast {
+func newForecast(progress archive.Progress, plan fit.Plan, samples int64, points int) *forecast {
 	f := &forecast{progress: progress, plan: plan, samples: samples, points: points, start: time.Now()}
 	if progress != nil {
-		f.product = 1 / readout.ProductRate()
+		f.product = 1 / fit.ProductRate()
 		f.start = time.Now()
 	}
 	return f

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -253,7 +254,7 @@ func (k *keeper) see(i int, samples []float32) {
 }
 
 // fit learns the detector.
-func (k *keeper) fit(ctx context.Context, soft *readout.Soft, splice novelty.Splice, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
+func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice novelty.Splice, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
 	o := novelty.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace}
 	if byPlace {
 		o.Splice, o.Classes = splice, k.labels
@@ -271,7 +272,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 		return nil
 	}
 	start := time.Now()
-	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.opt.Spec.Splice(), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
+	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, fit.NewSoft(t.opt.Spec.SoftScaling(t.report.MedianLength)), t.opt.Spec.Splice(), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
 	if err == nil {
 		t.report.Novelty.Checks, err = checkDetector(ctx, linear.Novelty, t.net, t.front, t.inputs, t.plan.medianLength())
 	}
@@ -286,7 +287,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 func (t *training) healthyOnly(ctx context.Context, progress archive.Progress) (*reservoir.Model, error) {
 	if t.opt.Planned != nil {
 		f := t.opt.Spec.FeatureCount()
-		t.report.Plan = readout.Plan{Samples: len(t.examples.labels), Features: f, Passes: 1, Adding: t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())}
+		t.report.Plan = fit.Plan{Samples: len(t.examples.labels), Features: f, Passes: 1, Adding: t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())}
 		t.report.Plan.Solving = t.report.Plan.Adding
 		t.opt.Planned(t.report)
 	}
@@ -303,5 +304,5 @@ func (t *training) healthyOnly(ctx context.Context, progress archive.Progress) (
 	if err := t.detect(ctx, linear); err != nil {
 		return nil, err
 	}
-	return t.model(linear, readout.Report{Samples: len(t.examples.labels), Features: f})
+	return t.model(linear, fit.Report{Samples: len(t.examples.labels), Features: f})
 }

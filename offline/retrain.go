@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/internal/track"
@@ -20,7 +21,7 @@ import (
 // rest. It computes the constants of the input transform, draws the network
 // from the seed, and runs all sequences through it: those that the policy
 // cuts from every series, each from a reset state. Once is enough, but where
-// features are clipped and too many to be kept (readout.Plan.Passes). Then it learns a linear
+// features are clipped and too many to be kept (fit.Plan.Passes). Then it learns a linear
 // classifier of the features at their ends, the ridge classifier or the
 // discriminant. A sequence has its series' class, and leave-one-out leaves out
 // all sequences of a series. The policy endless closes no sequence, so every
@@ -199,11 +200,11 @@ func (t *training) sampling() Sampling {
 
 // readout are the options of the readout, within the memory that what else is
 // held leaves.
-func (t *training) readout(origins []int, beside int64) readout.Options {
+func (t *training) readout(origins []int, beside int64) fit.Options {
 	o := &t.opt
 	priors, _ := o.Priors.in("priors", t.src.classes) // checkTraining refuses what is wrong
-	return readout.Options{
-		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
+	return fit.Options{
+		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: fit.NewSoft(o.Spec.SoftScaling(t.report.MedianLength)), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
 		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.Adaptive != 0, Numbers: t.examples.numbers,
 		MaxError: o.MaxError, Confidence: o.Confidence, ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
@@ -211,12 +212,12 @@ func (t *training) readout(origins []int, beside int64) readout.Options {
 }
 
 // learner is for the examples [from, to).
-func (t *training) learner(from, to int) (*readout.Learner, error) {
+func (t *training) learner(from, to int) (*fit.Learner, error) {
 	f := t.opt.Spec.FeatureCount()
 	beside := t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())
-	l, err := readout.NewPart(f, t.src.classes, t.examples.labels, from, to, t.readout(t.examples.groups, beside))
+	l, err := fit.NewPart(f, t.src.classes, t.examples.labels, from, to, t.readout(t.examples.groups, beside))
 	if err != nil {
-		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, readout.Size(beside), err)
+		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, fit.Size(beside), err)
 	}
 	t.report.Plan = l.Plan()
 	t.report.Plan.Adding += beside
@@ -226,7 +227,7 @@ func (t *training) learner(from, to int) (*readout.Learner, error) {
 
 // measure runs everything through the network for a learner that must know all
 // features before the first is added.
-func (t *training) measure(ctx context.Context, l *readout.Learner, cast *forecast) error {
+func (t *training) measure(ctx context.Context, l *fit.Learner, cast *forecast) error {
 	if l.Plan().Passes < 2 {
 		return nil
 	}
@@ -237,7 +238,7 @@ func (t *training) measure(ctx context.Context, l *readout.Learner, cast *foreca
 
 // feed runs the source of a plan through the network and gives the features to
 // the learner of its examples.
-func (t *training) feed(ctx context.Context, l *readout.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
+func (t *training) feed(ctx context.Context, l *fit.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
 	t.report.Missing, err = t.run(ctx, sampleSource, pl, cast.ran, func(features []float32) error {
 		cast.adding()
 		t.kept.add(features)
@@ -274,7 +275,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 }
 
 // finish solves for the readout and makes the model.
-func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecast) (*reservoir.Model, error) {
+func (t *training) finish(ctx context.Context, l *fit.Learner, cast *forecast) (*reservoir.Model, error) {
 	start := time.Now()
 	if !l.Plan().Kernel {
 		runtime.GC() // what the pass held makes room for what the solver holds
@@ -293,7 +294,7 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 }
 
 // model is the one with a readout that was learnt.
-func (t *training) model(linear *readout.Linear, fit readout.Report) (*reservoir.Model, error) {
+func (t *training) model(linear *readout.Linear, fit fit.Report) (*reservoir.Model, error) {
 	linear.Name = t.opt.Readout
 	t.report.Readout = fit
 	if fit.Numbers != nil {

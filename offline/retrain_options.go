@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -28,15 +28,15 @@ const DefaultMemory = 8 << 30
 type RetrainOptions struct {
 	EngineOptions
 	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
-	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: readout.DefaultAlphas
+	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: fit.DefaultAlphas
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
-	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
+	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see fit.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
 	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: 0.95
 	Target      string           // column of numbers that are learnt instead of classes; of a data set that SetTarget has read
-	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see readout.Options.Priors
-	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see readout.Options.ClassWeights
+	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see fit.Options.Priors
+	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see fit.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
 	Front       Front            // what samples go through before the network; zero: nothing
@@ -78,8 +78,8 @@ type RetrainReport struct {
 	Unlabelled   int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
 	Empty        int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
 	Silent       []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
-	Plan         readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
-	Readout      readout.Report  `json:"readout"`
+	Plan         fit.Plan        `json:"plan"`                      // how the readout learns, and the memory it takes with all else
+	Readout      fit.Report      `json:"readout"`
 	ByGroup      *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
 	Early        *early.Report   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
 	Novelty      *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was

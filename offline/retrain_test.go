@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
@@ -223,7 +223,7 @@ func TestRetrainByThePaper(t *testing.T) {
 		}
 		labels[i] = s.Label
 	}
-	linear, _, err := readout.Fit(context.Background(), last, labels, d.Classes, readout.Options{Alphas: []float64{1}})
+	linear, _, err := fit.Fit(context.Background(), last, labels, d.Classes, fit.Options{Alphas: []float64{1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -70,7 +70,7 @@ func TestTrainingAtScale(t *testing.T) {
 	fmt.Printf("| %d | %.1f | %.1f | %s | %.1f + %.1f = %.1f | %.2f | %s |\n",
 		n, wall, used, peakMemory(t), states, products, states+products, used/(states+products), r.Readout)
 	fmt.Printf("kernel %v, %d left out, planned %s\nproducts %.1f GFLOP in a processor second, %.2f us a sample\nstates and adding %.1f s, solving %.1f s\n%s\n",
-		r.Plan.Kernel, r.Plan.LeftOut, readout.Size(max(r.Plan.Adding, r.Plan.Solving)), 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
+		r.Plan.Kernel, r.Plan.LeftOut, fit.Size(max(r.Plan.Adding, r.Plan.Solving)), 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
 }
 
 // manyClasses makes series of 200 samples: two tones, whose frequencies are the
@@ -100,7 +100,7 @@ func productSeconds(t *testing.T) float64 {
 	t.Helper()
 	const samples, features, blocks = 768, 4000, 6
 	labels := make([]int, features+blocks*samples) // more than features: moments are kept
-	l, err := readout.NewLearner(features, []string{"a", "b"}, labels, readout.Options{Alphas: []float64{1}})
+	l, err := fit.NewLearner(features, []string{"a", "b"}, labels, fit.Options{Alphas: []float64{1}})
 	if err != nil {
 		t.Fatal(err)
 	}

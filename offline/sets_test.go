@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/exact"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -92,7 +93,7 @@ func TestRetrainWithClassWeights(t *testing.T) {
 	if same, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}); !reflect.DeepEqual(same, m) {
 		t.Error("the same weights by name make another model")
 	}
-	if _, _, err := Update(context.Background(), m, LabeledSequences{Name: "k", Sums: new(readout.Sums)}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
+	if _, _, err := Update(context.Background(), m, LabeledSequences{Name: "k", Sums: new(exact.Sums)}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
 		t.Errorf("weights of sums: %v", err)
 	}
 	delete(of, d.Classes[1])
@@ -176,7 +177,7 @@ func TestEvaluateAdaptive(t *testing.T) {
 			if i > late {
 				share += rate * (1 - l.Coverage.Level - missed[i-late-1])
 			}
-			set := l.AppendSetAt(nil, ev.Predictions[i].Scores, l.Coverage.At(share))
+			set := l.AppendSetAt(nil, ev.Predictions[i].Scores, fit.ThresholdsAt(l.Coverage, share))
 			size += len(set)
 			missed = append(missed, 1)
 			if slices.Contains(set, int32(ev.Predictions[i].Label)) {
@@ -195,7 +196,7 @@ func TestEvaluateAdaptive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := next.Readouts[0].Coverage; !reflect.DeepEqual(c, l.Coverage.Acting(a.Share)) || c.Adapted == 0 || l.Coverage.Adapted != 0 {
+		if c := next.Readouts[0].Coverage; !reflect.DeepEqual(c, fit.ActingCoverage(l.Coverage, a.Share)) || c.Adapted == 0 || l.Coverage.Adapted != 0 {
 			t.Errorf("%d late: the model has %+v", late, c)
 		}
 		if math.Abs(a.Coverage-.9) > a.Bound || math.Abs(a.Bound-(.9+float64(late+1)*rate)/(rate*90)) > 1e-12 {
@@ -247,7 +248,7 @@ func TestUpdateAdapts(t *testing.T) {
 		if err := tr.adapt(&linear, k, rows); err != nil {
 			t.Fatal(err)
 		}
-		c, r, err := m.Readouts[0].Coverage.Adapt(rate, linear.Temperature, left.Scores, of, want[summed])
+		c, r, err := fit.AdaptCoverage(m.Readouts[0].Coverage, rate, linear.Temperature, left.Scores, of, want[summed])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -26,7 +26,7 @@ type Shard struct{ I, N int }
 //	EUSNPART, uint32 version 1
 //	uint32 length, JSON of shardJob: the same in all shards of a job
 //	uint32 length, JSON of shardOwn
-//	what readout.Learner.Encode writes
+//	what fit.Learner.Encode writes
 //	SHA-256 of all that
 //
 // all little-endian.
@@ -177,7 +177,7 @@ func (t *training) shardJob(shards int) shardJob {
 	}
 }
 
-func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
+func writeShard(path string, job, own []byte, l *fit.Learner) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("offline: %w", err)

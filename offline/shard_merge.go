@@ -14,8 +14,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -35,7 +35,7 @@ func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progre
 	if err != nil {
 		return fail(err)
 	}
-	var l *readout.Learner
+	var l *fit.Learner
 	defer func() {
 		if l != nil {
 			l.Close()
@@ -228,11 +228,11 @@ func (s *shardFile) training(memory int64) (*training, error) {
 }
 
 // merge adds the file's statistics to those before it.
-func (s *shardFile) merge(l *readout.Learner, opt readout.Options) (*readout.Learner, error) {
+func (s *shardFile) merge(l *fit.Learner, opt fit.Options) (*fit.Learner, error) {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return l, err
 	}
 	defer f.Close()
-	return readout.Merge(l, bufio.NewReaderSize(io.NewSectionReader(f, s.at, s.size), 1<<20), s.size, opt)
+	return fit.Merge(l, bufio.NewReaderSize(io.NewSectionReader(f, s.at, s.size), 1<<20), s.size, opt)
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -119,7 +119,7 @@ func (s *trainingOrder) byGroup(pl *plan, src labelledData) (*groups.Report, err
 }
 
 // leftOut completes a report with what leaving out each group says.
-func leftOut(before *groups.Report, sites *groups.Table, outer *readout.OuterReport) *groups.Report {
+func leftOut(before *groups.Report, sites *groups.Table, outer *fit.OuterReport) *groups.Report {
 	var all []groups.Result
 	for _, g := range outer.Groups {
 		all = append(all, groups.Result{Group: sites.Names[g.Group], Sequences: g.Samples, Correct: g.Correct})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/exact"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -24,7 +26,7 @@ type LabeledSequences struct {
 	// Sums are those of all sequences, by their classes, if the features of most are
 	// gone. Then only the features of Kept are needed: sequences, ascending, that choose
 	// the regularisation. nil: the features of all sequences are there.
-	Sums *readout.Sums
+	Sums *exact.Sums
 	Kept []int
 }
 
@@ -113,7 +115,7 @@ func (t *training) adapt(linear *readout.Linear, k LabeledSequences, kept []int)
 	slices.SortFunc(order, func(x, y int) int {
 		return cmp.Or(cmp.Compare(k.Sequences[of(x)].Labelled, k.Sequences[of(y)].Labelled), cmp.Compare(of(x), of(y)))
 	})
-	c, r, err := linear.Coverage.Adapt(t.opt.Adaptive, linear.Temperature, left.Scores, labels, order)
+	c, r, err := fit.AdaptCoverage(linear.Coverage, t.opt.Adaptive, linear.Temperature, left.Scores, labels, order)
 	if err != nil {
 		return fmt.Errorf("offline: %s: %w", k.Name, err)
 	}

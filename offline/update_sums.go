@@ -6,22 +6,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/exact"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // SumsFit reports whether a model's readout can be learnt from sums: its features must
 // not be limited by limits that depend on all sequences.
 func SumsFit(m *reservoir.Model) error {
-	if soft := m.Network.Spec.SoftScaling(1); soft != nil && soft.Clip > 0 {
-		return fmt.Errorf("offline: a network of kind %s: %w", m.Network.Spec.Kind, readout.ErrClipped)
+	if _, _, clip := m.Network.Spec.SoftScaling(1); clip > 0 {
+		return fmt.Errorf("offline: a network of kind %s: %w", m.Network.Spec.Kind, fit.ErrClipped)
 	}
 	return nil
 }
 
 // MostKept is how many sequences a Learner keeps at most to choose the regularisation.
-func MostKept(m *reservoir.Model) int { return readout.MostKept(m.Network.Spec.FeatureCount()) }
+func MostKept(m *reservoir.Model) int { return fit.MostKept(m.Network.Spec.FeatureCount()) }
 
 // updateFromSums is Update if the features of most sequences are gone.
 func updateFromSums(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
@@ -43,11 +44,11 @@ func updateFromSums(ctx context.Context, m *reservoir.Model, k LabeledSequences,
 	}
 	f := opt.Spec.FeatureCount()
 	o := t.readout(nil, 0)
-	t.report.Plan = readout.NewPlan(f, len(k.Classes), len(k.Sequences), o)
-	if need := t.report.Plan.Solving + readout.SumsBytes(f, len(k.Classes)); need > cmp.Or(opt.Memory, DefaultMemory) {
-		return fail(fmt.Errorf("offline: %s: %w: sums of %d features need %s", k.Name, readout.ErrMemory, f, readout.Size(need)))
+	t.report.Plan = fit.NewPlan(f, len(k.Classes), len(k.Sequences), o)
+	if need := t.report.Plan.Solving + exact.SumsBytes(f, len(k.Classes)); need > cmp.Or(opt.Memory, DefaultMemory) {
+		return fail(fmt.Errorf("offline: %s: %w: sums of %d features need %s", k.Name, fit.ErrMemory, f, fit.Size(need)))
 	}
-	kept := readout.Kept{Features: make([]float32, len(k.Kept)*f)}
+	kept := fit.Kept{Features: make([]float32, len(k.Kept)*f)}
 	for n, i := range k.Kept {
 		if err := k.Features(i, kept.Features[n*f:(n+1)*f]); err != nil {
 			return fail(err)
@@ -58,7 +59,7 @@ func updateFromSums(ctx context.Context, m *reservoir.Model, k LabeledSequences,
 	start := time.Now()
 	cast := newForecast(progress, t.report.Plan, 0, 0)
 	o.Progress = cast.solving
-	linear, fit, err := k.Sums.Solve(ctx, k.Classes, kept, o)
+	linear, fit, err := fit.SolveSums(ctx, k.Sums, k.Classes, kept, o)
 	if err != nil {
 		return fail(fmt.Errorf("offline: %s: %w", k.Name, err))
 	}

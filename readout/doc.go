@@ -1,4 +1,4 @@
-// Package readout turns a feature vector into class scores and learns how.
+// Package readout turns a feature vector into class scores, and scores into an answer.
 //
 // A readout (Linear) computes
 //
@@ -9,105 +9,18 @@
 // program gets the same bits. The class is the largest score; with two
 // classes there is one score and its sign decides.
 //
-// It learns a ridge classifier. If Discriminant is set and leave-one-out prefers
-// it, it learns the regularised linear discriminant, which is the ridge
-// classifier's scores times a classes x classes matrix (see the type
-// discriminant). The ridge classifier has targets y of +1 for the sample's class
-// and -1 for every other; its weights minimise, summed over the samples,
+// A readout may have a temperature: with this scale the scores are log-likelihoods, and
+// Linear.Probability computes probabilities from them, for samples like those that it was
+// fitted to.
 //
-//	|y - b - W (x - mean)|^2 + alpha |W|^2
-//
-// with the intercept b not penalised. x is the raw feature vector. With
-// Standardise each feature is first divided by its deviation (population), and
-// the deviation becomes part of Weights. Soft divides by a little more, and may clip
-// what comes out; that becomes Limit.
-//
-// With class weights (Options.ClassWeights) each sample's term is multiplied by its
-// class's weight, and the mean is that of the weighted samples.
-//
-//   - Fit has all samples in memory. A Learner gets them block by block.
-//   - If there are at most as many samples as features, both solve through the
-//     n x n kernel. It needs all features: in memory, or beyond Options.Memory in
-//     a temporary file, with the same bits.
-//   - With more samples, both solve through the F x F matrix of their moments.
-//     Moments can be added: one pass is enough, and parts can be merged. With a
-//     clip it takes a pass before, for the limits (Learner.Measure). To choose
-//     alpha, a Learner keeps at most about 42 million feature values (4,194
-//     samples of 10,000 features): whole groups, drawn by a hash of their place.
-//     Report.LeftOutSamples says how many samples the leave-one-out errors are of,
-//     if not of all.
-//
-// The way, and the samples that are drawn, depend only on the numbers of samples
-// and features, never on memory or threads. The readout of merged parts is that of
-// one pass, except for the rounding of float64 sums, and the same bits for the
-// same parts.
-//
-// Sums are moments that are exact integers: samples can be removed again, one by one or
-// as others' sums, and nothing of them stays, bit for bit. They are for who does not
-// keep the samples; a Learner is much faster.
-//
-// Alpha, and the discriminant, are chosen by exact leave-one-out: no sample is
-// predicted by a readout that has seen it or another of its group (Options.Groups).
-// The residuals e of a group g become (I - H_gg)^-1 e, where H is the hat matrix;
-// the discriminant's scatter without the group follows from Woodbury's identity
-// (see groups.go). That costs the cube of the group's size, and 16 bytes times its
-// square. For a group with more samples than features, if there are fewer features
-// than samples, it costs the cube and the square of the number of features (see
-// wide.go). Groups of one give the same bits as samples without groups.
-//
-// A readout that was chosen has a temperature: with this scale the leave-one-out
-// scores are log-likelihoods; each label is assumed to be wrong with a small
-// probability (temper.go). With it Linear.Probability computes probabilities from
-// scores, for samples like those of the fit. Guo et al., "On calibration of modern
-// neural networks", 2017.
-//
-// Everything is computed in float64. The result depends neither on the number of
-// threads nor on the instruction sets of an amd64 processor; other architectures
-// may differ in the last bits. alpha = 0 is plain least squares, and an error if
-// that has no unique solution.
-//
-// The package does not know reservoirs, file formats or streams. References:
-// Hoerl and Kennard 1970 (ridge); Cook and Weisberg 1982 (leave-one-out from
-// the hat matrix); Friedman 1989 and Hastie, Buja and Tibshirani 1995 (the
-// discriminant).
-//
-// The limits of features are learned in soft.go and clip.go and applied in linear.go,
-// on vectors in reservoir/cpu/vector_emit.go and on GPUs in gpu/internal/kernels/scores.h.
+// The package does not know reservoirs, file formats or streams, and it fits nothing: package
+// internal/fit does. Limits are also applied on vectors in reservoir/cpu/vector_emit.go and on
+// GPUs in gpu/internal/kernels/scores.h.
 //
 // # Files
 //
 //   - linear.go: defines a readout and computes scores
 //   - answer.go: computes an answer from scores (package outcome)
-//   - report.go: defines the report of a fit
-//   - coverage.go: computes thresholds of sets, intervals and abstention
-//   - priors.go: applies the expected shares of the classes
+//   - coverage.go: defines thresholds of sets, and intervals
 //   - prefix.go: selects the readout of unfinished sequences; predicts a later change
-//   - temper.go: fits the temperature of probabilities
-//   - fit.go: fits a readout from samples in memory (Fit)
-//   - check.go: checks samples and options
-//   - learner.go: fits a readout from samples block by block (Learner)
-//   - plan.go: plans memory, files and time of a fit
-//   - leaveout.go: scores samples left out; chooses the regularization
-//   - groups.go: leaves out groups of samples
-//   - wide.go: leaves out groups that are larger than the number of features
-//   - outer.go: scores outer groups, such as machines
-//   - primal.go: solves normal equations by features
-//   - kernel.go: solves normal equations by samples
-//   - ridge.go: builds a readout from a ridge solution
-//   - discriminant.go: fits the linear discriminant
-//   - targets.go: codes classes and numbers as targets
-//   - weights.go: computes the weights of classes
-//   - moments.go: sums samples and outer products
-//   - measure.go: computes means and variances of features
-//   - space.go: scales features
-//   - soft.go: computes soft scales of features
-//   - clip.go: limits features
-//   - samples.go: keeps samples in memory or in a file
-//   - triangle.go: keeps a triangular matrix in memory or in a file
-//   - search.go: searches the regularization
-//   - statistics.go: encodes the statistics of one shard of a training
-//   - sums.go: sums samples exactly, for fits without samples
-//   - sums_encode.go: encodes sums
-//   - sums_solve.go: fits a readout from sums
-//   - exact.go: adds integers of 192 bits
 package readout

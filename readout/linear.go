@@ -140,7 +140,7 @@ func (l *Linear) Scores(dst, features []float32) {
 		for j, f := range features {
 			d := f - l.Center[j]
 			if l.Limit != nil {
-				d = limited(d, l.Limit[j])
+				d = canon.Limit(d, l.Limit[j])
 			}
 			acc = canon.FMA(w[j], d, acc)
 		}
@@ -155,7 +155,7 @@ func (l *Linear) Distance(j int, f float32) (d float32, wide bool) {
 	if l.Limit == nil {
 		return d, false
 	}
-	limit := limited(d, l.Limit[j])
+	limit := canon.Limit(d, l.Limit[j])
 	return limit, limit != d
 }
 

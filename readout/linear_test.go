@@ -3,9 +3,18 @@ package readout
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 )
+
+func classNames(n int) []string {
+	s := make([]string, n)
+	for i := range s {
+		s[i] = "class " + strconv.Itoa(i)
+	}
+	return s
+}
 
 // Scores against float64: a chain of n fused multiply-adds is off by at most
 // n roundings of the sum of the terms' sizes, f - Center by one more.
@@ -33,7 +42,7 @@ func TestScoresAgreeWithFloat64(t *testing.T) {
 				want += term
 				size += math.Abs(term)
 			}
-			if d := math.Abs(float64(got[c]) - want); d > float64(n+2)*float32Half*size {
+			if d := math.Abs(float64(got[c]) - want); d > float64(n+2)*0x1p-24*size {
 				t.Errorf("n=%d column %d: %g, want %g", n, c, got[c], want)
 			}
 		}

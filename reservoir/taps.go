@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
-	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // MixedArithmetic is the version of the arithmetic of kind mixed; see
@@ -142,21 +141,21 @@ func (s Spec) ForLength(median int) Spec {
 // featureClip is where a readout of kind mixed limits its scaled features.
 const featureClip = 1.5
 
-// SoftScaling is how a readout scales the features of kind mixed, for training
-// sequences of that median length: softly, where a share of samples is uncertain
-// by three samples, and then clipped. Of other kinds it is nil: they are divided by
-// their deviation.
-func (s Spec) SoftScaling(median int) *readout.Soft {
+// SoftScaling returns how a training scales the features of kind mixed, for sequences of
+// that median length: softly, where a share of samples is uncertain by three samples, and then
+// clipped. Kinds of features follow each other in runs, each kind with its floor (package
+// internal/fit, Soft). Features of other kinds of networks are divided by their deviation: run
+// is 0.
+func (s Spec) SoftScaling(median int) (run int, floors []float64, clip float64) {
 	if s.Kind != Mixed {
-		return nil
+		return 0, nil, 0
 	}
-	soft := &readout.Soft{Run: s.Units, Clip: featureClip}
 	for _, f := range MixedFeatures {
 		floor := 0.
 		if f == Positive || f == Changes || f == Win || f == Lose {
 			floor = 3 / float64(max(1, median))
 		}
-		soft.Floors = append(soft.Floors, floor)
+		floors = append(floors, floor)
 	}
-	return soft
+	return s.Units, floors, featureClip
 }

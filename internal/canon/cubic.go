@@ -6,12 +6,12 @@ package canon
 // to 1, its slope from 1 at 0 to 0 at both limits, as tanh's does, for six
 // operations and no table.
 func AddCubic(h, z float32) float32 {
-	c := limit(z, CubicLimit)
+	c := Limit(z, CubicLimit)
 	return FMA(float32(c*CubicFactor), float32(c*c), float32(h+c))
 }
 
 // AddClip returns h plus z limited to [-1, 1], rounded once.
-func AddClip(h, z float32) float32 { return float32(h + limit(z, 1)) }
+func AddClip(h, z float32) float32 { return float32(h + Limit(z, 1)) }
 
 // AddTanh returns h plus Tanh(z), rounded once.
 func AddTanh(h, z float32) float32 { return float32(h + Tanh(z)) }
@@ -23,8 +23,8 @@ const (
 	CubicFactor float32 = -4. / 27
 )
 
-// limit is z within [-most, most].
-func limit(z, most float32) float32 {
+// Limit returns z, limited to [-most, most].
+func Limit(z, most float32) float32 {
 	switch {
 	case z > most:
 		return most

@@ -14,18 +14,18 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
-	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/internal/exact"
 )
 
 // SumExamples returns the sums of examples; classes gives the class order. Members of a group that
 // are not among the examples, or have another class, are subtracted; the result has the same bits
 // as sums without these members.
-func (s *Store) SumExamples(ctx context.Context, examples []Example, classes []string) (*readout.Sums, error) {
+func (s *Store) SumExamples(ctx context.Context, examples []Example, classes []string) (*exact.Sums, error) {
 	if lacking, groups := s.lackingFeatures(examples); len(lacking) > 0 {
 		return nil, fmt.Errorf("learn: %d sequences are to be left out, or are of another class than before: %s: %w", len(lacking), strings.Join(groups[:min(3, len(groups))], "; "), ErrGone)
 	}
 	class := classOf(examples)
-	total, err := readout.NewSums(s.state.Origin.Features, len(classes))
+	total, err := exact.NewSums(s.state.Origin.Features, len(classes))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +180,7 @@ func (s *Store) Compact(ctx context.Context, examples []Example, site func(strea
 // its features.
 func (s *Store) isWorthSumming(g *group, more int) bool {
 	f := s.state.Origin.Features
-	return g.path != "" || 4*int64(f)*int64(more) > readout.SumsBytes(f, len(g.head.Classes))
+	return g.path != "" || 4*int64(f)*int64(more) > exact.SumsBytes(f, len(g.head.Classes))
 }
 
 // leavingEntries returns the entries with features that leave a group; staying entries are added to
@@ -210,7 +210,7 @@ func (s *Store) regroupExamples(ctx context.Context, examples []Example, site fu
 		if len(gone) == 0 {
 			continue
 		}
-		if err := s.rewriteGroup(g, func(next *group, sums *readout.Sums) (*readout.Sums, error) {
+		if err := s.rewriteGroup(g, func(next *group, sums *exact.Sums) (*exact.Sums, error) {
 			for _, k := range gone {
 				delete(next.members, k)
 			}
@@ -241,7 +241,7 @@ func (s *Store) regroupExamples(ctx context.Context, examples []Example, site fu
 
 // addToGroup adds examples to a group.
 func (s *Store) addToGroup(ctx context.Context, g *group, examples []Example, indexes []int) error {
-	return s.rewriteGroup(g, func(next *group, old *readout.Sums) (*readout.Sums, error) {
+	return s.rewriteGroup(g, func(next *group, old *exact.Sums) (*exact.Sums, error) {
 		var all []key
 		for _, i := range indexes {
 			x := &examples[i]
@@ -253,7 +253,7 @@ func (s *Store) addToGroup(ctx context.Context, g *group, examples []Example, in
 			next.members[keyOf(&x.Entry)] = c
 			all = append(all, keyOf(&x.Entry))
 		}
-		sums, err := readout.NewSums(s.state.Origin.Features, len(next.head.Classes))
+		sums, err := exact.NewSums(s.state.Origin.Features, len(next.head.Classes))
 		if err == nil && old != nil {
 			same := make([]int, old.Classes())
 			for c := range same {
@@ -270,8 +270,8 @@ func (s *Store) addToGroup(ctx context.Context, g *group, examples []Example, in
 
 // rewriteGroup changes a group; sums is nil for a new group. The old file is removed after the new
 // file exists; on an error the group is unchanged.
-func (s *Store) rewriteGroup(g *group, change func(next *group, sums *readout.Sums) (*readout.Sums, error)) error {
-	old, before := g.path, (*readout.Sums)(nil)
+func (s *Store) rewriteGroup(g *group, change func(next *group, sums *exact.Sums) (*exact.Sums, error)) error {
+	old, before := g.path, (*exact.Sums)(nil)
 	if old != "" {
 		var err error
 		if before, err = g.readSums(s.state.Origin.Features); err != nil {

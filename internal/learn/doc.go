@@ -41,7 +41,7 @@
 //	"EUSNLSUM" version:u32 length:u32, JSON of this length: the group
 //	for each sequence: length:u32, JSON of this length with its class
 //	the CRC-32C of all previous bytes:u32
-//	the sums, as package readout encodes them
+//	the sums, as package exact encodes them
 //
 // Labels are not in the store. All labels are read each time, so that a correction or withdrawal
 // needs no extra work.

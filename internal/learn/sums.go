@@ -15,7 +15,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
-	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/internal/exact"
 )
 
 const (
@@ -54,7 +54,7 @@ func (g *group) sameGroup(o *group) bool {
 }
 
 // writeFile writes a group to a file with this number.
-func (g *group) writeFile(dir string, number int, entries []Entry, sums *readout.Sums) error {
+func (g *group) writeFile(dir string, number int, entries []Entry, sums *exact.Sums) error {
 	g.head.Sequences = len(entries)
 	text, err := json.Marshal(g.head)
 	if err != nil {
@@ -146,7 +146,7 @@ func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error)
 }
 
 // readSums reads the sums of a group.
-func (g *group) readSums(features int) (*readout.Sums, error) {
+func (g *group) readSums(features int) (*exact.Sums, error) {
 	f, err := os.Open(g.path)
 	if err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
@@ -156,7 +156,7 @@ func (g *group) readSums(features int) (*readout.Sums, error) {
 	if err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
 	}
-	s, err := readout.DecodeSums(io.NewSectionReader(f, g.offset, info.Size()-g.offset), info.Size()-g.offset)
+	s, err := exact.DecodeSums(io.NewSectionReader(f, g.offset, info.Size()-g.offset), info.Size()-g.offset)
 	if err == nil && (s.Features() != features || s.Samples() != len(g.members) || s.Classes() != len(g.head.Classes)) {
 		err = fmt.Errorf("sums of %d sequences of %d features and %d classes, want %d, %d and %d", s.Samples(), s.Features(), s.Classes(), len(g.members), features, len(g.head.Classes))
 	}

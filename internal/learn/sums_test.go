@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/internal/exact"
 )
 
 const summedFeatures = 3
@@ -46,9 +46,9 @@ func examplesOf(s *Store) (all []Example) {
 func siteOf(stream string) string { return strings.Split(stream, "-")[0] }
 
 // sumsOf returns the sums of examples from the features of another store.
-func sumsOf(t *testing.T, of *Store, examples []Example) *readout.Sums {
+func sumsOf(t *testing.T, of *Store, examples []Example) *exact.Sums {
 	t.Helper()
-	s, err := readout.NewSums(summedFeatures, 2)
+	s, err := exact.NewSums(summedFeatures, 2)
 	must(t, err)
 	row := make([]float32, summedFeatures)
 	for i := range examples {
@@ -232,7 +232,7 @@ func FuzzGroup(f *testing.F) {
 	g := &group{head: groupHead{Site: "s", Who: "anna", Classes: []string{"a"}}, members: map[key]int{}}
 	e := entryOf(sequenceOf("s", 1))
 	g.members[keyOf(&e)] = 0
-	sums, err := readout.NewSums(2, 1)
+	sums, err := exact.NewSums(2, 1)
 	if err == nil {
 		err = errors.Join(sums.Add([]float32{1, 2}, []int{0}), g.writeFile(f.TempDir(), 1, []Entry{e}, sums))
 	}

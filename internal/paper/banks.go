@@ -41,8 +41,8 @@ func recipeOf(opt offline.RetrainOptions) string {
 	opt.Spec.Seed = 0
 	text, _ := json.Marshal(opt.Spec) // numbers and names: cannot fail
 	text = fmt.Appendf(text, " alphas %v raw %t ridge %t version %d", opt.Alphas, opt.RawFeatures, opt.RidgeOnly, bank)
-	if soft := opt.Spec.SoftScaling(1); soft != nil {
-		text = fmt.Appendf(text, " clip %v", soft.Clip)
+	if run, _, clip := opt.Spec.SoftScaling(1); run > 0 {
+		text = fmt.Appendf(text, " clip %v", clip)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])

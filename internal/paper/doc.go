@@ -95,7 +95,7 @@
 // Lines are in the order in which threads finish. Apart from the order, from origins,
 // metering and fields of seconds or energy, a file does not depend on threads, engines,
 // or interruptions. On other architectures than amd64 readouts may differ in their last
-// bits (see package readout), and trained models in more. The number of trials within a
+// bits (see package fit), and trained models in more. The number of trials within a
 // budget depends on the machine. If a crash left an incomplete last line, Resume removes
 // it. Cells follow from trials and draws. Of two lines about the same result, the later
 // line counts: a file may be resumed with a larger Plan, and a longer search may choose

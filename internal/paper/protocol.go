@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -158,5 +158,5 @@ func (s Settings) assessment(learn, ask []int) assessment {
 	if s.Protocol == PaperExact {
 		return assessment{learn: learn, ask: ask, alphas: []float64{1}}
 	}
-	return assessment{learn: learn, ask: ask, alphas: readout.DefaultAlphas(), standardise: true}
+	return assessment{learn: learn, ask: ask, alphas: fit.DefaultAlphas(), standardise: true}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/engine"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -78,8 +79,8 @@ func (p *problem) fitReadout(ctx context.Context, features []float32, a assessme
 	for k, i := range a.learn {
 		labels[k] = p.label[i]
 	}
-	linear, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
-	if errors.Is(err, readout.ErrConstant) { // every series saturates the reservoir: a bad configuration, but no end of the search
+	linear, report, err := fit.Fit(ctx, features, labels, p.classes, fit.Options{Alphas: a.alphas, Standardise: a.standardise})
+	if errors.Is(err, fit.ErrConstant) { // every series saturates the reservoir: a bad configuration, but no end of the search
 		linear, err = majority(p.classes, labels, len(features)/len(labels)), nil
 		report.Alpha = a.alphas[0]
 	}

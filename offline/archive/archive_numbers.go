@@ -149,5 +149,5 @@ func numberColumn(g *rowGroup, name string) (values []float64, err error) {
 	return values, nil
 }
 
-// largestNumber is what package readout takes.
+// largestNumber is what package fit takes.
 const largestNumber = 1e30

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
@@ -27,8 +26,7 @@ func Example() {
 	// Output: rising 0.96 <nil>
 }
 
-// The steps of Train: weights, input transform, features,
-// readout.
+// The steps of Train before it fits a readout: weights, input transform, features.
 func ExampleFeatures() {
 	series := [][]float32{{0, 1, 2, 3}, {1, 3, 4, 5}, {3, 2, 1, 0}, {5, 4, 3, 1}}
 	net, err := reservoir.Draw(reservoir.DefaultBank(1).ForLength(4)) // samples of a series
@@ -44,12 +42,8 @@ func ExampleFeatures() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	linear, report, err := readout.Fit(context.Background(), features, []int{0, 0, 1, 1}, []string{"up", "down"}, readout.Options{Standardise: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(features), "features of", report.Samples, "series, readout of", linear.Features(), "features")
-	// Output: 61440 features of 4 series, readout of 15360 features
+	fmt.Println(len(features)/len(series), "features of each of", len(series), "series")
+	// Output: 15360 features of each of 4 series
 }
 
 // Classify series that are in memory.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
@@ -76,8 +76,8 @@ func TestTrainMixed(t *testing.T) {
 	for i, l := range labels {
 		numbers[i] = slices.Index(m.Readouts[0].Classes, l)
 	}
-	opt := readout.Options{Standardise: true, Discriminant: true, Soft: &readout.Soft{Run: 16, Clip: 1.5, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
-	want, _, err := readout.Fit(context.Background(), features, numbers, m.Readouts[0].Classes, opt)
+	opt := fit.Options{Standardise: true, Discriminant: true, Soft: &fit.Soft{Run: 16, Clip: 1.5, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
+	want, _, err := fit.Fit(context.Background(), features, numbers, m.Readouts[0].Classes, opt)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ const (
 )
 
 // Features runs each series through the network from a reset state and returns
-// the features at its end: len(series) x FeatureCount values, row-major, as
-// readout.Fit takes them. A series is row-major, too: its samples in order,
+// the features at its end: len(series) x FeatureCount values, row-major, for a
+// classifier of another library. A series is row-major, too: its samples in order,
 // Channels values each. It works on all CPUs; the bits depend neither on that
 // nor on what else is in the call.
 //

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -23,7 +24,7 @@ import (
 // The same series give the same model on any number of CPUs, bit for bit.
 //
 // Up to FeatureCount series all features are held in memory, 4 bytes each, and
-// as many numbers of 16 bytes as the square of the series; see readout.Plan.
+// as many numbers of 16 bytes as the square of the series.
 // offline.Retrain makes the same model of an archive, within a memory bound, and
 // for other policies, or with a front end.
 func Train(ctx context.Context, spec reservoir.Spec, series [][]float32, labels []string) (*reservoir.Model, error) {
@@ -71,25 +72,25 @@ func countSequence(t *reservoir.Training, samples int, first bool) {
 }
 
 // learn is the readout of the series' features.
-func learn(ctx context.Context, net *reservoir.Network, series [][]float32, labels []string, median int) (*readout.Linear, readout.Report, error) {
+func learn(ctx context.Context, net *reservoir.Network, series [][]float32, labels []string, median int) (*readout.Linear, fit.Report, error) {
 	classes := slices.Compact(slices.Sorted(slices.Values(labels)))
 	numbers := make([]int, len(labels))
 	for i, label := range labels {
 		numbers[i], _ = slices.BinarySearch(classes, label)
 	}
-	opt := readout.Options{Standardise: true, Soft: net.Spec.SoftScaling(median), Discriminant: true}
-	l, err := readout.NewLearner(net.Spec.FeatureCount(), classes, numbers, opt)
+	opt := fit.Options{Standardise: true, Soft: fit.NewSoft(net.Spec.SoftScaling(median)), Discriminant: true}
+	l, err := fit.NewLearner(net.Spec.FeatureCount(), classes, numbers, opt)
 	if err != nil {
-		return nil, readout.Report{}, err
+		return nil, fit.Report{}, err
 	}
 	defer l.Close()
 	if l.Plan().Passes > 1 {
 		if err := eachBlock(ctx, net, series, l.Measure); err != nil {
-			return nil, readout.Report{}, err
+			return nil, fit.Report{}, err
 		}
 	}
 	if err := eachBlock(ctx, net, series, l.Add); err != nil {
-		return nil, readout.Report{}, err
+		return nil, fit.Report{}, err
 	}
 	return l.Solve(ctx, opt)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 )
@@ -33,7 +34,7 @@ func TestLearnAdaptive(t *testing.T) {
 	if a == nil || a.Samples != 36 || a.Level != level || a.Rate != .1 || plain.Coverage.Adapted != 0 || math.Abs(a.Coverage-level) > a.Bound {
 		t.Fatalf("%+v, without %+v", a, plain.Coverage)
 	}
-	if c := got.Coverage; c.Level != level || !slices.Equal(c.Least, plain.Coverage.At(a.Share)) || math.Abs(c.Adapted-(1-a.Share)) > 1e-15 {
+	if c := got.Coverage; c.Level != level || !slices.Equal(c.Least, fit.ThresholdsAt(plain.Coverage, a.Share)) || math.Abs(c.Adapted-(1-a.Share)) > 1e-15 {
 		t.Errorf("%+v, want thresholds of %+v at share %v", got.Coverage, plain.Coverage, a.Share)
 	}
 	sameReadout(t, "adapted", j.in("adapted.safetensors"), j.in("plain.safetensors"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -104,7 +105,7 @@ func wrongOf(q *quality.Report) (wrong int) {
 }
 
 // sayCoverage says what sets do not promise.
-func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
+func sayCoverage(a *cli.App, r fit.Report, c *readout.Coverage) {
 	if c == nil {
 		return
 	}
@@ -120,7 +121,7 @@ func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
 	if r.Groups > 0 {
 		a.Say("note: leave-one-out left out %d groups: so the coverage is one of new groups only as far as so many tell", r.Groups)
 	}
-	enough := readout.Enough(c.Level)
+	enough := fit.Enough(c.Level)
 	few := []string{}
 	for k, least := range c.Least {
 		if least == 0 && c.ByClass {
@@ -151,7 +152,7 @@ func printAnswers(a *cli.App, c *abstain.Count) {
 }
 
 // sayAnswers says what answers do not promise.
-func sayAnswers(a *cli.App, r readout.Report, rule *abstain.Rule) {
+func sayAnswers(a *cli.App, r fit.Report, rule *abstain.Rule) {
 	if rule == nil {
 		return
 	}
@@ -180,7 +181,7 @@ func printNumbers(a *cli.App, n *quality.Numbers) {
 }
 
 // sayNumbers says what intervals do not promise.
-func sayNumbers(a *cli.App, r readout.Report) {
+func sayNumbers(a *cli.App, r fit.Report) {
 	if r.Numbers == nil {
 		return
 	}

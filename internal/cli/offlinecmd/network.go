@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -79,7 +79,7 @@ func (n *networkFlags) check(f *pflag.FlagSet) error {
 		return fmt.Errorf("--units %d: want 1 to %d", n.scales.Units, reservoir.MaxUnits)
 	}
 	if f.Changed("alpha") {
-		if err := readout.CheckAlphas(n.alphas); err != nil {
+		if err := fit.CheckAlphas(n.alphas); err != nil {
 			return fmt.Errorf("--alpha: %w", err)
 		}
 	}

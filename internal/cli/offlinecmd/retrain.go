@@ -12,10 +12,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -237,7 +237,7 @@ func notTrained(err error, out string, s reservoir.Spec) error {
 		return nil
 	}
 	next := "eusn-stream train --help"
-	if errors.Is(err, readout.ErrMemory) {
+	if errors.Is(err, fit.ErrMemory) {
 		for _, name := range []string{"standard", "small", "tiny"} {
 			if b, known := reservoir.Bank(name, 1); known == nil && 2*b.FeatureCount() <= s.FeatureCount() {
 				next = "eusn-stream train DATA --bank " + name + ", or more --memory"

@@ -14,9 +14,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -171,7 +171,7 @@ func mergeShards(ctx context.Context, a *cli.App, files []string, o offline.Retr
 }
 
 // planText is how the readout will learn, and what that takes.
-func planText(p readout.Plan) string {
+func planText(p fit.Plan) string {
 	how := "all features are kept"
 	switch {
 	case p.Kernel && p.Spilled:
@@ -188,5 +188,5 @@ func planText(p readout.Plan) string {
 	if !p.Kernel && p.Spilled {
 		how += "; the sums are copied to a temporary file because memory is too small"
 	}
-	return fmt.Sprintf("%d features per sequence: %s; memory: at most %s", p.Features, how, readout.Size(max(p.Adding, p.Solving)))
+	return fmt.Sprintf("%d features per sequence: %s; memory: at most %s", p.Features, how, fit.Size(max(p.Adding, p.Solving)))
 }

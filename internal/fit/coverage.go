@@ -1,0 +1,173 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
+	"github.com/eusn-stream/eusn-stream/readout/adaptive"
+	"github.com/eusn-stream/eusn-stream/readout/quality"
+)
+
+// newCoverage learns thresholds from what the samples left out score, one column for
+// each class, at the readout's temperature, and says what they make of the same samples.
+func newCoverage(level float64, byClass bool, classes []string, labels []int, scores dense.Matrix, temperature float64) (*readout.Coverage, *quality.Sets, error) {
+	if temperature == 0 {
+		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so that there are none to make sets of: take a larger alpha, or no coverage")
+	}
+	c := &readout.Coverage{Level: level, ByClass: byClass, Least: make([]float64, len(classes))}
+	p, all := shares(scores, temperature), make([]float64, len(labels))
+	own := make([][]float64, len(classes))
+	for i, label := range labels {
+		all[i] = p.Row(i)[label]
+		own[label] = append(own[label], all[i])
+	}
+	for k := range c.Least {
+		if !byClass {
+			own[k] = all
+		}
+		c.Least[k] = threshold(own[k], level)
+	}
+	sets, err := quality.OfSets(classes, labels, func(i int) (set []int32) {
+		for k, v := range p.Row(i) {
+			if v >= c.Least[k] {
+				set = append(set, int32(k))
+			}
+		}
+		return set
+	})
+	return c, sets, err
+}
+
+// ThresholdsAt returns the thresholds of c at a share of true classes that sets may lack; see
+// package adaptive. Above 1: the class is in no set.
+func ThresholdsAt(c *readout.Coverage, share float64) []float64 {
+	least := make([]float64, len(c.Least))
+	for k, v := range c.Least {
+		least[k] = adaptive.Threshold(v, c.Level, share)
+	}
+	return least
+}
+
+// AdaptCoverage lets labels move the thresholds of c, as package adaptive does: those of the
+// samples that were left out, one for each row of scores, in that order of the rows. It
+// returns the thresholds at which the next set would act, and what the labels were worth. The
+// sets are of what the samples left out score, so that no label judges a readout that has
+// learnt from it.
+func AdaptCoverage(c *readout.Coverage, rate, temperature float64, scores dense.Matrix, labels, order []int) (*readout.Coverage, *adaptive.Report, error) {
+	p := shares(scores, temperature)
+	r, err := adaptive.Run(c.Level, rate, 0, len(order), func(i int, share float64) (held bool, size int) {
+		for k, v := range p.Row(order[i]) {
+			if v >= adaptive.Threshold(c.Least[k], c.Level, share) {
+				size++
+				held = held || k == labels[order[i]]
+			}
+		}
+		return held, size
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("fit: %w", err)
+	}
+	return ActingCoverage(c, r.Share), r, nil
+}
+
+// ActingCoverage returns c with the thresholds at a share of true classes that sets may lack,
+// for a readout to have. Its level is at least 1e-9, which has a class in a set where it is as
+// good as certain: thresholds above 1, which the share may ask for, are none of a readout.
+func ActingCoverage(c *readout.Coverage, share float64) *readout.Coverage {
+	share = min(share, 1-1e-9)
+	return &readout.Coverage{Level: c.Level, ByClass: c.ByClass, Least: ThresholdsAt(c, share), Adapted: min(1, 1-share)}
+}
+
+// newAbstain learns a threshold from what the samples left out score, as newCoverage does.
+func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix, temperature float64) (*abstain.Rule, *abstain.Count, error) {
+	if temperature == 0 {
+		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so that nothing says where to abstain: take a larger alpha, or no largest error")
+	}
+	p, right := shares(scores, temperature), make([]bool, len(labels))
+	predicted := make([]float32, len(labels))
+	for i, label := range labels {
+		top := slices.Max(scores.Row(i))
+		class := slices.Index(scores.Row(i), top)
+		predicted[i], right[i] = float32(p.Row(i)[class]), class == label
+	}
+	return abstain.Learn(maxError, confidence, scores.Cols, predicted, right)
+}
+
+// shares are the probabilities that scores make, as readout.Linear.Probability does.
+func shares(scores dense.Matrix, temperature float64) dense.Matrix {
+	p := dense.New(scores.Rows, scores.Cols)
+	for i := range p.Rows {
+		row, sum := scores.Row(i), 0.0
+		top := slices.Max(row)
+		for k, s := range row {
+			v := canon.ExpNegative(float64(temperature * (top - s)))
+			p.Row(i)[k] = v
+			sum += v
+		}
+		for k := range row {
+			p.Row(i)[k] /= sum
+		}
+	}
+	return p
+}
+
+// threshold is the k-th smallest of n values, k being the largest number of at most
+// (1 - level) (n + 1), which one more value of the same distribution, in any order
+// with them, is below with probability k / (n + 1) at most. 0 where k is 0: too few
+// values to leave one out of the level.
+func threshold(values []float64, level float64) float64 {
+	const rounding = 1e-9 // of a level that is a decimal number
+	k := int((1-level)*float64(len(values)+1) + rounding)
+	if k == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[k-1]
+}
+
+// Enough is how many samples a class needs at least for a threshold above 0.
+func Enough(level float64) int {
+	n := 1
+	for ; n < math.MaxInt32 && int((1-level)*float64(n+1)+1e-9) == 0; n++ {
+	}
+	return n
+}
+
+// newInterval learns one from what the samples left out score.
+func newInterval(level float64, y targets, scores dense.Matrix) (*readout.Interval, error) {
+	side := (1 + level) / 2
+	if n, enough := len(y.numbers), Enough(side); n < enough {
+		return nil, fmt.Errorf("fit: an interval of coverage %v needs at least %d samples to be left out in turn, there are %d: take a lower coverage, or more samples", level, enough, n)
+	}
+	below, above := make([]float64, len(y.numbers)), make([]float64, len(y.numbers))
+	for i, number := range y.numbers {
+		below[i] = number - scores.Row(i)[0]
+		above[i] = -below[i]
+	}
+	return &readout.Interval{Level: level, Low: -up(-threshold(below, side)), High: up(-threshold(above, side))}, nil
+}
+
+// MoveInterval returns v with other ends, rounded to the outside. Where low is above high,
+// which holds no number, both are the number in the middle.
+func MoveInterval(v *readout.Interval, low, high float64) *readout.Interval {
+	if low > high {
+		low = low + (high-low)/2
+		high = low
+	}
+	return &readout.Interval{Level: v.Level, Low: -up(-low), High: up(high)}
+}
+
+// up is the float32 next to x that is not below it.
+func up(x float64) float32 {
+	v := float32(x)
+	if float64(v) < x {
+		return math.Nextafter32(v, math.MaxFloat32)
+	}
+	return v
+}

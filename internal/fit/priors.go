@@ -1,0 +1,62 @@
+package fit
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// checkPriors reports what is wrong with Options.Priors; counts are the samples of each
+// class.
+func checkPriors(priors []float64, classes []string, counts []int) error {
+	if priors == nil {
+		return nil
+	}
+	if len(priors) != len(counts) {
+		return fmt.Errorf("fit: %d priors, want one for each of %d classes", len(priors), len(counts))
+	}
+	for k, p := range priors {
+		if !(p > 0) || math.IsInf(p, 0) {
+			return fmt.Errorf("fit: the prior of class %q is %v, want a positive number", classes[k], p)
+		}
+		if counts[k] == 0 {
+			return fmt.Errorf("fit: priors, and class %q has no sample: nothing says how often it was expected", classes[k])
+		}
+	}
+	return nil
+}
+
+// expect moves a readout from the shares of the classes that its probabilities are of
+// to the priors: each probability times the ratio of the two, and all divided by
+// their sum, which is Bayes' rule (Saerens, Latinne and Decaestecker, "Adjusting the
+// outputs of a classifier to new a priori probabilities", 2002). On scores, which it
+// changes in place, it is a number added to each: log(ratio) over the temperature. It
+// returns the bias with that. shares are in any unit.
+func expect(priors, shares []float64, temperature float64, bias []float64, scores dense.Matrix) ([]float64, error) {
+	if temperature == 0 {
+		return nil, errors.New("fit: leave-one-out gives no probabilities, so that priors change nothing: take a larger alpha, or no priors")
+	}
+	add, mean := make([]float64, len(priors)), 0.0
+	for k, p := range priors {
+		add[k] = math.Log(p/shares[k]) / temperature
+		mean += add[k] / float64(len(priors))
+	}
+	for k := range add {
+		add[k] -= mean // what all scores share says nothing
+	}
+	for i := range scores.Rows {
+		floats.Add(scores.Row(i), add)
+	}
+	bias = slices.Clone(bias)
+	if len(bias) == 1 {
+		bias[0] += add[1] - add[0]
+	} else {
+		floats.Add(bias, add)
+	}
+	return bias, nil
+}

@@ -1,0 +1,59 @@
+package fit
+
+import "math"
+
+// noise is the share of a feature's mean below which its deviation is taken
+// for float32 rounding (a few units in the last place, 2^-24 relative each):
+// a constant feature, which standardising would blow up to noise of size 1.
+const noise = 0x1p-22
+
+// space maps a raw feature to what the solver sees: (x - mean) * scale. A
+// scale of zero takes the feature out. With a clip x is a feature that has been
+// centred and limited, and mean what is left of its mean.
+type space struct {
+	mean, scale []float64
+	clip        *clip
+}
+
+// scaling says what features are divided by: nothing, their deviation, or
+// something near it.
+type scaling struct {
+	standardise bool
+	soft        *Soft // nil: the deviation alone
+}
+
+// clip is where features are clipped; 0: nowhere.
+func (o scaling) clip() float64 {
+	if !o.standardise || o.soft == nil {
+		return 0
+	}
+	return o.soft.Clip
+}
+
+// newSpace takes ownership of mean. variance is only read if they are
+// standardised.
+func newSpace(mean, variance []float64, o scaling) space {
+	s := space{mean: mean, scale: make([]float64, len(mean))}
+	for j := range s.scale {
+		if !o.standardise {
+			s.scale[j] = 1
+		} else if dev := math.Sqrt(variance[j]); dev > noise*math.Abs(mean[j]) && dev > math.SmallestNonzeroFloat32 {
+			s.scale[j] = 1 / dev
+		}
+	}
+	if o.standardise && o.soft != nil {
+		o.soft.soften(s.scale)
+	}
+	return s
+}
+
+// constants counts the features taken out.
+func (s space) constants() int {
+	n := 0
+	for _, v := range s.scale {
+		if v == 0 {
+			n++
+		}
+	}
+	return n
+}
