@@ -220,7 +220,7 @@ func replaced(begin, at float64) []harm {
 			if err != nil {
 				return err
 			}
-			if err := r.awaitSecond(ctx, js, last); err != nil {
+			if err := awaitAnswer(ctx, js, "SECOND-OUT", last-min(last, 200)); err != nil {
 				return err
 			}
 			worker.kill()
@@ -234,11 +234,10 @@ func replaced(begin, at float64) []harm {
 	}
 }
 
-// awaitSecond waits until the second job has predicted a late message.
-func (r *run) awaitSecond(ctx context.Context, js jetstream.JetStream, last uint64) error {
-	const near = 200 // messages
+// awaitAnswer waits until the last message of a job's output answers an input message.
+func awaitAnswer(ctx context.Context, js jetstream.JetStream, output string, message uint64) error {
 	for begin := time.Now(); time.Since(begin) < answerWithin; time.Sleep(100 * time.Millisecond) {
-		s, err := js.Stream(ctx, "SECOND-OUT")
+		s, err := js.Stream(ctx, output)
 		if err != nil {
 			continue
 		}
@@ -246,11 +245,11 @@ func (r *run) awaitSecond(ctx context.Context, js jetstream.JetStream, last uint
 		if err != nil {
 			continue
 		}
-		if in, err := strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64); err == nil && in+near > last {
+		if in, err := strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64); err == nil && in >= message {
 			return nil
 		}
 	}
-	return fmt.Errorf("job %s did not reach %d messages before message %d in %v", second, near, last, answerWithin)
+	return fmt.Errorf("%s did not reach input message %d in %v", output, message, answerWithin)
 }
 
 // otherNetwork draws the model of the second job.

@@ -309,9 +309,11 @@ func deleteAnswered(at float64) harm {
 		if err != nil {
 			return err
 		}
-		time.Sleep(300 * time.Millisecond) // wait for the answers
+		if err := awaitAnswer(ctx, js, outputStream, last); err != nil {
+			return err
+		}
 		r.fleet.killAll()
-		for seq := last; seq > 0 && seq > last-200; seq -= 3 {
+		for seq := last; seq > 3 && seq+600 > last; seq -= 3 {
 			if err := s.DeleteMsg(ctx, seq); err != nil {
 				return err
 			}
