@@ -205,12 +205,20 @@ func tableOf(docs map[string]string) string {
 		if s.name != "" {
 			fmt.Fprintf(&b, "\n### %s\n\n%s\n", s.name, markdownCell(s.about))
 		}
-		b.WriteString("\n| key | default | values | what it does | flag |\n|---|---|---|---|---|\n")
+		b.WriteString("\n| key | default | values | function | flag |\n|---|---|---|---|---|\n")
 		for _, f := range s.keys {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.key, markdownCode(f.preset), markdownCell(kindOf(&f)), markdownCell(docs[f.goName]), markdownCode(strings.TrimSuffix("--"+f.flag, "--")))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.key, markdownCode(f.preset), markdownCell(kindOf(&f)), functionOf(s.name, docs[f.goName]), markdownCode(strings.TrimSuffix("--"+f.flag, "--")))
 		}
 	}
 	return b.String() + "\n"
+}
+
+// functionOf describes what a key of a group does, for the table.
+func functionOf(group, text string) string {
+	if strings.HasSuffix(group, "tls") { // ca, cert and key of all groups are alike
+		return "[one form of TLS](#one-form-of-tls)"
+	}
+	return markdownCell(text)
 }
 
 func markdownCode(s string) string {
