@@ -196,10 +196,9 @@ func resized(at float64, to int) harm {
 // replaced is two harms: a second job with another network starts to read the job's
 // input, and later replaces the job.
 func replaced(begin, at float64) []harm {
-	var worker *proc
 	model := func(r *run) string { return filepath.Join(r.dir, second+".safetensors") }
 	start := func(r *run) (err error) {
-		worker, err = r.procs.start(second, nil, r.worker, "run", "-c", filepath.Join(r.dir, "worker.yaml"), "--model", model(r),
+		r.successor, err = r.procs.start(second, nil, r.worker, "run", "-c", filepath.Join(r.dir, "worker.yaml"), "--model", model(r),
 			"--job", second, "--input-job", job, "--partitions", strconv.Itoa(r.scenario.Partitions), "--nats-url", r.cluster.url())
 		return err
 	}
@@ -212,7 +211,7 @@ func replaced(begin, at float64) []harm {
 			return start(r)
 		}},
 		{replacement, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-			worker.kill()
+			r.successor.kill()
 			if err := start(r); err != nil {
 				return err
 			}
@@ -223,7 +222,7 @@ func replaced(begin, at float64) []harm {
 			if err := awaitAnswer(ctx, js, "SECOND-OUT", last-min(last, 200)); err != nil {
 				return err
 			}
-			worker.kill()
+			r.successor.kill()
 			back := r.fleet.evacuate()
 			if err := r.changeJob(ctx, r.newRand(second), "replace", "--with", second); err != nil {
 				return err

@@ -41,6 +41,7 @@ type run struct {
 	producers  *producers
 	truth      *truth
 	next       *truth // of the network that replaces the first network; nil without replacement
+	successor  *proc  // worker of the second job
 	counts     []int  // numbers of partitions to which the job was resized
 	counted    int    // number of these resizes that the input has reached
 	changes    int    // commands that changed the job
