@@ -60,7 +60,7 @@ func (m *manager) probe(ctx context.Context, p int) {
 	}
 	m.beside.Go(func() {
 		defer m.probing.Store(false)
-		m.run.server.Snaps.Probe(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].Machine.Shape.Words, m.run.log)
+		m.run.server.Snaps.ProbeRows(ctx, p, 4*m.run.shards[p%m.run.cfg.Shards].Machine.Shape.Words, m.run.log)
 	})
 }
 

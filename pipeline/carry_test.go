@@ -169,7 +169,7 @@ func (b *rig) follow(m *reservoir.Model, c pipeline.Config, f shard.Followed) er
 	if err != nil {
 		return err
 	}
-	d.Follow(f)
+	d.FollowSequences(f)
 	in := j.Input(nil)
 	info, err := in.Info(b.t.Context(), 0)
 	if err != nil {
@@ -181,7 +181,7 @@ func (b *rig) follow(m *reservoir.Model, c pipeline.Config, f shard.Followed) er
 	}
 	defer l.Close()
 	all := inlog.Batches{Source: l, Direct: d, Read: func(*inlog.Message) bool { return true }}
-	return all.Run(b.t.Context(), func() error { _, err := d.Features(); return err })
+	return all.Run(b.t.Context(), func() error { _, err := d.ComputeFeatures(); return err })
 }
 
 // repeatCarried publishes the last messages with features once more, as a worker does

@@ -143,29 +143,29 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	_, released := b.last("late", 0)
 	open := func(worker string) *store.Committer {
 		c := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log, Model: released.Identity}
-		if err := c.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
+		if err := c.ClaimPartition(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	missing := errors.New("snapshot is lost")
 	slow := open("slow")
-	if err := slow.Overtaken(t.Context(), missing); err != missing {
+	if err := slow.CheckOvertaken(t.Context(), missing); err != missing {
 		t.Errorf("still the owner: %v, want the failure itself", err)
 	}
 	open("quick")
-	if err := slow.Overtaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
+	if err := slow.CheckOvertaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("overtaken: %v, want errFenced", err)
 	}
 	// Its first questions may fail: the connection broke while it was asleep.
 	slow.Stream = &deaf{Stream: out, times: 2}
-	if err := slow.Overtaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
+	if err := slow.CheckOvertaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("overtaken, with questions that fail: %v, want errFenced", err)
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	slow.Stream = &deaf{Stream: out, times: 1}
-	if err := slow.Overtaken(stopped, missing); err != missing {
+	if err := slow.CheckOvertaken(stopped, missing); err != missing {
 		t.Errorf("stopped meanwhile: %v, want the failure itself", err)
 	}
 }

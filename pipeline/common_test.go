@@ -22,7 +22,7 @@ func (r *running) reads(t testing.TB, partitions int) {
 	t.Helper()
 	n := -1
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if n = r.common().Reads(); n == partitions {
+		if n = r.common().CountReads(); n == partitions {
 			return
 		}
 	}
@@ -60,9 +60,9 @@ func TestCommonReader(t *testing.T) {
 	// other worker has gone, and the machine says when that is: so few at a time that
 	// there are some left.
 	left := packets[3*n:]
-	for ; len(left) > n && first.common().Reads() < c.Partitions; left = left[1:] {
+	for ; len(left) > n && first.common().CountReads() < c.Partitions; left = left[1:] {
 		b.publish(left[:1])
-		for end := time.Now().Add(200 * time.Millisecond); first.common().Reads() == 0 && time.Now().Before(end); {
+		for end := time.Now().Add(200 * time.Millisecond); first.common().CountReads() == 0 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -98,9 +98,9 @@ func TestCommonReaderComesAndGoes(t *testing.T) {
 				return
 			case <-time.After(time.Duration(rng.IntN(4000)) * time.Microsecond):
 			}
-			if common.Reads() > 0 {
+			if common.CountReads() > 0 {
 				joined.Add(1)
-				common.Dissolve()
+				common.StopSharing()
 			}
 		}
 	}()
@@ -183,7 +183,7 @@ func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 	close(open)
 	b.settle(r, 4*n)
 	more := 0
-	for ; more < 1000 && r.common().Reads() < c.Partitions; more++ { // a partition joins with a message
+	for ; more < 1000 && r.common().CountReads() < c.Partitions; more++ { // a partition joins with a message
 		for p := 0; p < c.Partitions; p += 2 {
 			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(n+more+1), 2, 1, true)})
 		}

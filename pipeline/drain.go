@@ -55,7 +55,7 @@ func (r *run) watchDrain(ctx context.Context, partitions int, progress func(done
 		for _, p := range v.share {
 			if t := v.owned[p]; t == nil {
 				continue
-			} else if ok, err := t.Drained(ctx); err == nil && ok {
+			} else if ok, err := t.IsDrained(ctx); err == nil && ok {
 				done++
 			}
 		}

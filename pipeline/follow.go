@@ -99,7 +99,7 @@ func (b brought) publish(ctx context.Context, network, worker string) error {
 			_, _, err = models.Add(ctx, b.model, b.readout, network, b.name,
 				registry.Lineage{Who: "worker " + worker, When: registry.Now(), Command: "eusn-stream run"})
 		}
-		again := store.Unheard(err) && time.Now().Before(late) // another worker makes the bucket at this moment
+		again := store.IsUnanswered(err) && time.Now().Before(late) // another worker makes the bucket at this moment
 		if !again || store.Pause(ctx, store.RetryWait) != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ func pickReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 // setModel sets the readout, and what predictions and counters say of the model.
 func (r *run) setModel(linear *readout.Linear, meta codec.PredictionMeta) {
 	r.self.readout, r.self.meta = linear, meta
-	r.counters.Classify(meta.Labels)
+	r.counters.SetClasses(meta.Labels)
 }
 
 // settleModel takes the job's model in the place of this worker's, where that has
@@ -129,7 +129,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
 	}
-	if store.Refused(err) && own.Source.Job == "" { // as a partition's records are, which is dealt with there
+	if store.IsRefused(err) && own.Source.Job == "" { // as a partition's records are, which is dealt with there
 		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}

@@ -46,7 +46,7 @@ func (r *run) manage(ctx, last context.Context) error {
 			m.broken.Store(&err)
 		}
 	})
-	m.beside.Go(func() { owner.NewOldestWatch(r.owners).Watch(ctx, r.ownerships) })
+	m.beside.Go(func() { owner.NewOldestWatch(r.owners).WatchOldest(ctx, r.ownerships) })
 	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
 	defer tick.Stop()
 	for {
@@ -129,8 +129,8 @@ func (m *manager) turn(ctx context.Context) error {
 		}
 	}
 	common := m.run.owners.Common
-	if common.Whole(len(m.share) == m.run.cfg.Partitions); len(m.owned) == 0 {
-		common.Expect(len(m.share))
+	if common.SetWhole(len(m.share) == m.run.cfg.Partitions); len(m.owned) == 0 {
+		common.ExpectPartitions(len(m.share))
 	}
 	m.show() // before any is given up: what is released is not of our share
 	mine, started := 0, 0
@@ -177,7 +177,7 @@ func (m *manager) follow(ctx context.Context) {
 	}
 	if newest := m.follower.newest(&e, r.self.readouts, r.log); newest.Number > 0 {
 		for _, t := range m.owned {
-			t.Promote(newest)
+			t.PublishPromotion(newest)
 		}
 	}
 	r.shadow(&m.follower.shadowed, &e)
@@ -189,7 +189,7 @@ func (r *run) shadow(f *shadowed, e *wire.Entry) (reading bool) {
 	all, other := f.of(e, r.self.readouts, r.self.readout, r.log)
 	if other {
 		for _, one := range *all {
-			r.shown.shadows.Of(one.Name) // counted from now on
+			r.shown.shadows.CountersOf(one.Name) // counted from now on
 		}
 		for _, s := range r.shards {
 			s.SetShadows(all)
@@ -226,7 +226,7 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 	go func() {
 		defer done()
 		guard(t.Fail, func() error {
-			t.Hold(done)
+			t.HoldPartition(done)
 			return nil
 		})()
 	}()

@@ -78,7 +78,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if !info.Created.Equal(began) {
 			return fmt.Errorf("pipeline: NATS stream %s was deleted and created again %s, the stage started with the one created %s: restart the stage, and its log says which partitions can continue", name, wire.CreatedText(info.Created), wire.CreatedText(began))
 		}
-		if err := store.Discards(info.Config); err != nil {
+		if err := store.CheckDiscards(info.Config); err != nil {
 			return err
 		}
 		w.replicas(info)
@@ -98,7 +98,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		}
 		breaks := w.breaks() // before the ownerships: one that begins meanwhile is asked about next time
 		owned := w.owned()
-		w.inputs.Same(ctx, breaks, owned)
+		w.inputs.CheckSame(ctx, breaks, owned)
 		w.inputs.LookBehind(ctx, info, owned)
 		w.inputs.LookAhead(ctx, info, owned)
 	}
@@ -118,7 +118,7 @@ func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream
 		stray := map[string]uint64{}
 		for _, subject := range in.Pattern.Filters() {
 			var err error
-			if info, err = in.Look(ctx, jetstream.WithSubjectFilter(subject)); err != nil {
+			if info, err = in.ReadInfo(ctx, jetstream.WithSubjectFilter(subject)); err != nil {
 				return nil, err
 			}
 			maps.Copy(stray, info.State.Subjects)

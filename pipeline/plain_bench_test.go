@@ -97,11 +97,11 @@ func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard,
 	for ctx.Err() == nil {
 		b := <-free
 		b.Reset()
-		if err := sh.Collect(ctx, b); err != nil {
+		if err := sh.CollectBatch(ctx, b); err != nil {
 			t.Error(err)
 			return
 		}
-		if err := sh.Advance(b); err != nil {
+		if err := sh.AdvanceBatch(b); err != nil {
 			t.Error(err)
 			return
 		}

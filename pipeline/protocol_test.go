@@ -124,7 +124,7 @@ func TestZombieIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
+	if err := other.ClaimPartition(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	if other.Record.Epoch != before.Epoch+1 || other.Record.Position != before.Position {

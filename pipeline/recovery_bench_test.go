@@ -109,7 +109,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c pipeline.Config, part int, put, 
 	took(decode)
 	p := shard.NewPartition(part, 0)
 	p.State.TakeOver(decoded)
-	fatal(sh.Install(shard.NewBatch(1), p))
+	fatal(sh.InstallPartition(shard.NewBatch(1), p))
 	took(adopt)
 	fatal(snaps.Put(ctx, "copy", raw))
 	took(put)

@@ -94,7 +94,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
+	if err := other.ClaimPartition(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	s, err := b.js.Stream(t.Context(), wire.RowStream("late"))

@@ -243,24 +243,24 @@ func (r *run) openShards(ctx context.Context) error {
 		if r.worker.guard.turn != nil {
 			s.Machine.Turn = r.worker.guard.turn
 		}
-		s.Follow(r.self.readouts)
-		s.Look(&r.shown.states)
-		s.Clock.Start() // before Counters knows of the run, which may be read at once
+		s.SetReadouts(r.self.readouts)
+		s.SampleStates(&r.shown.states)
+		s.Clock.StartClock() // before Counters knows of the run, which may be read at once
 		s.Machine.Begun = begun
 		r.shards = append(r.shards, s)
 		e, err := owner.NewEmitter(dead, r.self.meta, first, r.limit, r.perShard(), r.counters)
 		if err != nil {
 			return err
 		}
-		e.Shadow(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
+		e.SetShadows(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
 		if r.worker.Tracer != nil {
-			s.Trace(r.worker.Tracer)
-			e.Trace(r.worker.Tracer, r.cfg.Job)
+			s.SetTracer(r.worker.Tracer)
+			e.SetTracer(r.worker.Tracer, r.cfg.Job)
 		}
 		if r.worker.Carry > 0 {
-			s.Carry(r.worker.Carry)
+			s.SetCarried(r.worker.Carry)
 			carried := &store.Features{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Network: s.Machine.Shape.Identity().Network, Begun: begun, Limit: r.limit, Retries: func() { r.counters.Retries.Add(1) }}
-			if err := e.Carry(carried, r.worker.Model.Network.Spec.FeatureCount()); err != nil {
+			if err := e.SetFeatures(carried, r.worker.Model.Network.Spec.FeatureCount()); err != nil {
 				return err
 			}
 		}
@@ -290,10 +290,10 @@ const joinWait = 3 * store.CommitTimeout
 func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
-		if !errors.Is(err, context.DeadlineExceeded) && !store.Unheard(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
+		if !errors.Is(err, context.DeadlineExceeded) && !store.IsUnanswered(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
 			return store.AccountWants(err)
 		}
-		if store.Unheard(err) {
+		if store.IsUnanswered(err) {
 			_ = store.Pause(ctx, time.Second)
 		}
 		r.log.Warn("the server did not answer in time during the start, trying again", "attempt", attempt, "err", err)

@@ -71,7 +71,7 @@ func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
 	t.Helper()
 	pipelinetest.Until(t, fmt.Sprintf("%d shadows are scored", n), func() bool {
 		all := r.counters.AtWork()
-		return len(all) > 0 && all[0].Shadowing() == n
+		return len(all) > 0 && all[0].ShadowCount() == n
 	})
 }
 

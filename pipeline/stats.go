@@ -33,7 +33,7 @@ type ShadowStats struct {
 // Shadows are the counts of all shadows since the start, by their readouts.
 func (c *Counters) Shadows() []ShadowStats {
 	var all []ShadowStats
-	c.shadows.Each(func(readout string, n *stats.Shadow) {
+	c.shadows.EachShadow(func(readout string, n *stats.Shadow) {
 		all = append(all, ShadowStats{readout, n.Predictions.Load(), n.Missed.Load(), n.Agreeing.Load()})
 	})
 	slices.SortFunc(all, func(a, b ShadowStats) int { return strings.Compare(a.Readout, b.Readout) })

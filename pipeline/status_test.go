@@ -171,13 +171,13 @@ func TestCountingAllocates(t *testing.T) {
 		preds[i].Flags = outcome.Flag(i)
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		c.Counts().Grade(preds)
-		c.Counts().StepTime.Add(stats.StepBounds, 12345)
+		c.Counts().CountGrades(preds)
+		c.Counts().StepTime.AddValue(stats.StepBounds, 12345)
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 	var once pipeline.Counters
-	once.Counts().Grade(preds)
+	once.Counts().CountGrades(preds)
 	want := map[string]uint64{}
 	for _, p := range preds {
 		want[p.Flags.Integrity()]++

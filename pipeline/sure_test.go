@@ -51,14 +51,14 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 					t.Fatal(err)
 				}
 				other := &store.Committer{JS: b.js, Stream: out, Job: cfg.Job, Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
-				if err := other.Claim(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
+				if err := other.ClaimPartition(t.Context(), empty, func(wire.Record) bool { return false }); err != nil {
 					t.Fatal(err)
 				}
 				for other.Last < raw.Sequence {
 					next := ours
 					next.Kind, next.Worker, next.Epoch = wire.KindCommit, other.Worker, other.Record.Epoch
 					next.Position = answered
-					q := other.Ask()
+					q := other.NoteAsked()
 					ack, err := other.Publish(t.Context(), next, other.Last, empty)
 					if err != nil {
 						t.Fatal(err)

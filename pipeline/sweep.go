@@ -32,7 +32,7 @@ func (m *manager) sweepOrphans(ctx context.Context) {
 	}
 	ours := map[int]store.Claim{}
 	for p, t := range m.owned {
-		claim, claimed, may := t.Sweepable()
+		claim, claimed, may := t.SweepableClaim()
 		if !claimed {
 			return // later
 		}

@@ -105,7 +105,7 @@ func (w *Worker) attempt(ctx context.Context) error {
 		return err
 	}
 	for _, one := range r.shards { // before anybody reads them
-		one.Clock.Start()
+		one.Clock.StartClock()
 	}
 	r.shown.running.Store(r)
 	defer context.AfterFunc(ctx, func() { r.stopping.Store(true) })()

@@ -128,7 +128,7 @@ func (m *predictionModel) readStreams(encoded []byte) (map[streamName]*StreamSta
 			if err := layout.CheckState(spec, row); err != nil {
 				return nil, "", err
 			}
-			open := OpenState{State: i, Samples: layout.Steps(row), Readout: name(p.Answers(st, i)), h: make([]float32, spec.Members*spec.Units)}
+			open := OpenState{State: i, Samples: layout.Steps(row), Readout: name(p.ReadoutOf(st, i)), h: make([]float32, spec.Members*spec.Units)}
 			layout.UnitsOf(spec, row, open.h)
 			open.Norm = euclideanNorm(open.h, nil)
 			stream.States = append(stream.States, open)

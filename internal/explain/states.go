@@ -52,7 +52,7 @@ func (x *Explainer) OpenSequences(ctx context.Context, encoded []byte, stream st
 			if row == nil {
 				continue
 			}
-			name := p.Answers(st, i)
+			name := p.ReadoutOf(st, i)
 			m := known[name]
 			if m == nil {
 				f := &Found{}

@@ -150,7 +150,7 @@ func (g *Gateway) subject(key string) string { return g.job.pattern.Subject(g.jo
 
 func (g *Gateway) keyOf(subject string) string {
 	key, _ := g.job.pattern.Key(subject)
-	if g.job.pattern.Several() {
+	if g.job.pattern.IsSeveral() {
 		key = strings.ReplaceAll(key, ".", "/")
 	}
 	return key

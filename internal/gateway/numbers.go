@@ -35,7 +35,7 @@ type job struct {
 // key is the job's key of a stream. The gateway joins the levels of a key by "/".
 // Where the job's keys have several tokens, each level is one of them.
 func (j *job) key(key string) string {
-	if j.pattern.Several() {
+	if j.pattern.IsSeveral() {
 		return strings.ReplaceAll(key, "/", ".")
 	}
 	return key

@@ -41,7 +41,7 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: snapshot %s: %w", r.Snap, err)
 	}
-	return owner.Whole(ctx, snaps, b)
+	return owner.IncludeRows(ctx, snaps, b)
 }
 
 // Import makes the states in a snapshot the beginning of a partition of a job
@@ -68,7 +68,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b []
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	if b, err = p.Rewound(sh); err != nil {
+	if b, err = p.EncodeRewound(sh); err != nil {
 		return err
 	}
 	com := &store.Committer{JS: js, Stream: out, Job: c.Job, Part: p.ID, Retries: func() {}}

@@ -141,7 +141,7 @@ func chooseReadout(ctx context.Context, js jetstream.JetStream, job, fingerprint
 
 // writePromotion writes a promotion into the job's entry, of message seq.
 func writePromotion(ctx context.Context, j *store.Job, e wire.Entry, seq uint64, next Promotion) error {
-	e.Promotions = e.Promotions.And(next)
+	e.Promotions = e.Promotions.AppendPromotion(next)
 	endShadowOf(&e, next.Readout)
 	_, err := store.WriteEntry(ctx, j.JS, &e, j.Name, seq)
 	now, _, lost := store.ReadEntry(ctx, j.Out, j.Name)

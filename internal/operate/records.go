@@ -55,7 +55,7 @@ func (j *change) rewrite(ctx context.Context, p int, change func(now *wire.Recor
 			if _, err = com.Publish(ctx, r, seq, j.empty); err == nil || store.OvertakenBy(err) {
 				continue // it is read again: change says whether it is as it is to be
 			}
-			if store.Refused(err) {
+			if store.IsRefused(err) {
 				return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)
 			}
 		}

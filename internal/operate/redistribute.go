@@ -122,7 +122,7 @@ func (d *digests) add(p *state.Partition) error {
 func (h held) read(ctx context.Context, name string, part int) (*state.Partition, error) {
 	b, err := h.snaps.Get(ctx, name)
 	if err == nil {
-		b, err = owner.Whole(ctx, h.snaps, b)
+		b, err = owner.IncludeRows(ctx, h.snaps, b)
 	}
 	var p *state.Partition
 	if err == nil {

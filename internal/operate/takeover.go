@@ -197,7 +197,7 @@ func (j *change) adopt(ctx context.Context, by *other, was state.Shape) error {
 			return fmt.Errorf("pipeline: partition %d of job %q has %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again", p, by.name, part.Len(), j.largest)
 		}
 		for _, known := range own { // the other job may have begun late
-			part.Acquaint(known, &j.shape, j.largest)
+			part.CopyKnownKeys(known, &j.shape, j.largest)
 		}
 		var whole, after digests
 		if err := whole.add(part); err != nil {
@@ -228,11 +228,11 @@ func (j *change) continues(ctx context.Context, by *other) error {
 	next.Identity, next.Arithmetic, next.Input, next.Meta = by.entry.Identity, by.entry.Arithmetic, by.entry.Input, by.entry.Meta
 	next.Worker, next.Promotions, next.Shadows = j.worker(), nil, "" // those were of the network of before
 	if r.Promoted > 0 {
-		next.Promotions = next.Promotions.And(wire.Promotion{Number: r.Promoted, Who: "job replace --with " + by.name, When: time.Now().UTC().Truncate(time.Second)})
+		next.Promotions = next.Promotions.AppendPromotion(wire.Promotion{Number: r.Promoted, Who: "job replace --with " + by.name, When: time.Now().UTC().Truncate(time.Second)})
 	}
 	for _, p := range by.entry.Promotions {
 		p.Number += r.Promoted
-		next.Promotions = next.Promotions.And(p)
+		next.Promotions = next.Promotions.AppendPromotion(p)
 	}
 	j.empty = by.empty
 	return j.publishAs(ctx, next)

@@ -195,7 +195,7 @@ func (r *Models) Look(ctx context.Context, fingerprint string) (Entry, error) {
 	if !hexName.MatchString(fingerprint) {
 		return Entry{}, fmt.Errorf("registry: %q is no fingerprint of %d hexadecimal digits: %w", fingerprint, wire.HashDigits, ErrNoEntry)
 	}
-	o, err := r.store.Look(ctx, fingerprint)
+	o, err := r.store.FindModel(ctx, fingerprint)
 	if err != nil {
 		return Entry{}, r.lost(fingerprint, err)
 	}

@@ -48,7 +48,7 @@ func (r *Models) Retire(ctx context.Context, fingerprint string, by Retirement) 
 
 // retired is nil where an entry is not. A mark that cannot be read counts.
 func (r *Models) retired(ctx context.Context, fingerprint string) (*Retirement, error) {
-	o, err := r.store.Look(ctx, fingerprint+retiredEnd)
+	o, err := r.store.FindModel(ctx, fingerprint+retiredEnd)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return nil, nil
 	}

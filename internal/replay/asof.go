@@ -118,7 +118,7 @@ func (p *past) advance(ctx context.Context, o AsOf, done *PastDone, behind uint6
 	if st.Losses, err = state.ParseLosses(mark.record.Losses); err != nil {
 		return fmt.Errorf("pipeline: output message %d: header %s: %w", mark.seq, wire.HeaderLosses, err)
 	}
-	compute := func() error { _, _, err := p.direct.Finish(); return err }
+	compute := func() error { _, _, err := p.direct.FinishBatch(); return err }
 	return p.read(ctx, done, behind, compute, o.Progress)
 }
 

@@ -77,7 +77,7 @@ func ReadFeatures(ctx context.Context, job *pipeline.Job, o Features) (FeaturesD
 	if err != nil {
 		return done, err
 	}
-	direct.Follow(shard.Followed{Stream: o.Stream, Want: o.Want, Take: o.Take})
+	direct.FollowSequences(shard.Followed{Stream: o.Stream, Want: o.Want, Take: o.Take})
 	return done, done.read(ctx, l.log(""), direct, o.Progress)
 }
 
@@ -108,7 +108,7 @@ func (done *FeaturesDone) read(ctx context.Context, log *inlog.Log, direct *shar
 	return b.Run(ctx, func() error {
 		done.Removed = log.Removed()
 		done.Samples += uint64(direct.Samples())
-		dead, err := direct.Features()
+		dead, err := direct.ComputeFeatures()
 		if err != nil {
 			return err
 		}

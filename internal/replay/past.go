@@ -75,8 +75,8 @@ func ReadPast(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, o 
 		m := p.shard.Machine
 		m.MaxStreams, m.ReorderBytes = m.MaxStreams*p.stored.Partitions, m.ReorderBytes*p.stored.Partitions
 	}
-	p.direct.Follow(shard.Followed{Stream: o.Stream, Want: o.Want, Take: o.Take, Keep: o.Keep})
-	compute := func() error { _, err := p.direct.Features(); return err }
+	p.direct.FollowSequences(shard.Followed{Stream: o.Stream, Want: o.Want, Take: o.Take, Keep: o.Keep})
+	compute := func() error { _, err := p.direct.ComputeFeatures(); return err }
 	return done, p.read(ctx, &done, 0, compute, o.Progress)
 }
 
@@ -182,14 +182,14 @@ func (p *past) snapshots(ctx context.Context, record wire.Record, done *PastDone
 func (p *past) from(ctx context.Context, name string, done *PastDone) error {
 	data, err := p.snaps.Get(ctx, name)
 	if err == nil {
-		data, err = owner.Whole(ctx, p.snaps, data)
+		data, err = owner.IncludeRows(ctx, p.snaps, data)
 	}
 	if err == nil {
 		p.direct, err = shard.NewDirectOf(p.shard, p.part, data)
 	}
 	if err == nil {
 		st := p.direct.State()
-		err = p.in.Unchanged(ctx, p.part, wire.Place{Seq: st.Done, Stored: st.DoneTime})
+		err = p.in.CheckUnchanged(ctx, p.part, wire.Place{Seq: st.Done, Stored: st.DoneTime})
 	}
 	if err != nil {
 		return fmt.Errorf("pipeline: snapshot %s: %w", name, err)

@@ -114,7 +114,7 @@ func RecordingNeeds(ctx context.Context, js jetstream.JetStream, job, dir string
 	if err != nil {
 		return 0, err
 	}
-	at, err := record.Reached(dir, files)
+	at, err := record.ReachedPosition(dir, files)
 	if err != nil {
 		return 0, err
 	}

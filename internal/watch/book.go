@@ -260,7 +260,7 @@ func (b *book) publishMessage(ctx context.Context, m *nats.Msg) error {
 // resolvePublish finds out whether a message without a confirmation was stored. If done is false
 // and the error is nil, the caller may resend the message.
 func (b *book) resolvePublish(ctx context.Context, m *nats.Msg, cause error) (done bool, err error) {
-	if store.Refused(cause) && !store.OvertakenBy(cause) && !unavailable(cause) {
+	if store.IsRefused(cause) && !store.OvertakenBy(cause) && !unavailable(cause) {
 		return false, fmt.Errorf("watch: the server refuses a message of %s: %w", wire.AlarmStream(b.job), cause)
 	}
 	for again := false; ; again = true {

@@ -133,7 +133,7 @@ var protocol = []planted{
 		name: "snapshot: a commit names it before it is stored",
 		file: "internal/pipeline/owner/release.go", pkg: "pipeline", test: "TestUnstoredSnapshotIsNotNamed",
 		old: "	begin := time.Now()\n	if err := t.w.Server.Snaps.Put(ctx, name, b); err != nil {\n",
-		new: "	begin := time.Now()\n	t.storing.arrived(&stored{name, seq, begin, home})\n	if err := t.w.Server.Snaps.Put(ctx, name, b); err != nil {\n",
+		new: "	begin := time.Now()\n	t.storing.noteArrived(&stored{name, seq, begin, home})\n	if err := t.w.Server.Snaps.Put(ctx, name, b); err != nil {\n",
 	},
 	{
 		name: "generation: a worker claims records of another one",

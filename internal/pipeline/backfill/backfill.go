@@ -196,7 +196,7 @@ func (r *running) read(m *inlog.Message) bool {
 
 // write computes the batch and writes what it predicts.
 func (r *running) write() error {
-	out, dead, err := r.direct.Finish()
+	out, dead, err := r.direct.FinishBatch()
 	if err != nil {
 		return err
 	}

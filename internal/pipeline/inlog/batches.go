@@ -32,7 +32,7 @@ type Batches struct {
 // source gives no more: io.EOF, or an error of the source. What was read before is
 // in the batch.
 func (b *Batches) Fill(ctx context.Context) (ended, err error) {
-	b.Direct.Begin()
+	b.Direct.BeginBatch()
 	for room := true; room; {
 		m, ended := b.Source.Next(ctx)
 		if ended != nil {
@@ -42,7 +42,7 @@ func (b *Batches) Fill(ctx context.Context) (ended, err error) {
 			return ended, err
 		}
 		m.Lost, b.Lost = m.Lost || b.Lost, false
-		if room, err = b.Direct.Take(m.Message, m.Stored); err != nil {
+		if room, err = b.Direct.TakeMessage(m.Message, m.Stored); err != nil {
 			return nil, err
 		}
 		room = b.Read(&m) && room

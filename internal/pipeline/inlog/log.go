@@ -83,10 +83,10 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 	if after.Seq == 0 {
 		l.at.Seq = max(begin, 1) - 1
 	}
-	if err := l.same(ctx); err != nil {
+	if err := l.checkSameInput(ctx); err != nil {
 		return err
 	}
-	if err := l.none(ctx); err != nil {
+	if err := l.confirmEmpty(ctx); err != nil {
 		return err
 	}
 	c := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: l.at.Seq + 1, InactiveThreshold: forgetAfter}
@@ -99,7 +99,7 @@ func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 	}
 	l.came, l.fault = make(chan delivered, readAhead), make(chan error, 1)
 	inner, cancel := context.WithCancel(ctx)
-	cc, err := cons.Consume(func(m jetstream.Msg) { l.deliver(inner, m) }, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat),
+	cc, err := cons.Consume(func(m jetstream.Msg) { l.deliverMessage(inner, m) }, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if inner.Err() == nil && l.Log != nil {
 				l.Log.Debug("consumer recovers", "err", err)
@@ -124,7 +124,7 @@ func (l *Log) Close() error {
 // Removed is how many messages were gone before they could be read.
 func (l *Log) Removed() uint64 { return l.removed }
 
-func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
+func (l *Log) deliverMessage(ctx context.Context, m jetstream.Msg) {
 	if ctx.Err() != nil {
 		return // the message before may have been let go: none may follow it
 	}
@@ -146,7 +146,7 @@ func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
 // messages were removed before they could be read, it says so (state.Message.Lost).
 func (l *Log) Next(ctx context.Context) (Message, error) {
 	if l.final {
-		if err := l.none(ctx); err != nil {
+		if err := l.confirmEmpty(ctx); err != nil {
 			return Message{}, err
 		}
 		l.final = false
@@ -157,7 +157,7 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 			return Message{}, ErrDue
 		case m := <-l.came:
 			if m.first {
-				if err := l.same(ctx); err != nil {
+				if err := l.checkSameInput(ctx); err != nil {
 					return Message{}, err
 				}
 			}
@@ -165,12 +165,12 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 				continue
 			}
 			if m.Seq > l.last { // all up to there are gone
-				l.skip(l.last - l.at.Seq)
+				l.skipMessages(l.last - l.at.Seq)
 				l.at.Seq = l.last
 				return Message{}, io.EOF
 			}
 			lost := l.Only == "" && (m.Seq > l.at.Seq+1 || l.at.Stored == 0 && m.Seq > 1)
-			l.skip(m.Seq - l.at.Seq - 1)
+			l.skipMessages(m.Seq - l.at.Seq - 1)
 			l.at = m.Place
 			l.final = m.final
 			part, ok := partitionIn(m.Subject(), l.Input.Job)
@@ -183,7 +183,7 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 		case err := <-l.fault:
 			return Message{}, err
 		case <-time.After(silence):
-			if err := l.look(ctx); err != nil {
+			if err := l.readInfo(ctx); err != nil {
 				return Message{}, err
 			}
 		case <-ctx.Done():
@@ -193,39 +193,39 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 	return Message{}, io.EOF
 }
 
-// known is a message that the log had.
-func (l *Log) known() uint64 {
+// knownLast is a message that the log had.
+func (l *Log) knownLast() uint64 {
 	if l.last == Endless {
 		return l.at.Seq
 	}
 	return l.last
 }
 
-// look finds out why nothing comes.
-func (l *Log) look(ctx context.Context) error {
+// readInfo finds out why nothing comes.
+func (l *Log) readInfo(ctx context.Context) error {
 	info, err := l.Input.Info(ctx, l.at.Seq)
 	switch {
 	case err != nil:
 		return err
-	case info.State.LastSeq < l.known():
-		return fmt.Errorf("inlog: %s ends at message %d, and had message %d: it lost its last messages: restore its store: %w", info.Config.Name, info.State.LastSeq, l.known(), ErrOtherLog)
+	case info.State.LastSeq < l.knownLast():
+		return fmt.Errorf("inlog: %s ends at message %d, and had message %d: it lost its last messages: restore its store: %w", info.Config.Name, info.State.LastSeq, l.knownLast(), ErrOtherLog)
 	case info.State.FirstSeq > l.last:
-		l.skip(l.last - l.at.Seq)
+		l.skipMessages(l.last - l.at.Seq)
 		l.at.Seq = l.last
 	}
-	return l.none(ctx)
+	return l.confirmEmpty(ctx)
 }
 
-// skip counts messages that are not there. Where only some are read, most are not
+// skipMessages counts messages that are not there. Where only some are read, most are not
 // among these.
-func (l *Log) skip(n uint64) {
+func (l *Log) skipMessages(n uint64) {
 	if l.Only == "" {
 		l.removed += n
 	}
 }
 
-// none ends the reading where there is no message of those that are read.
-func (l *Log) none(ctx context.Context) error {
+// confirmEmpty ends the reading where there is no message of those that are read.
+func (l *Log) confirmEmpty(ctx context.Context) error {
 	if l.Only == "" || l.at.Seq >= l.last {
 		return nil
 	}
@@ -242,8 +242,8 @@ func (l *Log) none(ctx context.Context) error {
 	return nil
 }
 
-// same makes sure that the last message handed out is the one it was.
-func (l *Log) same(ctx context.Context) error {
+// checkSameInput makes sure that the last message handed out is the one it was.
+func (l *Log) checkSameInput(ctx context.Context) error {
 	if l.at.Stored == 0 { // none was
 		return nil
 	}

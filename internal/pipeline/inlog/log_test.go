@@ -19,7 +19,7 @@ func TestNothingBehindWhatWasLetGo(t *testing.T) {
 			if seq == 5 {
 				cancel()
 			}
-			l.deliver(ctx, input{seq: seq + 1})
+			l.deliverMessage(ctx, input{seq: seq + 1})
 		}
 		close(l.came)
 		at := uint64(0)

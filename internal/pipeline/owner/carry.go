@@ -20,9 +20,9 @@ type carrying struct {
 	details  []codec.Details // of rows
 }
 
-// Carry says where predictions that carry their features go, n features each. It is
+// SetFeatures says where predictions that carry their features go, n features each. It is
 // called before the emitter runs.
-func (e *Emitter) Carry(out *store.Features, n int) error {
+func (e *Emitter) SetFeatures(out *store.Features, n int) error {
 	meta := e.shadows.meta
 	meta.First, meta.Features = e.shadows.first, n
 	enc, err := codec.NewPredictionEncoder(meta)
@@ -33,9 +33,9 @@ func (e *Emitter) Carry(out *store.Features, n int) error {
 	return nil
 }
 
-// publish sends those of the predictions [from, to) of an answer, the first of which
+// publishFeatures sends those of the predictions [from, to) of an answer, the first of which
 // has the number after outs.
-func (c *carrying) publish(ctx context.Context, a *shard.Answer, from, to int, outs uint64) error {
+func (c *carrying) publishFeatures(ctx context.Context, a *shard.Answer, from, to int, outs uint64) error {
 	if c.out == nil || len(a.Carried) == 0 {
 		return nil
 	}
@@ -55,14 +55,14 @@ func (c *carrying) publish(ctx context.Context, a *shard.Answer, from, to int, o
 	for i := range c.rows {
 		c.rows[i].Details = &c.details[i]
 	}
-	return c.send(ctx, ownerOf(a.Part), a.Part.State.ID, c.rows)
+	return c.sendFeatures(ctx, ownerOf(a.Part), a.Part.State.ID, c.rows)
 }
 
-// send publishes rows in as many messages as the server's limit asks for.
-func (c *carrying) send(ctx context.Context, t *Ownership, part int, rows []codec.Prediction) error {
+// sendFeatures publishes rows in as many messages as the server's limit asks for.
+func (c *carrying) sendFeatures(ctx context.Context, t *Ownership, part int, rows []codec.Prediction) error {
 	most := max(1, c.out.Limit/(4*c.features)) // more do not fit
 	for len(rows) > most {
-		if err := c.send(ctx, t, part, rows[:most]); err != nil {
+		if err := c.sendFeatures(ctx, t, part, rows[:most]); err != nil {
 			return err
 		}
 		rows = rows[most:]
@@ -74,10 +74,10 @@ func (c *carrying) send(ctx context.Context, t *Ownership, part int, rows []code
 	case len(body) <= c.out.Limit:
 		return c.out.Publish(ctx, part, append([]byte(nil), body...), t)
 	case half > 0:
-		if err := c.send(ctx, t, part, rows[:half]); err != nil {
+		if err := c.sendFeatures(ctx, t, part, rows[:half]); err != nil {
 			return err
 		}
-		return c.send(ctx, t, part, rows[half:])
+		return c.sendFeatures(ctx, t, part, rows[half:])
 	}
 	return fmt.Errorf("pipeline: a prediction with its %d features has %d bytes, but the server accepts messages of at most %d: raise its max_payload, or set output.features_one_in to 0", c.features, len(body), c.out.Limit)
 }

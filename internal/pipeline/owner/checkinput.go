@@ -50,7 +50,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 		v.told.Store(c.Record.EmptyTo)
 	}
 	for _, at := range []wire.Place{{Seq: c.Record.Mark.Seq, Stored: c.Record.Mark.Time}, c.Record.Rests} {
-		if err := t.w.Server.In.Unchanged(ctx, p.State.ID, at); err != nil {
+		if err := t.w.Server.In.CheckUnchanged(ctx, p.State.ID, at); err != nil {
 			return err
 		}
 		v.Came.Store(at)
@@ -58,30 +58,30 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	return nil
 }
 
-// same makes sure that the last input message that the partition stands on is
+// checkSameInput makes sure that the last input message that the partition stands on is
 // the one it was, and reports whether input of it may have been lost between
 // that and the message that has come.
-func (t *Ownership) same(next wire.Place) (lost bool, err error) {
+func (t *Ownership) checkSameInput(next wire.Place) (lost bool, err error) {
 	if t.w.Trusting {
 		return false, nil
 	}
 	at := t.Input.Came.Load()
-	if err := t.w.Server.In.Unchanged(t.ctx, t.part.State.ID, at); err != nil {
+	if err := t.w.Server.In.CheckUnchanged(t.ctx, t.part.State.ID, at); err != nil {
 		return false, err
 	}
 	info, err := t.w.Server.In.Info(t.ctx, at.Seq)
 	if err != nil {
 		return false, err
 	}
-	lost = info.State.FirstSeq > t.Input.knows()+1
+	lost = info.State.FirstSeq > t.Input.knownLast()+1
 	t.Input.Doubt.Store(info.State.FirstSeq > next.Seq+1 || store.Overtakes(info, next, doubtLeases*t.w.Lease))
 	return lost, nil
 }
 
-// unanswered refuses to begin a partition that may have begun before: the job's
+// checkUnanswered refuses to begin a partition that may have begun before: the job's
 // entry, which was there, is gone with all records, or the partition has snapshots,
 // but no record. Imported ones (epoch 0) come before the record.
-func (t *Ownership) unanswered(ctx context.Context) error {
+func (t *Ownership) checkUnanswered(ctx context.Context) error {
 	try, cancel := t.w.Server.Link.Attempt(ctx)
 	defer cancel()
 	if t.w.Server.Entered {

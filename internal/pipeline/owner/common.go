@@ -88,17 +88,17 @@ func NewCommon(w *Worker, apart time.Duration, open func() (jetstream.JetStream,
 	return &Common{w: w, open: open, apart: apart}
 }
 
-// Whole tells whether the worker has all partitions.
-func (c *Common) Whole(whole bool) {
+// SetWhole tells whether the worker has all partitions.
+func (c *Common) SetWhole(whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.whole.Store(whole && c.w.Partitions > 1); !whole {
-		c.end()
+		c.endReading()
 	}
 }
 
-// Reads reports for how many partitions it reads.
-func (c *Common) Reads() int {
+// CountReads reports for how many partitions it reads.
+func (c *Common) CountReads() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == nil {
@@ -107,41 +107,41 @@ func (c *Common) Reads() int {
 	return int(c.now.joined)
 }
 
-// Dissolve lets every partition read by its own consumer again.
-func (c *Common) Dissolve() {
+// StopSharing lets every partition read by its own consumer again.
+func (c *Common) StopSharing() {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end()
+	c.endReading()
 }
 
 // Close ends it for good.
 func (c *Common) Close() {
-	c.Whole(false)
+	c.SetWhole(false)
 	c.beside.Wait()
 }
 
-// start begins a reading behind message at; the lock is held.
-func (c *Common) start(at uint64) {
+// startReading begins a reading behind message at; the lock is held.
+func (c *Common) startReading(at uint64) {
 	r := &commonReading{at: at, members: make([]*member, c.w.Partitions)}
 	c.now = r
-	c.beside.Go(func() { c.read(r, at+1) })
+	c.beside.Go(func() { c.readCommon(r, at+1) })
 }
 
-// join takes a partition in; the lock is held.
-func (c *Common) join(t *Ownership) {
+// joinMember takes a partition in; the lock is held.
+func (c *Common) joinMember(t *Ownership) {
 	c.now.members[t.part.State.ID] = &member{t: t}
 	c.now.joined++
 	t.Input.common.Store(true)
-	t.changes()
+	t.watchChanges()
 }
 
-// take lets a partition join whose shard has all its messages up to seq, and
+// takeMember lets a partition join whose shard has all its messages up to seq, and
 // reports whether it did: from then on it gets its messages here. One that has no
 // messages waiting (current) begins a reading if there is none.
-func (c *Common) take(t *Ownership, seq uint64, current bool) bool {
+func (c *Common) takeMember(t *Ownership, seq uint64, current bool) bool {
 	if c == nil || !c.whole.Load() || t.w.Drain != nil || t.w.Server.In.Mixed != nil || t.Input.Doubt.Load() {
 		return false
 	}
@@ -155,48 +155,48 @@ func (c *Common) take(t *Ownership, seq uint64, current bool) bool {
 		if !current || now.Before(c.after) {
 			return false
 		}
-		c.start(seq)
+		c.startReading(seq)
 	}
 	if seq < c.now.at || seq-c.now.at > nearby {
 		return false
 	}
-	c.join(t)
+	c.joinMember(t)
 	return true
 }
 
-// leave takes a partition out.
-func (c *Common) leave(t *Ownership) {
+// leaveReading takes a partition out.
+func (c *Common) leaveReading(t *Ownership) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.now; r != nil && t.Input.common.Load() {
-		c.part(r, t)
+		c.splitOff(r, t)
 		if r.joined == 0 {
-			c.end()
+			c.endReading()
 		}
 	}
 }
 
-// part takes a member out; the lock is held.
-func (c *Common) part(r *commonReading, t *Ownership) {
+// splitOff takes a member out; the lock is held.
+func (c *Common) splitOff(r *commonReading, t *Ownership) {
 	r.members[t.part.State.ID] = nil
 	r.joined--
 	t.Input.common.Store(false)
 	t.Input.apart = time.Now().Add(c.apart)
-	t.changes()
+	t.watchChanges()
 }
 
-// end ends the reading, if there is one; the lock is held.
-func (c *Common) end() {
+// endReading ends the reading, if there is one; the lock is held.
+func (c *Common) endReading() {
 	r := c.now
 	if r == nil {
 		return
 	}
 	for _, m := range r.members {
 		if m != nil {
-			c.part(r, m.t)
+			c.splitOff(r, m.t)
 		}
 	}
 	r.over, c.now, c.after = true, nil, time.Now().Add(c.apart)
@@ -205,41 +205,41 @@ func (c *Common) end() {
 	}
 }
 
-// read makes the consumer of a reading.
-func (c *Common) read(r *commonReading, start uint64) {
-	p, err := c.consume(r, start)
+// readCommon makes the consumer of a reading.
+func (c *Common) readCommon(r *commonReading, start uint64) {
+	p, err := c.consumeInput(r, start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case err != nil:
 		c.w.Log.Debug("no common consumer of the input: each partition reads by its own", "err", err)
 		if !r.over {
-			c.end()
+			c.endReading()
 		}
 		c.after = time.Now().Add(refusedTime)
 	case r.over:
-		c.beside.Go(p.stop)
+		c.beside.Go(p.stopPush)
 	default:
-		r.stop, r.behind = p.stop, p.behind
+		r.stop, r.behind = p.stopPush, p.countBehind
 	}
 }
 
-func (c *Common) consume(r *commonReading, start uint64) (*pushed, error) {
+func (c *Common) consumeInput(r *commonReading, start uint64) (*pushed, error) {
 	js, err := c.open()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.w.Shards, createTimeout)
 	defer cancel()
-	p, err := push(ctx, js, c.w.Server.In.Name(), start, func(m *nats.Msg) { c.came(r, m) }, func(err error) { c.lost(r, err) })
+	p, err := startPush(ctx, js, c.w.Server.In.Name(), start, func(m *nats.Msg) { c.acceptMessage(r, m) }, func(err error) { c.loseReading(r, err) })
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: common consumer: %w", err)
 	}
 	return p, nil
 }
 
-// lost ends a reading whose consumer has a fault.
-func (c *Common) lost(r *commonReading, err error) {
+// loseReading ends a reading whose consumer has a fault.
+func (c *Common) loseReading(r *commonReading, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.over {
@@ -247,22 +247,22 @@ func (c *Common) lost(r *commonReading, err error) {
 	}
 	c.w.Counters.Resets.Add(1)
 	c.w.Log.Debug("common consumer lost: each partition reads by its own for a while", "err", err)
-	if c.end(); errors.Is(err, errNoFlow) {
+	if c.endReading(); errors.Is(err, errNoFlow) {
 		c.after = time.Now().Add(refusedTime)
 	}
 }
 
-// came hands a message to its partition.
-func (c *Common) came(r *commonReading, m *nats.Msg) {
+// acceptMessage hands a message to its partition.
+func (c *Common) acceptMessage(r *commonReading, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
-		c.Dissolve() // the partition that it is for will say so
+		c.StopSharing() // the partition that it is for will say so
 		return
 	}
 	at := wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
-	defer c.pass(r, at.Seq)
-	member := c.follow(r, m.Subject, at.Seq, meta.Sequence.Consumer, int64(meta.NumPending))
-	if member == nil || member.hand(m, at) {
+	defer c.passMember(r, at.Seq)
+	member := c.followMember(r, m.Subject, at.Seq, meta.Sequence.Consumer, int64(meta.NumPending))
+	if member == nil || member.handMessage(m, at) {
 		return
 	}
 	c.mu.Lock()
@@ -272,24 +272,24 @@ func (c *Common) came(r *commonReading, m *nats.Msg) {
 	}
 	for _, other := range r.members { // they would wait as long
 		if other != nil && other.t.shard == member.t.shard {
-			c.part(r, other.t)
+			c.splitOff(r, other.t)
 		}
 	}
 	if r.joined == 0 {
-		c.end()
+		c.endReading()
 	}
 }
 
-// pass notes that a message is with its partition, or is nobody's here.
-func (c *Common) pass(r *commonReading, seq uint64) {
+// passMember notes that a message is with its partition, or is nobody's here.
+func (c *Common) passMember(r *commonReading, seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.handed = seq
 }
 
-// follow notes a message that has come, and returns for whom it is; nil = nobody
+// followMember notes a message that has come, and returns for whom it is; nil = nobody
 // here. Where messages may be missing before it, all partitions leave.
-func (c *Common) follow(r *commonReading, subject string, seq, ofConsumer uint64, unread int64) *member {
+func (c *Common) followMember(r *commonReading, subject string, seq, ofConsumer uint64, unread int64) *member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.over {
@@ -297,7 +297,7 @@ func (c *Common) follow(r *commonReading, subject string, seq, ofConsumer uint64
 	}
 	if ofConsumer != r.count+1 || r.count > 0 && unread+1 < r.unread { // see Receive
 		c.w.Counters.Resets.Add(1)
-		c.end()
+		c.endReading()
 		return nil
 	}
 	r.count, r.at, r.unread = ofConsumer, seq, unread
@@ -307,9 +307,9 @@ func (c *Common) follow(r *commonReading, subject string, seq, ofConsumer uint64
 	return nil
 }
 
-// hand passes a message to the partition's shard. False says that the partition
+// handMessage passes a message to the partition's shard. False says that the partition
 // must leave: it has not got the message.
-func (m *member) hand(msg *nats.Msg, at wire.Place) bool {
+func (m *member) handMessage(msg *nats.Msg, at wire.Place) bool {
 	t := m.t
 	v := &t.Input
 	switch {
@@ -321,7 +321,7 @@ func (m *member) hand(msg *nats.Msg, at wire.Place) bool {
 	lost := false
 	if !m.asked {
 		var err error
-		if lost, err = t.same(at); err != nil {
+		if lost, err = t.checkSameInput(at); err != nil {
 			if t.ctx.Err() == nil {
 				t.Fail(err)
 			}
@@ -330,7 +330,7 @@ func (m *member) hand(msg *nats.Msg, at wire.Place) bool {
 		m.asked = true
 	}
 	t.part.Waiting.Add(1)
-	if !t.queue(t.job(msg.Subject, msg.Header, msg.Data, at, lost)) {
+	if !t.queueJob(t.newJob(msg.Subject, msg.Header, msg.Data, at, lost)) {
 		t.part.Waiting.Add(-1)
 		return t.ctx.Err() != nil
 	}
@@ -340,8 +340,8 @@ func (m *member) hand(msg *nats.Msg, at wire.Place) bool {
 	return true
 }
 
-// queue waits for room in the shard's queue, but not for long.
-func (t *Ownership) queue(j shard.Job) bool {
+// queueJob waits for room in the shard's queue, but not for long.
+func (t *Ownership) queueJob(j shard.Job) bool {
 	select {
 	case t.shard.Queue <- j:
 		return true
@@ -358,10 +358,10 @@ func (t *Ownership) queue(j shard.Job) bool {
 	return false
 }
 
-// share is how many unread messages each partition has, as far as is known: what
+// memberShare is how many unread messages each partition has, as far as is known: what
 // the server had when the last one came, or what has come since, if that is more.
 // Under overload tens of thousands of messages wait in this process.
-func (c *Common) share() int64 {
+func (c *Common) memberShare() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.now

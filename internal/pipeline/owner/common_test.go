@@ -33,10 +33,10 @@ func commonOf(t *testing.T, partitions int) (*Common, []*Ownership) {
 	return c, all
 }
 
-// takes demands whether a partition may join.
-func takes(t *testing.T, c *Common, o *Ownership, seq uint64, current, want bool) {
+// requireTaken demands whether a partition may join.
+func requireTaken(t *testing.T, c *Common, o *Ownership, seq uint64, current, want bool) {
 	t.Helper()
-	if got := c.take(o, seq, current); got != want || o.Input.common.Load() != want {
+	if got := c.takeMember(o, seq, current); got != want || o.Input.common.Load() != want {
 		t.Fatalf("partition %d, behind message %d: joined %v, want %v", o.part.State.ID, seq, got, want)
 	}
 }
@@ -45,37 +45,37 @@ func takes(t *testing.T, c *Common, o *Ownership, seq uint64, current, want bool
 // shard lacks, and where that is near.
 func TestWhoJoinsTheCommonReader(t *testing.T) {
 	c, o := commonOf(t, 6)
-	takes(t, c, o[0], 10, true, false) // the worker has not all partitions
-	c.Whole(true)
-	takes(t, c, o[0], 10, false, false) // has messages waiting: the others would wait for it
-	takes(t, c, o[0], 10, true, true)
-	takes(t, c, o[1], 9, true, false) // message 10 may be its own, and does not come here
+	requireTaken(t, c, o[0], 10, true, false) // the worker has not all partitions
+	c.SetWhole(true)
+	requireTaken(t, c, o[0], 10, false, false) // has messages waiting: the others would wait for it
+	requireTaken(t, c, o[0], 10, true, true)
+	requireTaken(t, c, o[1], 9, true, false) // message 10 may be its own, and does not come here
 	r := c.now
-	if m := c.follow(r, "j.in.1.k", 12, 1, 5); m != nil {
+	if m := c.followMember(r, "j.in.1.k", 12, 1, 5); m != nil {
 		t.Errorf("message 12 goes to %+v, which reads by its own", m)
 	}
-	takes(t, c, o[1], 11, true, false)
-	takes(t, c, o[1], 12, true, true)
-	takes(t, c, o[2], 13+nearby, true, false)
-	takes(t, c, o[2], 12+nearby, true, true)
+	requireTaken(t, c, o[1], 11, true, false)
+	requireTaken(t, c, o[1], 12, true, true)
+	requireTaken(t, c, o[2], 13+nearby, true, false)
+	requireTaken(t, c, o[2], 12+nearby, true, true)
 	o[3].Input.Doubt.Store(true)
-	takes(t, c, o[3], 12, true, false)
+	requireTaken(t, c, o[3], 12, true, false)
 	o[4].w = &Worker{Drain: &Drain{}, Server: c.w.Server}
-	takes(t, c, o[4], 12, true, false)
+	requireTaken(t, c, o[4], 12, true, false)
 	for subject, want := range map[string]*Ownership{"j.in.0.k": o[0], "j.in.1.a.b": o[1], "j.in.2.k": o[2], "j.in.3.k": nil, "j.in.6.k": nil, "j.in.*.k": nil, "j.in.-1.k": nil, "j": nil} {
 		r.count = 1
-		m := c.follow(r, subject, 13, 2, 5)
+		m := c.followMember(r, subject, 13, 2, 5)
 		if (m == nil) != (want == nil) || m != nil && m.t != want {
 			t.Errorf("a message on %s goes to %+v", subject, m)
 		}
 	}
-	c.leave(o[1])
-	if m := c.follow(r, "j.in.1.k", 14, 3, 5); m != nil {
+	c.leaveReading(o[1])
+	if m := c.followMember(r, "j.in.1.k", 14, 3, 5); m != nil {
 		t.Error("a partition that has left gets a message")
 	}
-	takes(t, c, o[1], 14, true, false) // for a while
-	c.Whole(false)
-	if c.Reads() != 0 || o[0].Input.common.Load() || len(o[0].changed) != 1 {
+	requireTaken(t, c, o[1], 14, true, false) // for a while
+	c.SetWhole(false)
+	if c.CountReads() != 0 || o[0].Input.common.Load() || len(o[0].changed) != 1 {
 		t.Error("a worker that has not all partitions any more still reads them together")
 	}
 }
@@ -84,16 +84,16 @@ func TestWhoJoinsTheCommonReader(t *testing.T) {
 // with it, because nobody would take it out again.
 func TestEndedPartitionDoesNotJoin(t *testing.T) {
 	c, o := commonOf(t, 2)
-	c.Whole(true)
+	c.SetWhole(true)
 	ctx, stop := context.WithCancel(o[0].ctx)
 	o[0].ctx = ctx
 	stop()
-	c.leave(o[0])
-	takes(t, c, o[0], 10, true, false)
-	takes(t, c, o[1], 10, true, true)
-	takes(t, c, o[0], 11, false, false)
-	if c.Reads() != 1 {
-		t.Errorf("%d partitions are read, want 1", c.Reads())
+	c.leaveReading(o[0])
+	requireTaken(t, c, o[0], 10, true, false)
+	requireTaken(t, c, o[1], 10, true, true)
+	requireTaken(t, c, o[0], 11, false, false)
+	if c.CountReads() != 1 {
+		t.Errorf("%d partitions are read, want 1", c.CountReads())
 	}
 }
 
@@ -101,26 +101,26 @@ func TestEndedPartitionDoesNotJoin(t *testing.T) {
 // message is used: each partition looks by itself.
 func TestCommonReaderEndsAtADoubt(t *testing.T) {
 	for name, next := range map[string]func(*Common, *commonReading) *member{
-		"a new consumer":              func(c *Common, r *commonReading) *member { return c.follow(r, "j.in.0.k", 12, 1, 9) },
-		"a message that has not come": func(c *Common, r *commonReading) *member { return c.follow(r, "j.in.0.k", 12, 3, 8) },
+		"a new consumer":              func(c *Common, r *commonReading) *member { return c.followMember(r, "j.in.0.k", 12, 1, 9) },
+		"a message that has not come": func(c *Common, r *commonReading) *member { return c.followMember(r, "j.in.0.k", 12, 3, 8) },
 		"unread messages gone": func(c *Common, r *commonReading) *member {
-			return c.follow(r, "j.in.0.k", 12, 2, 7)
+			return c.followMember(r, "j.in.0.k", 12, 2, 7)
 		},
 	} {
 		c, o := commonOf(t, 2)
-		c.Whole(true)
-		takes(t, c, o[0], 10, true, true)
+		c.SetWhole(true)
+		requireTaken(t, c, o[0], 10, true, true)
 		r := c.now
-		if m := c.follow(r, "j.in.0.k", 11, 1, 9); m == nil {
+		if m := c.followMember(r, "j.in.0.k", 11, 1, 9); m == nil {
 			t.Fatal("the first message goes to nobody")
 		}
 		if m := next(c, r); m != nil || c.now != nil || o[0].Input.common.Load() {
 			t.Errorf("%s: the message goes to %+v", name, m)
 		}
-		if m := c.follow(r, "j.in.0.k", 13, 2, 8); m != nil {
+		if m := c.followMember(r, "j.in.0.k", 13, 2, 8); m != nil {
 			t.Errorf("%s: a later message goes to %+v", name, m)
 		}
-		takes(t, c, o[0], 13, true, false) // not at once
+		requireTaken(t, c, o[0], 13, true, false) // not at once
 	}
 }
 
@@ -138,12 +138,12 @@ func TestHandOrLeave(t *testing.T) {
 		passed uint64
 	}{{5, false, true, 5}, {6, true, false, 5}, {6, false, true, 6}, {7, false, false, 6}} { // the queue holds one message
 		o.Input.Doubt.Store(step.doubt)
-		if got := m.hand(msg, wire.Place{Seq: step.seq, Stored: 1}); got != step.got || o.Input.passed.Load() != step.passed || o.part.Waiting.Load() != int64(step.passed-5) {
+		if got := m.handMessage(msg, wire.Place{Seq: step.seq, Stored: 1}); got != step.got || o.Input.passed.Load() != step.passed || o.part.Waiting.Load() != int64(step.passed-5) {
 			t.Errorf("message %d: got %v, passed %d, %d waiting; want %v and %d", step.seq, got, o.Input.passed.Load(), o.part.Waiting.Load(), step.got, step.passed)
 		}
 	}
 	o.Stop()
-	if !m.hand(msg, wire.Place{Seq: 7, Stored: 1}) || o.part.Waiting.Load() != 1 {
+	if !m.handMessage(msg, wire.Place{Seq: 7, Stored: 1}) || o.part.Waiting.Load() != 1 {
 		t.Error("a partition that has ended is to leave as if it could read by its own")
 	}
 }
@@ -151,12 +151,12 @@ func TestHandOrLeave(t *testing.T) {
 // Partitions that begin together read together, but for one that is far behind.
 func TestPartitionsGather(t *testing.T) {
 	c, o := commonOf(t, 4)
-	c.Whole(true)
-	c.Expect(4)
+	c.SetWhole(true)
+	c.ExpectPartitions(4)
 	joined := make(chan int, 4)
 	for p, seq := range []uint64{nearby + 100, 50, nearby + 90, 2*nearby + 90} { // after the last, the others are not all near
 		go func() {
-			if c.begins(o[p], seq) {
+			if c.joinGathering(o[p], seq) {
 				joined <- p
 			} else {
 				joined <- -1
@@ -175,24 +175,24 @@ func TestPartitionsGather(t *testing.T) {
 // Nobody waits long for a partition that takes long to claim.
 func TestPartitionsGatherInTime(t *testing.T) {
 	c, o := commonOf(t, 3)
-	c.Whole(true)
-	c.Expect(3)
-	if !c.begins(o[1], 7) || c.Reads() != 1 || c.now.at != 7 {
-		t.Errorf("one of three partitions that came: %d read together", c.Reads())
+	c.SetWhole(true)
+	c.ExpectPartitions(3)
+	if !c.joinGathering(o[1], 7) || c.CountReads() != 1 || c.now.at != 7 {
+		t.Errorf("one of three partitions that came: %d read together", c.CountReads())
 	}
-	takes(t, c, o[0], 8, false, true)
+	requireTaken(t, c, o[0], 8, false, true)
 }
 
 // What has come to this process and waits there is no less unread than what the
 // server has.
 func TestShareOfUnread(t *testing.T) {
 	c, _ := commonOf(t, 2)
-	if n := c.share(); n != 0 {
+	if n := c.memberShare(); n != 0 {
 		t.Errorf("without a reading %d", n)
 	}
 	for _, s := range []struct{ server, here, want int64 }{{-1, 0, 0}, {3, 0, 2}, {3, 1000, 500}, {1000, 3, 500}} {
 		c.now = &commonReading{joined: 2, unread: s.server, behind: func() int64 { return s.here }}
-		if n := c.share(); n != s.want {
+		if n := c.memberShare(); n != s.want {
 			t.Errorf("%d at the server and %d here: %d each, want %d", s.server, s.here, n, s.want)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Drained reports whether the partition has answered all input up to where its
+// IsDrained reports whether the partition has answered all input up to where its
 // worker drains it.
-func (t *Ownership) Drained(ctx context.Context) (bool, error) {
+func (t *Ownership) IsDrained(ctx context.Context) (bool, error) {
 	// In this order: a message that comes between the two counts as waiting.
 	at, waiting := t.Input.brought.Load(), t.part.Waiting.Load()
 	if !t.reading.Load() || !t.isRebuilt.Load() || t.failed.Load() || waiting > 0 {
@@ -18,12 +18,12 @@ func (t *Ownership) Drained(ctx context.Context) (bool, error) {
 	if at >= t.w.Drain.To {
 		return true, nil
 	}
-	return Answered(ctx, t.w.Server.In, t.part.State.ID, at, t.w.Drain.To)
+	return IsAnswered(ctx, t.w.Server.In, t.part.State.ID, at, t.w.Drain.To)
 }
 
-// Answered reports whether a partition has no input behind message at up to
+// IsAnswered reports whether a partition has no input behind message at up to
 // message to.
-func Answered(ctx context.Context, in *store.Input, part int, at, to uint64) (bool, error) {
+func IsAnswered(ctx context.Context, in *store.Input, part int, at, to uint64) (bool, error) {
 	next, err := in.Next(ctx, part, at)
 	return err == nil && (next == wire.Place{} || next.Seq > to), err
 }

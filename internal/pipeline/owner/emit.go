@@ -51,24 +51,24 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string
 	}, nil
 }
 
-// Trace says who takes the spans of a job. It is called before the emitter runs.
-func (e *Emitter) Trace(t trace.Tracer, job string) {
+// SetTracer says who takes the spans of a job. It is called before the emitter runs.
+func (e *Emitter) SetTracer(t trace.Tracer, job string) {
 	e.traces = tracing{tracer: t, job: job, commits: make([][]commit, len(e.cursor))}
 }
 
 // Run publishes batches until in is closed.
 func (e *Emitter) Run(ctx context.Context, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
-		e.publish(ctx, b)
+		e.publishBatch(ctx, b)
 		free <- b // room for every batch there is
 	}
 	e.releases.Wait()
 }
 
-// publish makes a batch's answers durable: first its dead letters, then the
+// publishBatch makes a batch's answers durable: first its dead letters, then the
 // predictions with the position that covers both. What goes wrong concerns one
 // partition, and ends its ownership.
-func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
+func (e *Emitter) publishBatch(ctx context.Context, b *shard.Batch) {
 	start := time.Now()
 	for i := range b.Dead {
 		d := &b.Dead[i]
@@ -90,24 +90,24 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	}
 	e.commits = 0
 	for more := true; more; {
-		more = e.round(ctx, b)
+		more = e.publishRound(ctx, b)
 	}
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
 		t := ownerOf(a.Part)
 		if a.InSeq > t.Input.replayed && !t.Failed() {
-			t.storing.answers(a.InSeq, start)
+			t.storing.noteAnswer(a.InSeq, start)
 		}
 		if len(a.Traced) > 0 {
-			t.untold = e.traces.tell(e.traces.finish(i, b, a, t.untold), t.c.Record.InSeq)
+			t.untold = e.traces.sendSpans(e.traces.finishCommit(i, b, a, t.untold), t.c.Record.InSeq)
 		}
-		e.finish(ctx, a)
+		e.finishAnswer(ctx, a)
 	}
 	c, end := e.counters, time.Now()
 	took := int64(end.Sub(start))
 	c.Spent.Commit.Add(took)
 	if e.commits > 0 {
-		c.CommitTime.Add(stats.CommitBounds, took)
+		c.CommitTime.AddValue(stats.CommitBounds, took)
 	}
 	c.Messages.Add(uint64(b.Fx.Used))
 	c.Rows.Add(uint64(b.Fx.Rows))
@@ -125,22 +125,22 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	}
 }
 
-// round commits one message on every partition that has something to say,
+// publishRound commits one message on every partition that has something to say,
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
-func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
-	e.encode(ctx, b)
-	e.shadows.await(ctx)
-	e.reassure(ctx, b) // last: an answer is not relied on for long
+func (e *Emitter) publishRound(ctx context.Context, b *shard.Batch) (more bool) {
+	e.encodeAnswers(ctx, b)
+	e.shadows.awaitShadows(ctx)
+	e.reassureOwners(ctx, b) // last: an answer is not relied on for long
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
 		a := &b.Answers[i]
 		t, to := ownerOf(a.Part), e.cursor[i]
-		next := recordAfter(t.c.Record, a, e.from[i], to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq))
+		next := recordAfter(t.c.Record, a, e.from[i], to, t.storing.unnamedSnapshot(), t.Input.emptyAfter(a.InSeq))
 		next.Promoted.Known = max(next.Promoted.Known, t.promoting.wanted.Load())
-		t.c.Begin(e.bodies[i], next, e.traces.begin(i, a, e.from[i], to))
+		t.c.BeginPublish(e.bodies[i], next, e.traces.beginCommit(i, a, e.from[i], to))
 	}
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
@@ -149,14 +149,14 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 		a := &b.Answers[i]
 		t, to := ownerOf(a.Part), e.cursor[i]
 		outs := t.c.Record.Outs
-		if err := e.await(ctx, t); err != nil {
+		if err := e.awaitCommit(ctx, t); err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
 		e.commits++
-		e.traces.stored(i)
-		e.counters.Grade(a.Preds[to-int(t.c.Record.Outs-outs) : to])
+		e.traces.noteStored(i)
+		e.counters.CountGrades(a.Preds[to-int(t.c.Record.Outs-outs) : to])
 		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
 		}
@@ -165,16 +165,16 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 	return more
 }
 
-// encode makes the bodies of the next commits, and publishes what shadows say of the
+// encodeAnswers makes the bodies of the next commits, and publishes what shadows say of the
 // predictions in them, and those that carry their features.
-func (e *Emitter) encode(ctx context.Context, b *shard.Batch) {
+func (e *Emitter) encodeAnswers(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
 			continue
 		}
 		a := &b.Answers[i]
 		t, from := ownerOf(a.Part), e.cursor[i]
-		if !due(a, from) {
+		if !isAnswerDue(a, from) {
 			e.cursor[i] = -1
 			continue
 		}
@@ -184,21 +184,21 @@ func (e *Emitter) encode(ctx context.Context, b *shard.Batch) {
 			e.cursor[i] = -1
 			continue
 		}
-		if err := e.carries.publish(ctx, a, from, to, t.c.Record.Outs); err != nil {
+		if err := e.carries.publishFeatures(ctx, a, from, to, t.c.Record.Outs); err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue
 		}
 		e.bodies[i], e.from[i], e.cursor[i] = body, from, to
-		e.shadows.publish(b, a, from, to, t.c.Record.Outs+uint64(to-from))
+		e.shadows.publishShadows(b, a, from, to, t.c.Record.Outs+uint64(to-from))
 	}
 }
 
-// due reports whether an answer whose first predictions are out has something
+// isAnswerDue reports whether an answer whose first predictions are out has something
 // to commit. A commit without predictions moves the position alone, and says
 // that nothing is out beyond it: not while the first predictions of a message
 // to come are out.
-func due(a *shard.Answer, from int) bool {
+func isAnswerDue(a *shard.Answer, from int) bool {
 	if a.Part.Failed() {
 		return false
 	}
@@ -207,12 +207,12 @@ func due(a *shard.Answer, from int) bool {
 	return from < len(a.Preds) || from == 0 && r.Ahead == 0 && moves
 }
 
-// reassure reads the records that are not sure any more, side by side, of the
+// reassureOwners reads the records that are not sure any more, side by side, of the
 // partitions that are about to commit.
-func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
+func (e *Emitter) reassureOwners(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		c := ownerOf(b.Answers[i].Part).c
-		if e.cursor[i] < 0 || c.Sure(c.Heard) {
+		if e.cursor[i] < 0 || c.IsSure(c.Heard) {
 			continue
 		}
 		e.reading.Go(func() { c.Reassure(ctx) })
@@ -220,22 +220,22 @@ func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
 	e.reading.Wait()
 }
 
-// await waits for a commit, and deletes the snapshot that it put out of use.
-func (e *Emitter) await(ctx context.Context, t *Ownership) error {
+// awaitCommit waits for a commit, and deletes the snapshot that it put out of use.
+func (e *Emitter) awaitCommit(ctx context.Context, t *Ownership) error {
 	snap := t.c.Record.Snap
-	if err := t.c.Await(ctx); err != nil {
+	if err := t.c.AwaitPublish(ctx); err != nil {
 		return err
 	}
 	e.counters.Commits.Add(1)
-	t.Taken()
-	t.promoting.recorded(t.c.Record.Promoted)
+	t.NoteTaken()
+	t.promoting.noteRecorded(t.c.Record.Promoted)
 	if len(t.untold) > 0 {
-		t.untold = e.traces.tell(t.untold, t.c.Record.InSeq)
+		t.untold = e.traces.sendSpans(t.untold, t.c.Record.InSeq)
 	}
 	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
-	rows := t.storing.named(name, seq, name != snap)
+	rows := t.storing.noteNamed(name, seq, name != snap)
 	if name != snap {
-		old, rows := t.keeping.retire(snap, rows, t.w.Keep, time.Now())
+		old, rows := t.keeping.retireSnapshots(snap, rows, t.w.Keep, time.Now())
 		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
 			e.releases.Go(func() {
 				for _, name := range old {

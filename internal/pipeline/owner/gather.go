@@ -19,8 +19,8 @@ type arrived struct {
 	seq uint64
 }
 
-// Expect tells that so many partitions are about to begin, at the worker's start.
-func (c *Common) Expect(n int) {
+// ExpectPartitions tells that so many partitions are about to begin, at the worker's start.
+func (c *Common) ExpectPartitions(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.whole.Load() && c.gather == nil && n > 1 {
@@ -28,8 +28,8 @@ func (c *Common) Expect(n int) {
 	}
 }
 
-// begins is take for a partition that begins: the first ones wait for each other.
-func (c *Common) begins(t *Ownership, seq uint64) bool {
+// joinGathering is take for a partition that begins: the first ones wait for each other.
+func (c *Common) joinGathering(t *Ownership, seq uint64) bool {
 	if c == nil {
 		return false
 	}
@@ -37,12 +37,12 @@ func (c *Common) begins(t *Ownership, seq uint64) bool {
 	g := c.gather
 	if g == nil || t.w.Drain != nil {
 		c.mu.Unlock()
-		return c.take(t, seq, false)
+		return c.takeMember(t, seq, false)
 	}
 	g.came = append(g.came, arrived{t, seq})
 	switch len(g.came) {
 	case g.want:
-		c.begin(g)
+		c.beginReading(g)
 	case 1:
 		c.beside.Go(func() { c.beginLate(g) })
 	}
@@ -61,13 +61,13 @@ func (c *Common) beginLate(g *gathering) {
 	case <-time.After(gatherTime):
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.begin(g)
+		c.beginReading(g)
 	}
 }
 
-// begin begins to read for those that have gathered, but for any that are far
+// beginReading begins to read for those that have gathered, but for any that are far
 // behind: the others would wait for them. The lock is held.
-func (c *Common) begin(g *gathering) {
+func (c *Common) beginReading(g *gathering) {
 	if c.gather != g {
 		return
 	}
@@ -86,13 +86,13 @@ func (c *Common) begin(g *gathering) {
 			first = min(first, a.seq)
 		}
 	}
-	c.start(first)
+	c.startReading(first)
 	for _, a := range g.came {
 		if a.seq >= first && a.t.ctx.Err() == nil {
-			c.join(a.t)
+			c.joinMember(a.t)
 		}
 	}
 	if c.now.joined == 0 {
-		c.end()
+		c.endReading()
 	}
 }

@@ -35,7 +35,7 @@ type health struct {
 func (t *Ownership) Lag() int64 {
 	unread := max(0, t.Input.unread.Load())
 	if t.Input.common.Load() {
-		unread = t.w.Common.share()
+		unread = t.w.Common.memberShare()
 	}
 	return unread + max(0, t.part.Waiting.Load())
 }

@@ -17,11 +17,11 @@ func ownMessage(p wire.Pattern, partitions, part int, kind string, data []byte) 
 // EndSilent asks for the end of streams that have been silent too long: it
 // publishes an end event into the partition's input. An answer is not awaited.
 func (t *Ownership) EndSilent(event []byte) error {
-	return t.put(wire.KindIdle, event)
+	return t.putEvent(wire.KindIdle, event)
 }
 
-// put publishes an event of the stage into the partition's input.
-func (t *Ownership) put(kind string, event []byte) error {
+// putEvent publishes an event of the stage into the partition's input.
+func (t *Ownership) putEvent(kind string, event []byte) error {
 	_, err := t.w.Server.JS.PublishMsgAsync(ownMessage(t.w.Server.In.Pattern, t.w.Partitions, t.part.State.ID, kind, event), jetstream.WithRetryAttempts(0))
 	return err
 }

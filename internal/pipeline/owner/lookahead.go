@@ -42,7 +42,7 @@ func (w *InputWatch) LookAhead(ctx context.Context, info *jetstream.StreamInfo, 
 			case next.Seq == 0:
 				q.since = time.Now()
 			case next.Seq <= info.State.LastSeq && info.TimeStamp.Sub(time.Unix(0, next.Stored)) > store.StaleGrace:
-				t.w.Common.Dissolve() // if it was that one
+				t.w.Common.StopSharing() // if it was that one
 				t.Fail(fmt.Errorf("pipeline: the consumer of partition %d delivers nothing, but %s holds message %d for it, stored %s: the partition is claimed again, with a new consumer; if this happens again, look for a replica that is not current, or a paused consumer (nats stream report, nats consumer report %s): %w",
 					p, w.worker.Server.In.Name(), next.Seq, wire.CreatedText(time.Unix(0, next.Stored)), w.worker.Server.In.Name(), store.ErrLater))
 			}

@@ -31,11 +31,11 @@ func Furthest(owned map[int]*Ownership) (seq uint64) {
 	return seq
 }
 
-// Same makes sure, after a connection or a consumer had to recover, that each
+// CheckSame makes sure, after a connection or a consumer had to recover, that each
 // partition's last message is still the one it was; breaks counts both. A
 // partition that hears nothing more finds it out here; one that does, when its
 // consumer starts again.
-func (w *InputWatch) Same(ctx context.Context, breaks uint64, owned map[int]*Ownership) {
+func (w *InputWatch) CheckSame(ctx context.Context, breaks uint64, owned map[int]*Ownership) {
 	if breaks == w.breaks {
 		return
 	}
@@ -43,7 +43,7 @@ func (w *InputWatch) Same(ctx context.Context, breaks uint64, owned map[int]*Own
 		if !t.reading.Load() || t.failed.Load() {
 			continue // a claim looks by itself
 		}
-		if err := w.worker.Server.In.Unchanged(ctx, t.part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
+		if err := w.worker.Server.In.CheckUnchanged(ctx, t.part.State.ID, t.Input.Came.Load()); err != nil && ctx.Err() == nil {
 			t.Fail(err)
 		}
 	}
@@ -71,13 +71,13 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 			continue
 		}
 		p, v := t.part.State.ID, &t.Input
-		known, unread := v.knows(), v.unread.Load()
+		known, unread := v.knownLast(), v.unread.Load()
 		at := v.Came.Load() // after those: a message that comes between is not taken for silence
 		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at
 		if silent && at.Seq >= in.LastSeq {
-			v.nothing(unread)
+			v.noteIdle(unread)
 		}
 		if silent && in.FirstSeq <= known+1 && known < in.LastSeq && len(found) < mostQuestions {
 			if next, err := w.worker.Server.In.Next(ctx, p, known); err != nil || next.Seq > 0 {
@@ -100,7 +100,7 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 			continue
 		}
 		v.empty.Store(&e.Interval)
-		v.nothing(e.unread)
+		v.noteIdle(e.unread)
 		if e.To-max(e.From, v.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
 			v.tell.Store(true)
 		}

@@ -29,13 +29,13 @@ type OldestWatch struct {
 // NewOldestWatch makes the watch of a worker.
 func NewOldestWatch(w *Worker) *OldestWatch { return &OldestWatch{worker: w} }
 
-// Watch asks until ctx ends. owned are the partitions of the worker now.
-func (w *OldestWatch) Watch(ctx context.Context, owned func() map[int]*Ownership) {
+// WatchOldest asks until ctx ends. owned are the partitions of the worker now.
+func (w *OldestWatch) WatchOldest(ctx context.Context, owned func() map[int]*Ownership) {
 	for last := (time.Time{}); store.Pause(ctx, oldestSoon) == nil; {
 		all := owned()
 		due := time.Since(last) >= oldestEvery
 		for _, t := range all {
-			due = due || t.works() && t.Input.oldest.Load() == nil
+			due = due || t.isWorking() && t.Input.oldest.Load() == nil
 		}
 		if due {
 			last = time.Now()
@@ -44,14 +44,16 @@ func (w *OldestWatch) Watch(ctx context.Context, owned func() map[int]*Ownership
 	}
 }
 
-// works reports whether a partition is read and answered.
-func (t *Ownership) works() bool { return t.isRebuilt.Load() && !t.failed.Load() && t.ctx.Err() == nil }
+// isWorking reports whether a partition is read and answered.
+func (t *Ownership) isWorking() bool {
+	return t.isRebuilt.Load() && !t.failed.Load() && t.ctx.Err() == nil
+}
 
 // askAll asks once.
 func (w *OldestWatch) askAll(ctx context.Context, owned map[int]*Ownership) {
 	var working []int
 	for p, t := range owned {
-		if t.works() {
+		if t.isWorking() {
 			working = append(working, p)
 		}
 	}
@@ -64,7 +66,7 @@ func (w *OldestWatch) askAll(ctx context.Context, owned map[int]*Ownership) {
 	for i, p := range working {
 		answered[i] = owned[p].answeredTo()
 	}
-	info, err := w.worker.Server.In.Look(ctx)
+	info, err := w.worker.Server.In.ReadInfo(ctx)
 	if err != nil {
 		return
 	}
@@ -93,7 +95,7 @@ func (w *OldestWatch) askAll(ctx context.Context, owned map[int]*Ownership) {
 func (t *Ownership) answeredTo() uint64 {
 	passed := uint64(0)
 	if t.Input.common.Load() {
-		passed = t.w.Common.place()
+		passed = t.w.Common.readPosition()
 	}
 	if t.part.Waiting.Load() > 0 { // after the place: what came up to it is counted
 		passed = 0
@@ -101,8 +103,8 @@ func (t *Ownership) answeredTo() uint64 {
 	return max(t.part.Answered.Load(), passed)
 }
 
-// place is up to which message a common consumer has given all to their partitions.
-func (c *Common) place() uint64 {
+// readPosition is up to which message a common consumer has given all to their partitions.
+func (c *Common) readPosition() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == nil {

@@ -72,8 +72,8 @@ func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Owner
 	t.c = &store.Committer{
 		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, InputJob: w.Server.In.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Generation: w.Generation, Log: w.Log, Condition: w.Condition,
 		Retries: func() { w.Counters.Retries.Add(1) },
-		Begins:  t.unanswered,
-		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },
+		Begins:  t.checkUnanswered,
+		Waits:   func(err error) error { return t.RetryLater("commit on "+t.c.Subject(), err) },
 		Refuses: func(r wire.Record) error {
 			if err := w.otherGeneration(t.c.Subject(), r); err != nil {
 				return err
@@ -123,12 +123,12 @@ func (t *Ownership) IsRebuilt() bool { return t.isRebuilt.Load() }
 // Rebuilt notes that the state has everything that was answered before.
 func (t *Ownership) Rebuilt() { t.isRebuilt.Store(true) }
 
-// Hold claims the partition and works on it until t.ctx ends, then gives it
+// HoldPartition claims the partition and works on it until t.ctx ends, then gives it
 // up in order. started is called when it is being read.
-func (t *Ownership) Hold(started func()) {
+func (t *Ownership) HoldPartition(started func()) {
 	defer close(t.Ended)
-	if err := t.begin(); err != nil {
-		err = t.c.Overtaken(t.ctx, err)
+	if err := t.beginOwnership(); err != nil {
+		err = t.c.CheckOvertaken(t.ctx, err)
 		if t.ctx.Err() == nil {
 			t.Fail(err)
 		} else {
@@ -137,18 +137,18 @@ func (t *Ownership) Hold(started func()) {
 		return
 	}
 	claim := t.claimed.Load()
-	orphans, err := t.w.Server.Snaps.Orphans(t.ctx, t.part.State.ID, claim.epoch, t.namedRows)
+	orphans, err := t.w.Server.Snaps.RemoveOrphans(t.ctx, t.part.State.ID, claim.epoch, t.namedRows)
 	if err != nil {
 		t.w.Log.Debug("unused state rows not listed; they are deleted after the next claim", "partition", t.part.State.ID, "err", err)
 	}
-	if !t.send(shard.Job{Part: t.part, Order: shard.OrderOpen}) {
+	if !t.sendJob(shard.Job{Part: t.part, Order: shard.OrderOpen}) {
 		return
 	}
-	consumer, err := t.begins()
+	consumer, err := t.beginReading()
 	if err != nil && t.ctx.Err() == nil {
 		t.Fail(err)
 	}
-	ended := t.follow(consumer)
+	ended := t.followInput(consumer)
 	if err == nil {
 		t.w.Counters.Claims.Add(1)
 		t.w.Counters.Owned.Add(1)
@@ -162,7 +162,7 @@ func (t *Ownership) Hold(started func()) {
 	<-t.ctx.Done()
 	t.checkSnapshots()
 	<-ended
-	if t.send(shard.Job{Part: t.part, Order: shard.OrderClose}) {
+	if t.sendJob(shard.Job{Part: t.part, Order: shard.OrderClose}) {
 		select {
 		case <-t.closed:
 			t.explainLostRow()
@@ -179,15 +179,15 @@ func (t *Ownership) releaseUnused() {
 	}
 	next := t.c.Record
 	next.Kind = wire.KindReleased
-	t.c.Reassure(t.shard.Last())
-	t.c.Begin(t.w.Empty, next, nil)
-	if err := t.c.Await(t.shard.Last()); err != nil && !errors.Is(err, store.ErrFenced) {
+	t.c.Reassure(t.shard.LastContext())
+	t.c.BeginPublish(t.w.Empty, next, nil)
+	if err := t.c.AwaitPublish(t.shard.LastContext()); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
 }
 
-// send passes an order to the shard; false if that has ended.
-func (t *Ownership) send(j shard.Job) bool {
+// sendJob passes an order to the shard; false if that has ended.
+func (t *Ownership) sendJob(j shard.Job) bool {
 	select {
 	case t.shard.Queue <- j:
 		return true
@@ -196,17 +196,17 @@ func (t *Ownership) send(j shard.Job) bool {
 	}
 }
 
-// begin claims the partition, checks the input and restores the state.
-func (t *Ownership) begin() error {
+// beginOwnership claims the partition, checks the input and restores the state.
+func (t *Ownership) beginOwnership() error {
 	patience := t.w.Now().Add(t.w.Lease)
-	err := t.c.Claim(t.ctx, t.w.Empty, func(r wire.Record) bool {
+	err := t.c.ClaimPartition(t.ctx, t.w.Empty, func(r wire.Record) bool {
 		return r.Kind != wire.KindReleased && t.w.Lives(r.Worker) && t.w.Now().Before(patience)
 	})
 	if err != nil {
 		return err
 	}
-	t.Taken()
-	t.promoting.recorded(t.c.Record.Promoted)
+	t.NoteTaken()
+	t.promoting.noteRecorded(t.c.Record.Promoted)
 	t.claimed.Store(&claim{epoch: t.c.Record.Epoch, found: t.c.Record.Snap, at: time.Now()})
 	err = t.checkInput(t.ctx)
 	if t.w.Claimed != nil {
@@ -216,7 +216,7 @@ func (t *Ownership) begin() error {
 		return err
 	}
 	if t.c.Record.Snap != "" {
-		if err := t.restore(); err != nil {
+		if err := t.restoreState(); err != nil {
 			return err
 		}
 		if t.w.Restored != nil {
@@ -241,11 +241,11 @@ func (t *Ownership) Tick() {
 	}
 }
 
-// Sweepable is what a sweep must know of the partition: its claim, whether it
+// SweepableClaim is what a sweep must know of the partition: its claim, whether it
 // has been claimed, and whether anything of it may be swept. Nothing may while
 // what was replaced before the claim is kept, and while the state was rebuilt
 // without the snapshot that the record names: then any snapshot may be needed.
-func (t *Ownership) Sweepable() (c store.Claim, claimed, may bool) {
+func (t *Ownership) SweepableClaim() (c store.Claim, claimed, may bool) {
 	found := t.claimed.Load()
 	if found == nil {
 		return c, false, false
@@ -266,9 +266,9 @@ func (t *Ownership) Saving() shard.Saving {
 	return shard.Saving{Seq: t.storing.saved, Uploading: t.storing.isBusy(time.Now()), Lost: home != generation}
 }
 
-// Took notes that the shard has taken a snapshot after seq, which names the
+// NoteSnapshot notes that the shard has taken a snapshot after seq, which names the
 // stored rows in freed no more.
-func (t *Ownership) Took(seq uint64, freed []uint64, upload bool) {
+func (t *Ownership) NoteSnapshot(seq uint64, freed []uint64, upload bool) {
 	t.storing.mu.Lock()
 	defer t.storing.mu.Unlock()
 	if len(freed) > 0 {
@@ -285,7 +285,7 @@ func (t *Ownership) hasToSay(seq uint64) bool {
 		v.told.Store(empty)
 		return true
 	}
-	return t.storing.unnamed() != nil || t.promoting.unrecorded()
+	return t.storing.unnamedSnapshot() != nil || t.promoting.isUnrecorded()
 }
 
 // lastLookTime is how long whoever gives a partition up waits for the answer.
@@ -297,9 +297,9 @@ func (t *Ownership) checkSnapshots() {
 	if t.failed.Load() || !t.w.Connected() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.shard.Last(), lastLookTime)
+	ctx, cancel := context.WithTimeout(t.shard.LastContext(), lastLookTime)
 	defer cancel()
-	for t.w.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.w.Job)) && store.Pause(ctx, store.RetryWait) == nil {
+	for t.w.Server.Auxiliary.CheckStream(ctx, wire.SnapshotStream(t.w.Job)) && store.Pause(ctx, store.RetryWait) == nil {
 	}
 }
 
@@ -308,10 +308,10 @@ func (t *Ownership) checkSnapshots() {
 // Nothing else uses the committer any more.
 func (t *Ownership) explainLostRow() {
 	if err := t.Err(); errors.Is(err, store.ErrRow) {
-		ctx, cancel := context.WithCancel(t.shard.Last()) // a stop does not wait for the server without end
+		ctx, cancel := context.WithCancel(t.shard.LastContext()) // a stop does not wait for the server without end
 		defer cancel()
 		defer context.AfterFunc(t.w.Shards, cancel)()
-		err = t.c.Overtaken(ctx, err)
+		err = t.c.CheckOvertaken(ctx, err)
 		t.end.mu.Lock()
 		t.reason = err
 		t.end.mu.Unlock()
@@ -324,10 +324,10 @@ type waiting struct {
 	why         string
 }
 
-// Waits notes that the server did not take something of the partition's, which
+// RetryLater notes that the server did not take something of the partition's, which
 // is asked for again unless the partition has ended: then that is the error.
 // Only who publishes calls it.
-func (t *Ownership) Waits(what string, err error) error {
+func (t *Ownership) RetryLater(what string, err error) error {
 	if t.failed.Load() {
 		return fmt.Errorf("%w: %s", store.ErrUnfinished, what)
 	}
@@ -345,8 +345,8 @@ func (t *Ownership) Waits(what string, err error) error {
 	return nil
 }
 
-// Taken notes that the server has what it was asked to take.
-func (t *Ownership) Taken() {
+// NoteTaken notes that the server has what it was asked to take.
+func (t *Ownership) NoteTaken() {
 	if t.waiting.Load() != nil {
 		t.waiting.Store(nil)
 	}

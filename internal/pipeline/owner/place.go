@@ -70,9 +70,9 @@ type inputView struct {
 	told  atomic.Uint64                  // the emitter's: up to where it does
 }
 
-// knows is what a partition knows of the input: up to this message, it has
+// knownLast is what a partition knows of the input: up to this message, it has
 // read all that is its own.
-func (p *inputView) knows() uint64 {
+func (p *inputView) knownLast() uint64 {
 	n := p.replayed
 	if seq := p.Came.Load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
 		n = max(n, seq)
@@ -83,9 +83,9 @@ func (p *inputView) knows() uint64 {
 	return n
 }
 
-// nothing corrects what the server said of unread messages, where it has none. It
+// noteIdle corrects what the server said of unread messages, where it has none. It
 // counts messages that were removed while it made the consumer, and never stops.
-func (p *inputView) nothing(unread int64) {
+func (p *inputView) noteIdle(unread int64) {
 	p.unread.CompareAndSwap(unread, 0)
 }
 

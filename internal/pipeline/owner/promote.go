@@ -17,11 +17,11 @@ const (
 	mostPause = 10 * time.Minute
 )
 
-// Promote brings the job's newest promotion into the partition's input, unless it
+// PublishPromotion brings the job's newest promotion into the partition's input, unless it
 // is there. First the partition's record must know of it: then no program that
 // knows no promotions can have the partition when the event comes. One goroutine
 // calls it, once a turn, with a readout that can be had.
-func (t *Ownership) Promote(newest wire.Promotion) {
+func (t *Ownership) PublishPromotion(newest wire.Promotion) {
 	p := &t.promoting
 	if t.epoch() == 0 || t.Failed() || t.w.Drain != nil || newest.Number == 0 {
 		return
@@ -30,7 +30,7 @@ func (t *Ownership) Promote(newest wire.Promotion) {
 		p.wanted.Store(newest.Number)
 		p.asked, p.pause = time.Time{}, askAgain
 	}
-	if p.unrecorded() || p.applied.Load() >= newest.Number || time.Since(p.asked) < p.pause {
+	if p.isUnrecorded() || p.applied.Load() >= newest.Number || time.Since(p.asked) < p.pause {
 		return
 	}
 	if !p.asked.IsZero() {
@@ -39,7 +39,7 @@ func (t *Ownership) Promote(newest wire.Promotion) {
 	}
 	data, err := json.Marshal(wire.PromoteEvent{Job: t.shard.Machine.Events, Begun: t.shard.Machine.Begun, Partition: t.part.State.ID, Promotion: newest})
 	if err == nil {
-		err = t.put(wire.KindPromote, data)
+		err = t.putEvent(wire.KindPromote, data)
 	}
 	if err != nil {
 		t.w.Log.Debug("promotion not published", "partition", t.part.State.ID, "err", fmt.Errorf("owner: %w", err))

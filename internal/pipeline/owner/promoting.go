@@ -16,11 +16,11 @@ type promoting struct {
 	pause          time.Duration // until it is published again; the manager's
 }
 
-// recorded notes what the record says now.
-func (p *promoting) recorded(now wire.Promoted) {
+// noteRecorded notes what the record says now.
+func (p *promoting) noteRecorded(now wire.Promoted) {
 	p.known.Store(now.Known)
 	p.applied.Store(now.Number)
 }
 
-// unrecorded reports whether the record does not know of the newest promotion.
-func (p *promoting) unrecorded() bool { return p.wanted.Load() > p.known.Load() }
+// isUnrecorded reports whether the record does not know of the newest promotion.
+func (p *promoting) isUnrecorded() bool { return p.wanted.Load() > p.known.Load() }

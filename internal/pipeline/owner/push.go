@@ -51,10 +51,10 @@ type pushed struct {
 	ended        context.CancelFunc
 }
 
-// push makes a consumer of a NATS stream, from message start on. took gets the
+// startPush makes a consumer of a NATS stream, from message start on. took gets the
 // messages, one after the other, and failed what ends them; what comes afterwards
 // must not be used.
-func push(ctx context.Context, js jetstream.JetStream, stream string, start uint64, took func(*nats.Msg), failed func(error)) (*pushed, error) {
+func startPush(ctx context.Context, js jetstream.JetStream, stream string, start uint64, took func(*nats.Msg), failed func(error)) (*pushed, error) {
 	p := &pushed{took: took, failed: failed, js: js, stream: stream, name: rand.Text()}
 	nc := js.Conn()
 	if err := store.MayPublish(ctx, nc, "$JS.FC."+stream+"."+p.name+".right"); errors.Is(err, nats.ErrPermissionViolation) {
@@ -64,7 +64,7 @@ func push(ctx context.Context, js jetstream.JetStream, stream string, start uint
 	}
 	inbox := nc.NewInbox()
 	var err error
-	if p.sub, err = nc.Subscribe(inbox, p.came); err != nil {
+	if p.sub, err = nc.Subscribe(inbox, p.acceptMessage); err != nil {
 		return nil, err
 	}
 	watching, ended := context.WithCancel(context.Background())
@@ -80,14 +80,14 @@ func push(ctx context.Context, js jetstream.JetStream, stream string, start uint
 		ended()
 		return nil, errors.Join(err, p.sub.Unsubscribe())
 	}
-	go p.watch(watching)
+	go p.watchHeartbeats(watching)
 	return p, nil
 }
 
-func (p *pushed) fail(err error) { p.fault.Do(func() { p.failed(err) }) }
+func (p *pushed) failPush(err error) { p.fault.Do(func() { p.failed(err) }) }
 
-// came takes what the server sends, one after the other.
-func (p *pushed) came(m *nats.Msg) {
+// acceptMessage takes what the server sends, one after the other.
+func (p *pushed) acceptMessage(m *nats.Msg) {
 	p.heard.Add(1)
 	if len(m.Data) > 0 || m.Header.Get("Status") == "" {
 		p.count.Add(1)
@@ -97,37 +97,37 @@ func (p *pushed) came(m *nats.Msg) {
 	}
 	switch {
 	case m.Header.Get("Status") != "100":
-		p.fail(fmt.Errorf("the server ends the consumer: %s", m.Header.Get("Description")))
+		p.failPush(fmt.Errorf("the server ends the consumer: %s", m.Header.Get("Description")))
 	case m.Reply != "": // what came before is taken
 		if err := m.Respond(nil); err != nil {
-			p.fail(err)
+			p.failPush(err)
 		}
 	default:
-		p.beat(m.Header)
+		p.acceptHeartbeat(m.Header)
 	}
 }
 
-// beat compares a heartbeat with what has come.
-func (p *pushed) beat(h nats.Header) {
+// acceptHeartbeat compares a heartbeat with what has come.
+func (p *pushed) acceptHeartbeat(h nats.Header) {
 	if last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64); err != nil || last != p.count.Load() {
-		p.fail(errBehind)
+		p.failPush(errBehind)
 		return
 	}
 	waits := h.Get("Nats-Consumer-Stalled")
 	if waits != "" && waits == p.stalled {
-		p.fail(errNoFlow)
+		p.failPush(errNoFlow)
 		return
 	}
 	if p.stalled = waits; waits != "" {
 		if err := p.js.Conn().Publish(waits, nil); err != nil {
-			p.fail(err)
+			p.failPush(err)
 		}
 	}
 }
 
-// watch looks whether anything comes. Where messages wait for a callback, that is
+// watchHeartbeats looks whether anything comes. Where messages wait for a callback, that is
 // no silence.
-func (p *pushed) watch(ctx context.Context) {
+func (p *pushed) watchHeartbeats(ctx context.Context) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
 	for last, silent := uint64(0), 0; ; {
@@ -142,15 +142,15 @@ func (p *pushed) watch(ctx context.Context) {
 			last, silent = now, 0
 		default:
 			if silent++; silent >= silentBeats {
-				p.fail(errSilent)
+				p.failPush(errSilent)
 				return
 			}
 		}
 	}
 }
 
-// behind is how many messages have come and are not taken.
-func (p *pushed) behind() int64 {
+// countBehind is how many messages have come and are not taken.
+func (p *pushed) countBehind() int64 {
 	n, _, err := p.sub.Pending()
 	if err != nil { // the connection is closed
 		return 0
@@ -158,8 +158,8 @@ func (p *pushed) behind() int64 {
 	return int64(n)
 }
 
-// stop ends it without waiting for its callback.
-func (p *pushed) stop() {
+// stopPush ends it without waiting for its callback.
+func (p *pushed) stopPush() {
 	p.ended()
 	_ = p.sub.Unsubscribe() // it fails where the connection is closed
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)

@@ -43,7 +43,7 @@ func TestHeartbeats(t *testing.T) {
 		said := ""
 		p := &pushed{js: server, took: func(*nats.Msg) {}, failed: func(err error) { said = err.Error() }}
 		for _, m := range c.come {
-			p.came(m)
+			p.acceptMessage(m)
 		}
 		if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
 			t.Errorf("%s: %q, want %q", name, said, c.want)
@@ -89,7 +89,7 @@ func TestPushedConsumer(t *testing.T) {
 		}
 	}
 	came, failed, gate := make(chan uint64, messages), make(chan error, 2), make(chan struct{})
-	p, err := push(ctx, js, "S", 3, func(m *nats.Msg) {
+	p, err := startPush(ctx, js, "S", 3, func(m *nats.Msg) {
 		<-gate
 		time.Sleep(time.Millisecond)
 		meta, err := m.Metadata()
@@ -102,7 +102,7 @@ func TestPushedConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pipelinetest.Until(t, "messages that wait in this process", func() bool { return p.behind() >= 10 })
+	pipelinetest.Until(t, "messages that wait in this process", func() bool { return p.countBehind() >= 10 })
 	close(gate)
 	late := time.After(pipelinetest.Patience)
 	for want := uint64(3); want <= messages; want++ {
@@ -128,12 +128,12 @@ func TestPushedConsumer(t *testing.T) {
 	case <-late:
 		t.Error("nobody notices that the consumer is gone")
 	}
-	if n := p.behind(); n != 0 {
+	if n := p.countBehind(); n != 0 {
 		t.Errorf("%d messages wait, and all have been taken", n)
 	}
-	p.stop()
-	p.stop() // of a connection that has nothing left of it
-	if _, err := push(ctx, js, "NONE", 1, nil, nil); err == nil {
+	p.stopPush()
+	p.stopPush() // of a connection that has nothing left of it
+	if _, err := startPush(ctx, js, "NONE", 1, nil, nil); err == nil {
 		t.Error("a consumer of a stream that does not exist")
 	}
 }

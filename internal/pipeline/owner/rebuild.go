@@ -16,16 +16,16 @@ func Rebuild(ctx context.Context, w *Worker, s *shard.Shard, part int, record wi
 	t := New(ctx, w, s, part, 0)
 	defer t.Stop()
 	t.c.Record = record
-	err = t.rebuild()
+	err = t.rebuildState()
 	return t.began, t.part.RebuiltSum, err
 }
 
-func (t *Ownership) rebuild() error {
+func (t *Ownership) rebuildState() error {
 	if err := t.checkInput(t.ctx); err != nil {
 		return err
 	}
 	if t.c.Record.Snap != "" {
-		if err := t.restore(); err != nil {
+		if err := t.restoreState(); err != nil {
 			return err
 		}
 	}
@@ -35,14 +35,14 @@ func (t *Ownership) rebuild() error {
 		return err
 	}
 	b := shard.NewBatch(1)
-	if err := t.shard.Install(b, t.part); err != nil || t.Err() != nil || t.part.State.Want.At == 0 {
+	if err := t.shard.InstallPartition(b, t.part); err != nil || t.Err() != nil || t.part.State.Want.At == 0 {
 		return errors.Join(err, t.Err())
 	}
 	rd, err := t.Receive(t.w.Server.JS, t.part.State.Done+1, maxPull)
 	if err != nil {
 		return err
 	}
-	defer rd.end(CloseDeadline)
+	defer rd.endReading(CloseDeadline)
 	defer t.Stop() // first: a callback may wait for room in the queue
 	for t.part.State.Want.At > 0 && t.ctx.Err() == nil {
 		if err := t.shard.Next(t.ctx, b); err != nil {

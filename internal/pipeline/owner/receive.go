@@ -54,29 +54,29 @@ type reader struct {
 	over  atomic.Bool // what it brings is left alone
 }
 
-// follow reads the partition until t.ctx ends: by its own consumer, or while it is
+// followInput reads the partition until t.ctx ends: by its own consumer, or while it is
 // one of the common reader's, by that. ended is closed then.
-func (t *Ownership) follow(own *reader) (ended <-chan struct{}) {
+func (t *Ownership) followInput(own *reader) (ended <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			common := t.Input.common.Load()
 			if own != nil && (common || own.over.Load()) {
-				own.end(LeaveDeadline)
+				own.endReading(LeaveDeadline)
 				own = nil
 			}
 			if own == nil && !common && t.ctx.Err() == nil {
 				var err error
-				if own, err = t.read(t.Input.passed.Load() + 1); err != nil && t.ctx.Err() == nil {
+				if own, err = t.readInput(t.Input.passed.Load() + 1); err != nil && t.ctx.Err() == nil {
 					t.Fail(fmt.Errorf("%w: %w", err, store.ErrLater))
 				}
 			}
 			select {
 			case <-t.ctx.Done():
-				t.w.Common.leave(t)
+				t.w.Common.leaveReading(t)
 				if own != nil {
-					own.end(LeaveDeadline)
+					own.endReading(LeaveDeadline)
 				}
 				return
 			case <-t.changed:
@@ -86,28 +86,28 @@ func (t *Ownership) follow(own *reader) (ended <-chan struct{}) {
 	return done
 }
 
-// changes says that the partition has joined the common reader, or left it.
-func (t *Ownership) changes() {
+// watchChanges says that the partition has joined the common reader, or left it.
+func (t *Ownership) watchChanges() {
 	select {
 	case t.changed <- struct{}{}:
 	default: // follow has not looked since the last time
 	}
 }
 
-// begins starts to read behind what the snapshot holds: by the common reader (nil),
+// beginReading starts to read behind what the snapshot holds: by the common reader (nil),
 // or by the partition's own consumer.
-func (t *Ownership) begins() (*reader, error) {
+func (t *Ownership) beginReading() (*reader, error) {
 	seq := t.w.Server.In.Before(t.Saving().Seq)
 	t.Input.brought.Store(seq)
 	t.Input.passed.Store(seq)
-	if t.w.Common.begins(t, seq) {
+	if t.w.Common.joinGathering(t, seq) {
 		return nil, nil
 	}
-	return t.read(seq + 1)
+	return t.readInput(seq + 1)
 }
 
-// read starts the partition's consumer at an input message.
-func (t *Ownership) read(start uint64) (*reader, error) {
+// readInput starts the partition's consumer at an input message.
+func (t *Ownership) readInput(start uint64) (*reader, error) {
 	for attempt := 1; ; attempt++ {
 		js, err := t.w.Reader(t.part.State.ID)
 		if err != nil { // the server has gone since the claim, or takes no more connections
@@ -163,7 +163,7 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 	// A callback that asks may still be asking when the next consumer's first
 	// message comes: that one waits its turn.
 	r := &reader{input: &t.Input}
-	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, r) },
+	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.acceptMessage(m, r) },
 		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
 		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 			if t.ctx.Err() == nil {
@@ -177,9 +177,9 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 	return r, nil
 }
 
-// came passes an input message to the shard. It holds the reader's turn while it
+// acceptMessage passes an input message to the shard. It holds the reader's turn while it
 // asks the server.
-func (t *Ownership) came(m jetstream.Msg, r *reader) {
+func (t *Ownership) acceptMessage(m jetstream.Msg, r *reader) {
 	if t.ctx.Err() != nil || r.over.Load() {
 		return // the message before may have been let go: none may follow it into the queue
 	}
@@ -206,7 +206,7 @@ func (t *Ownership) came(m jetstream.Msg, r *reader) {
 	if v.owes.Swap(false) || ask {
 		r.turn.Lock()
 		defer r.turn.Unlock()
-		if lost, err = t.same(at); err != nil {
+		if lost, err = t.checkSameInput(at); err != nil {
 			if t.ctx.Err() == nil {
 				t.Fail(err)
 			}
@@ -218,19 +218,19 @@ func (t *Ownership) came(m jetstream.Msg, r *reader) {
 	v.unread.Store(pending) // after Came: see LookBehind
 	v.brought.Store(at.Seq)
 	select {
-	case t.shard.Queue <- t.job(m.Subject(), m.Headers(), m.Data(), at, lost):
+	case t.shard.Queue <- t.newJob(m.Subject(), m.Headers(), m.Data(), at, lost):
 	case <-t.ctx.Done():
 		t.part.Waiting.Add(-1)
 		return
 	}
 	v.passed.Store(at.Seq)
-	if t.w.Common.take(t, at.Seq, pending == 0) {
+	if t.w.Common.takeMember(t, at.Seq, pending == 0) {
 		r.over.Store(true)
 	}
 }
 
-// job is an input message on its way to the shard.
-func (t *Ownership) job(subject string, h wire.Header, data []byte, at wire.Place, lost bool) shard.Job {
+// newJob is an input message on its way to the shard.
+func (t *Ownership) newJob(subject string, h wire.Header, data []byte, at wire.Place, lost bool) shard.Job {
 	return shard.Job{
 		Part: t.part, Msg: state.Message{
 			Seq: at.Seq, Stored: at.Stored, Key: wire.KeyOf(subject),
@@ -239,8 +239,8 @@ func (t *Ownership) job(subject string, h wire.Header, data []byte, at wire.Plac
 	}
 }
 
-// end stops a reader: what it has not read is not this worker's any more.
-func (r *reader) end(patience time.Duration) {
+// endReading stops a reader: what it has not read is not this worker's any more.
+func (r *reader) endReading(patience time.Duration) {
 	r.over.Store(true)
 	natsclient.StopConsumer(r, patience)
 	r.input.unread.Store(0)

@@ -21,7 +21,7 @@ func TestConsumerRefused(t *testing.T) {
 	defer stop()
 	w := &Worker{Job: "none", Log: book.Logger(), Reader: func(int) (jetstream.JetStream, error) { return js, nil }, Server: Server{In: &store.Input{Job: "none"}, Snaps: &store.Snapshots{}}}
 	tn := &Ownership{w: w, part: shard.NewPartition(0, 0), shard: &shard.Shard{}, ctx: ctx, Stop: stop}
-	_, err := tn.read(1)
+	_, err := tn.readInput(1)
 	pipelinetest.Mentions(t, err, "consumer of partition 0", "refused 10 times")
 	if !errors.Is(err, store.ErrLater) {
 		t.Errorf("%v: the partition stops instead of being deferred", err)

@@ -10,9 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// finish uploads the snapshot of an answer whose commit is out, and gives the
+// finishAnswer uploads the snapshot of an answer whose commit is out, and gives the
 // partition up where this was its last. Both happen beside the next batches.
-func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
+func (e *Emitter) finishAnswer(ctx context.Context, a *shard.Answer) {
 	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
 	switch {
 	case a.Close:
@@ -21,7 +21,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 		e.releases.Go(func() {
 			defer close(t.closed)
 			if !t.failed.Load() {
-				e.release(ctx, t, at, promoted, b)
+				e.releaseAnswer(ctx, t, at, promoted, b)
 			}
 		})
 	case b != nil && t.failed.Load():
@@ -30,7 +30,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 		epoch := t.c.Record.Epoch
 		e.releases.Go(func() {
 			defer t.uploadEnds(b)
-			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
+			if err := t.uploadSnapshot(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
 				t.storing.uploadFailed(time.Now())
 				t.w.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.part.State.ID, "err", err)
 			}
@@ -44,17 +44,17 @@ func (t *Ownership) uploadEnds(b []byte) {
 	t.storing.uploadEnds()
 }
 
-// release stores a partition's last state and says in its last record that
+// releaseAnswer stores a partition's last state and says in its last record that
 // whoever claims it next need not wait. The snapshot under way, if there is
 // one, is waited for: it may be the last.
-func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, promoted wire.Promoted, b []byte) {
-	for t.storing.uploads() && ctx.Err() == nil {
+func (e *Emitter) releaseAnswer(ctx context.Context, t *Ownership, at wire.Mark, promoted wire.Promoted, b []byte) {
+	for t.storing.isUploading() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)
 	}
 	next := t.c.Record
 	next.Kind = wire.KindReleased
 	if b != nil {
-		err := t.upload(ctx, t.c.Record.Epoch, at.Seq, b)
+		err := t.uploadSnapshot(ctx, t.c.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			t.w.Log.Warn("last snapshot not stored: the next owner starts from the one before and replays more input", "partition", t.part.State.ID, "err", err)
@@ -69,18 +69,18 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, promo
 			}
 		}
 	}
-	if now := t.storing.unnamed(); now != nil && now.seq <= next.Mark.Seq {
+	if now := t.storing.unnamedSnapshot(); now != nil && now.seq <= next.Mark.Seq {
 		next.Snap, next.SnapSeq = now.name, now.seq
 	}
 	t.c.Reassure(ctx)
-	t.c.Begin(t.w.Empty, next, nil)
-	if err := e.await(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
+	t.c.BeginPublish(t.w.Empty, next, nil)
+	if err := e.awaitCommit(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}
 }
 
-// upload stores a snapshot taken after seq; the next commit names it.
-func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
+// uploadSnapshot stores a snapshot taken after seq; the next commit names it.
+func (t *Ownership) uploadSnapshot(ctx context.Context, epoch, seq uint64, b []byte) error {
 	name, home := wire.SnapshotName(t.part.State.ID, epoch, seq), t.w.Server.Snaps.Generation.Load()
 	begin := time.Now()
 	if err := t.w.Server.Snaps.Put(ctx, name, b); err != nil {
@@ -91,6 +91,6 @@ func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) err
 	t.w.Counters.SnapshotBytes.Add(uint64(len(b)))
 	t.w.Counters.Spent.Snapshot.Add(int64(took))
 	t.w.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
-	t.storing.arrived(&stored{name, seq, begin, home})
+	t.storing.noteArrived(&stored{name, seq, begin, home})
 	return nil
 }

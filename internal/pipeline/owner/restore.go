@@ -11,11 +11,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// restore reads the snapshot that the record names, or does without.
-func (t *Ownership) restore() error {
+// restoreState reads the snapshot that the record names, or does without.
+func (t *Ownership) restoreState() error {
 	err := t.restoreFrom(t.c.Record.Snap, t.c.Record.SnapSeq)
 	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
-		return t.instead(err)
+		return t.restoreOlder(err)
 	}
 	return err
 }
@@ -42,11 +42,11 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.w.Server.Snaps.Bucket, err)
 			}
 			if name != t.c.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
-				if err := t.w.Server.In.Unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
+				if err := t.w.Server.In.CheckUnchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
 					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.w.Server.Snaps.Bucket, err)
 				}
 			}
-			t.storing.restored(p.Done)
+			t.storing.noteRestored(p.Done)
 			t.namedRows, t.began = p.StoredRows(), name
 			t.part.State.TakeOver(p)
 			t.w.Counters.Restores.Add(1)
@@ -63,11 +63,11 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 	}
 }
 
-// instead does without a snapshot that is lost: it begins from one before it,
+// restoreOlder does without a snapshot that is lost: it begins from one before it,
 // or from the input's first message. What comes out must have the digest that
 // the record has; see verify.
-func (t *Ownership) instead(lost error) error {
-	if err := t.c.Overtaken(t.ctx, lost); errors.Is(err, store.ErrFenced) {
+func (t *Ownership) restoreOlder(lost error) error {
+	if err := t.c.CheckOvertaken(t.ctx, lost); errors.Is(err, store.ErrFenced) {
 		return err // whoever has the partition now has deleted it
 	}
 	if t.c.Record.Mark.Seq == 0 {
@@ -96,7 +96,7 @@ func (t *Ownership) instead(lost error) error {
 }
 
 func (t *Ownership) withoutSnapshot(lost error, from string, first uint64) {
-	t.storing.lost()
+	t.storing.noteLost()
 	t.part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
 	t.w.Log.Warn("a snapshot is lost: the state is rebuilt from what is left, and compared with the record's digest before anything is predicted", "partition", t.part.State.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
 }

@@ -36,5 +36,5 @@ func TestClaimWithoutSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	tn := &Ownership{w: &Worker{Log: slog.New(slog.DiscardHandler), Server: Server{Snaps: s}}, part: shard.NewPartition(0, 0), c: &store.Committer{Record: rec}, ctx: t.Context()}
-	pipelinetest.Mentions(t, tn.restore(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
+	pipelinetest.Mentions(t, tn.restoreState(), "CLAIM-SNAP is gone: restore it", store.ErrLater.Error())
 }

@@ -36,10 +36,10 @@ type keeping struct {
 	lastKept time.Time // when the last snapshot of these was replaced
 }
 
-// retire notes a snapshot that the record names no more, and rows that only it
+// retireSnapshots notes a snapshot that the record names no more, and rows that only it
 // and those before it name, and returns what is to be deleted now. What is
 // replaced is kept for the time keep.
-func (t *keeping) retire(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
+func (t *keeping) retireSnapshots(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""
 	}

@@ -20,7 +20,7 @@ func TestReplacedIsKept(t *testing.T) {
 		at := time.Duration(i+1) * step // zero stands for never
 		name := fmt.Sprint(i)
 		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
-		old, unused := tn.retire(name, []uint64{i}, KeepReplaced, began.Add(at))
+		old, unused := tn.retireSnapshots(name, []uint64{i}, KeepReplaced, began.Add(at))
 		for _, s := range old {
 			snaps[s].gone = at
 		}
@@ -62,7 +62,7 @@ func TestReplacedIsKept(t *testing.T) {
 		}
 	}
 	for i := range uint64(20) { // no more rows than said, whatever the time
-		tn.retire(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), KeepReplaced, began.Add(300*step+time.Duration(i)))
+		tn.retireSnapshots(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), KeepReplaced, began.Add(300*step+time.Duration(i)))
 		held := 0
 		for _, r := range tn.replaced {
 			held += len(r.rows)
@@ -71,7 +71,7 @@ func TestReplacedIsKept(t *testing.T) {
 			t.Fatalf("%d rows are kept, counted as %d", held, tn.keptRows)
 		}
 	}
-	if old, unused := tn.retire("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
+	if old, unused := tn.retireSnapshots("a", []uint64{1}, 0, began); !slices.Equal(old, []string{"a"}) || len(unused) != 1 {
 		t.Errorf("keeping nothing: %v, %v", old, unused)
 	}
 }

@@ -49,8 +49,8 @@ func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, wor
 	return flush()
 }
 
-// Whole is a snapshot that names no row stored apart: it holds them.
-func Whole(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
+// IncludeRows is a snapshot that names no row stored apart: it holds them.
+func IncludeRows(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
 	sh, part, err := state.ShapeIn(b)
 	if err != nil {
 		return nil, err

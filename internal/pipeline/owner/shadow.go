@@ -27,45 +27,45 @@ type shadowing struct {
 	sets     []int32         // of rows
 }
 
-// Shadow says where what shadows predict goes. It is called before the emitter runs.
-func (e *Emitter) Shadow(out *store.Shadows, counts *stats.Shadows) {
+// SetShadows says where what shadows predict goes. It is called before the emitter runs.
+func (e *Emitter) SetShadows(out *store.Shadows, counts *stats.Shadows) {
 	e.shadows.out, e.shadows.counts = out, counts
 	out.Count = func(shadow string, stored, missed int) {
-		n := counts.Of(shadow)
+		n := counts.CountersOf(shadow)
 		n.Predictions.Add(uint64(stored))
 		n.Missed.Add(uint64(missed))
 	}
 }
 
-// publish sends what the shadows of a batch say of the predictions [from, to) of an
+// publishShadows sends what the shadows of a batch say of the predictions [from, to) of an
 // answer, the last of which will have the number outs. What fails concerns the
 // shadow alone.
-func (s *shadowing) publish(b *shard.Batch, a *shard.Answer, from, to int, outs uint64) {
+func (s *shadowing) publishShadows(b *shard.Batch, a *shard.Answer, from, to int, outs uint64) {
 	if s.out == nil || len(b.Shadows)+len(b.Refused) == 0 || from == to {
 		return
 	}
 	for k := range b.Refused {
 		s.out.Count(b.Refused[k].Name, 0, to-from)
 	}
-	ready := s.out.Ready()
+	ready := s.out.IsReady()
 	for k := range b.Shadows {
 		one := &b.Shadows[k]
-		s.fill(b, a, k, from, to)
+		s.fillRows(b, a, k, from, to)
 		for i := range s.rows {
 			if s.rows[i].Class == s.details[i].Active {
-				s.counts.Of(one.Name).Agreeing.Add(1)
+				s.counts.CountersOf(one.Name).Agreeing.Add(1)
 			}
 		}
 		if !ready {
 			s.out.Count(one.Name, 0, len(s.rows))
 			continue
 		}
-		s.send(one, a.Part.State.ID, s.rows, outs)
+		s.sendShadow(one, a.Part.State.ID, s.rows, outs)
 	}
 }
 
-// fill makes rows of a shadow's scores.
-func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
+// fillRows makes rows of a shadow's scores.
+func (s *shadowing) fillRows(b *shard.Batch, a *shard.Answer, k, from, to int) {
 	s.rows, s.details, s.sets = s.rows[:0], s.details[:0], s.sets[:0]
 	l := b.Shadows[k].Linear
 	for i := from; i < to; i++ {
@@ -83,9 +83,9 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 	}
 }
 
-// send publishes rows in as many messages as the server's limit asks for.
-func (s *shadowing) send(one *shard.Shadow, part int, rows []codec.Prediction, outs uint64) {
-	enc, err := s.encoder(one)
+// sendShadow publishes rows in as many messages as the server's limit asks for.
+func (s *shadowing) sendShadow(one *shard.Shadow, part int, rows []codec.Prediction, outs uint64) {
+	enc, err := s.encoderOf(one)
 	var body []byte
 	if err == nil {
 		body, err = enc.Encode(rows)
@@ -94,14 +94,14 @@ func (s *shadowing) send(one *shard.Shadow, part int, rows []codec.Prediction, o
 	case err == nil && len(body) <= s.limit:
 		s.out.Send(one.Name, part, len(rows), outs, append([]byte(nil), body...))
 	case err == nil && half > 0:
-		s.send(one, part, rows[:half], outs-uint64(len(rows)-half))
-		s.send(one, part, rows[half:], outs)
+		s.sendShadow(one, part, rows[:half], outs-uint64(len(rows)-half))
+		s.sendShadow(one, part, rows[half:], outs)
 	default:
 		s.out.Count(one.Name, 0, len(rows))
 	}
 }
 
-func (s *shadowing) encoder(one *shard.Shadow) (*codec.PredictionEncoder, error) {
+func (s *shadowing) encoderOf(one *shard.Shadow) (*codec.PredictionEncoder, error) {
 	if enc := s.encoders[one.Name]; enc != nil {
 		return enc, nil
 	}
@@ -117,8 +117,8 @@ func (s *shadowing) encoder(one *shard.Shadow) (*codec.PredictionEncoder, error)
 	return enc, err
 }
 
-// await waits for what was sent, not for long.
-func (s *shadowing) await(ctx context.Context) {
+// awaitShadows waits for what was sent, not for long.
+func (s *shadowing) awaitShadows(ctx context.Context) {
 	if s.out != nil {
 		s.out.Await(ctx)
 	}

@@ -37,11 +37,11 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 		}
 	}
 	for {
-		payload, err := enc.Encode(a.Preds[from:boundary(a.At, from, to)])
+		payload, err := enc.Encode(a.Preds[from:findBoundary(a.At, from, to)])
 		if err != nil {
 			return nil, 0, fmt.Errorf("pipeline: predictions: %w", err)
 		}
-		to = boundary(a.At, from, to)
+		to = findBoundary(a.At, from, to)
 		if len(payload) <= e.Limit {
 			return append([]byte(nil), payload...), to, nil
 		}
@@ -52,9 +52,9 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 	}
 }
 
-// boundary moves to back to the end of an input message's predictions, unless
+// findBoundary moves to back to the end of an input message's predictions, unless
 // none of [from, to) is one.
-func boundary(at []uint64, from, to int) int {
+func findBoundary(at []uint64, from, to int) int {
 	if to == len(at) {
 		return to
 	}

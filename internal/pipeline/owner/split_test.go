@@ -19,9 +19,9 @@ func TestAdvanceTo(t *testing.T) {
 	for first := 1; first <= len(a.At); first++ {
 		for second := first + 1; second <= len(a.At); second++ {
 			p := advanceTo(start, a, 0, first)
-			check(t, a, p, first)
+			checkSplit(t, a, p, first)
 			p = advanceTo(p, a, first, second)
-			check(t, a, p, second)
+			checkSplit(t, a, p, second)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestAdvanceRests(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, a *shard.Answer, p wire.Position, published int) {
+func checkSplit(t *testing.T, a *shard.Answer, p wire.Position, published int) {
 	t.Helper()
 	var beyond uint64 // published predictions of messages after p.inSeq
 	for _, at := range a.At[:published] {
@@ -69,7 +69,7 @@ func check(t *testing.T, a *shard.Answer, p wire.Position, published int) {
 func TestBoundary(t *testing.T) {
 	at := []uint64{1, 1, 2, 3, 3, 3}
 	for _, c := range [][3]int{{0, 1, 1}, {0, 2, 2}, {0, 3, 3}, {0, 4, 3}, {0, 5, 3}, {3, 4, 4}, {3, 5, 5}, {0, 6, 6}, {2, 5, 3}} {
-		if got := boundary(at, c[0], c[1]); got != c[2] {
+		if got := findBoundary(at, c[0], c[1]); got != c[2] {
 			t.Errorf("boundary of [%d,%d) = %d, want %d", c[0], c[1], got, c[2])
 		}
 	}

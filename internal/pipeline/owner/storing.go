@@ -40,15 +40,15 @@ type freedRows struct {
 // nowhere is the home of a snapshot that is lost.
 const nowhere = ^uint64(0)
 
-// restored notes which snapshot the state was restored from.
-func (s *storing) restored(seq uint64) {
+// noteRestored notes which snapshot the state was restored from.
+func (s *storing) noteRestored(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saved = seq
 }
 
-// lost notes that the snapshot in the record is lost.
-func (s *storing) lost() {
+// noteLost notes that the snapshot in the record is lost.
+func (s *storing) noteLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.home = nowhere
@@ -62,8 +62,8 @@ func (s *storing) isLost() bool {
 	return s.home == nowhere
 }
 
-// uploads reports whether a snapshot is on its way to the store.
-func (s *storing) uploads() bool {
+// isUploading reports whether a snapshot is on its way to the store.
+func (s *storing) isUploading() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.uploading
@@ -87,25 +87,25 @@ func (s *storing) uploadFailed(now time.Time) {
 // isBusy reports whether no other snapshot is to be uploaded now; the lock is held.
 func (s *storing) isBusy(now time.Time) bool { return s.uploading || now.Before(s.notBefore) }
 
-// arrived notes a snapshot that is in the store, for a commit to name it.
-func (s *storing) arrived(now *stored) {
+// noteArrived notes a snapshot that is in the store, for a commit to name it.
+func (s *storing) noteArrived(now *stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = now
 	s.wait.Reset()
 }
 
-// unnamed is the snapshot that waits to be named by a commit; nil = none does.
-func (s *storing) unnamed() *stored {
+// unnamedSnapshot is the snapshot that waits to be named by a commit; nil = none does.
+func (s *storing) unnamedSnapshot() *stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready
 }
 
-// named notes that the server has a record that names a snapshot after seq. It
+// noteNamed notes that the server has a record that names a snapshot after seq. It
 // returns the stored rows that nothing names any more, where that is another
 // snapshot than before.
-func (s *storing) named(name string, seq uint64, another bool) (rows []uint64) {
+func (s *storing) noteNamed(name string, seq uint64, another bool) (rows []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.ready; now != nil && now.name == name { // perhaps the same name as before: see Saving
@@ -125,8 +125,8 @@ func (s *storing) named(name string, seq uint64, another bool) (rows []uint64) {
 	return rows
 }
 
-// answers notes that the input up to message seq is answered.
-func (s *storing) answers(seq uint64, now time.Time) {
+// noteAnswer notes that the input up to message seq is answered.
+func (s *storing) noteAnswer(seq uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered = seq

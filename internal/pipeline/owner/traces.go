@@ -37,10 +37,10 @@ type untold struct {
 	spans []*trace.Span
 }
 
-// begin is what the headers of a message of predictions [from, to) say of its trace; nil
+// beginCommit is what the headers of a message of predictions [from, to) say of its trace; nil
 // = nothing. One traced message behind them: it is its trace that continues. Several:
 // none of them is the parent of all, so the message has a trace of its own, with links.
-func (s *tracing) begin(i int, a *shard.Answer, from, to int) wire.Header {
+func (s *tracing) beginCommit(i int, a *shard.Answer, from, to int) wire.Header {
 	if len(a.Traced) == 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (s *tracing) begin(i int, a *shard.Answer, from, to int) wire.Header {
 	first := (*shard.Traced)(nil)
 	for k := range a.Traced {
 		m := &a.Traced[k]
-		if !m.Predicts(from, to) {
+		if !m.HasPrediction(from, to) {
 			continue
 		}
 		if first != nil {
@@ -59,7 +59,7 @@ func (s *tracing) begin(i int, a *shard.Answer, from, to int) wire.Header {
 	}
 	var h wire.Header
 	if first != nil {
-		c.context = sent(first)
+		c.context = senderOf(first)
 		if c.several {
 			c.context = new(trace.Context).Child()
 		}
@@ -70,16 +70,16 @@ func (s *tracing) begin(i int, a *shard.Answer, from, to int) wire.Header {
 	return h
 }
 
-// sent is the span of a message's commit.
-func sent(m *shard.Traced) trace.Context {
+// senderOf is the span of a message's commit.
+func senderOf(m *shard.Traced) trace.Context {
 	if !m.Sent.Valid() {
 		m.Sent = m.Self.Child()
 	}
 	return m.Sent
 }
 
-// stored notes that the server has the commit in hand.
-func (s *tracing) stored(i int) {
+// noteStored notes that the server has the commit in hand.
+func (s *tracing) noteStored(i int) {
 	if s.tracer == nil {
 		return
 	}
@@ -88,9 +88,9 @@ func (s *tracing) stored(i int) {
 	}
 }
 
-// finish adds the spans of an answer to those that wait. Of a partition that has failed,
+// finishCommit adds the spans of an answer to those that wait. Of a partition that has failed,
 // whoever takes the messages again tells of them.
-func (s *tracing) finish(i int, b *shard.Batch, a *shard.Answer, waiting []untold) []untold {
+func (s *tracing) finishCommit(i int, b *shard.Batch, a *shard.Answer, waiting []untold) []untold {
 	commits := s.commits[i]
 	s.commits[i] = commits[:0]
 	if a.Part.Failed() {
@@ -104,14 +104,14 @@ func (s *tracing) finish(i int, b *shard.Batch, a *shard.Answer, waiting []untol
 	}
 	for k := range a.Traced {
 		if m := &a.Traced[k]; m.Seq > 0 {
-			waiting = append(waiting, untold{m.Seq, s.spans(b, a, m, commits, out)})
+			waiting = append(waiting, untold{m.Seq, s.makeSpans(b, a, m, commits, out)})
 		}
 	}
 	return waiting
 }
 
-// tell hands out the spans of messages up to the stored position, and returns the others.
-func (s *tracing) tell(waiting []untold, position uint64) []untold {
+// sendSpans hands out the spans of messages up to the stored position, and returns the others.
+func (s *tracing) sendSpans(waiting []untold, position uint64) []untold {
 	n := 0
 	for n < len(waiting) && (waiting[n].seq <= position || len(waiting)-n > mostUntold) {
 		s.tracer.Record(waiting[n].spans...)
@@ -126,17 +126,17 @@ func (s *tracing) tell(waiting []untold, position uint64) []untold {
 
 // ofSeveral is the span of a commit whose predictions are of several traced messages.
 func (s *tracing) ofSeveral(c *commit, a *shard.Answer, out string) *trace.Span {
-	span := s.send(c.context, c, out)
+	span := s.sendSpan(c.context, c, out)
 	for k := range a.Traced {
-		if m := &a.Traced[k]; m.Predicts(c.from, c.to) && len(span.Links) < trace.MostLinks {
-			span.Links = append(span.Links, sent(m))
+		if m := &a.Traced[k]; m.HasPrediction(c.from, c.to) && len(span.Links) < trace.MostLinks {
+			span.Links = append(span.Links, senderOf(m))
 		}
 	}
 	return span
 }
 
-// send is a span that sends predictions.
-func (s *tracing) send(self trace.Context, c *commit, out string) *trace.Span {
+// sendSpan is a span that sends predictions.
+func (s *tracing) sendSpan(self trace.Context, c *commit, out string) *trace.Span {
 	return &trace.Span{
 		Name: "send " + s.job + ".out", Kind: trace.Producer, Context: self, Begin: c.begin, End: c.end,
 		Attributes: append(trace.OfMessage("send", "send", out, s.job+".out"), trace.Text(trace.Job, s.job),
@@ -154,8 +154,8 @@ func partitionOf(subject string) string {
 	return subject
 }
 
-// spans are those of a message.
-func (s *tracing) spans(b *shard.Batch, a *shard.Answer, m *shard.Traced, commits []commit, out string) []*trace.Span {
+// makeSpans are those of a message.
+func (s *tracing) makeSpans(b *shard.Batch, a *shard.Answer, m *shard.Traced, commits []commit, out string) []*trace.Span {
 	begin, in := m.Stored, s.job+".in"
 	if m.Taken.Before(begin) { // the server's clock is ahead of ours
 		begin = m.Taken
@@ -172,30 +172,30 @@ func (s *tracing) spans(b *shard.Batch, a *shard.Answer, m *shard.Traced, commit
 	wait := &trace.Span{Name: "wait", Context: m.Self.Child(), Parent: m.Self, Begin: begin, End: m.Taken}
 	compute := &trace.Span{
 		Name: "compute", Context: m.Self.Child(), Parent: m.Self, Begin: m.Taken, End: b.Computed,
-		Attributes: []trace.Attribute{trace.Number(trace.BatchCount, b.Taken()), trace.Number(trace.Samples, b.Fx.Samples)},
+		Attributes: []trace.Attribute{trace.Number(trace.BatchCount, b.Messages()), trace.Number(trace.Samples, b.Fx.Samples)},
 	}
 	all := []*trace.Span{process, wait, compute}
-	if span := s.committed(m, commits, out); span != nil {
+	if span := s.commitSpan(m, commits, out); span != nil {
 		span.Parent, process.End = m.Self, span.End
 		all = append(all, span)
 	}
 	return all
 }
 
-// committed is the span of a message's commit: of those with predictions of it, else of
+// commitSpan is the span of a message's commit: of those with predictions of it, else of
 // the last one, with the position behind it; nil where the batch had none.
-func (s *tracing) committed(m *shard.Traced, commits []commit, out string) *trace.Span {
+func (s *tracing) commitSpan(m *shard.Traced, commits []commit, out string) *trace.Span {
 	var span *trace.Span
 	for k := range commits {
 		c := &commits[k]
-		if !m.Predicts(c.from, c.to) && (m.From < m.To || k < len(commits)-1) {
+		if !m.HasPrediction(c.from, c.to) && (m.From < m.To || k < len(commits)-1) {
 			continue
 		}
 		switch {
 		case span == nil && c.context.Valid() && !c.several && m.From < m.To:
-			span = s.send(sent(m), c, out)
+			span = s.sendSpan(senderOf(m), c, out)
 		case span == nil:
-			span = &trace.Span{Name: "commit", Context: sent(m), Begin: c.begin, Attributes: []trace.Attribute{trace.Text(trace.Destination, out)}}
+			span = &trace.Span{Name: "commit", Context: senderOf(m), Begin: c.begin, Attributes: []trace.Attribute{trace.Text(trace.Destination, out)}}
 		}
 		if span.End = c.end; c.several && m.From < m.To {
 			span.Links = append(span.Links, c.context)

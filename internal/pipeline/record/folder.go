@@ -54,15 +54,15 @@ func openFolder(dir, job string) (*folder, error) {
 		return nil, fmt.Errorf("record: %s: %w", dir, err)
 	}
 	f := &folder{dir: dir, job: job, leave: release}
-	if err := f.look(); err != nil {
+	if err := f.readFolder(); err != nil {
 		f.leave()
 		return nil, err
 	}
 	return f, nil
 }
 
-// look lists the files.
-func (f *folder) look() error {
+// readFolder lists the files.
+func (f *folder) readFolder() error {
 	names, err := os.ReadDir(f.dir)
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
@@ -84,8 +84,8 @@ func (f *folder) look() error {
 	return nil
 }
 
-// path is that of a file by its number.
-func (f *folder) path(n int) string {
+// filePath is that of a file by its number.
+func (f *folder) filePath(n int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("%s-%0*d%s", f.job, digits, n, suffix))
 }
 

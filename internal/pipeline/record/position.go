@@ -100,8 +100,8 @@ type Position struct {
 // place is where in its messages a stream's last sample was.
 type place struct{ key, stream string }
 
-// encode is a position and the state there as metadata.
-func (p *Position) encode(part *state.Partition, shape state.Shape, open map[place]int64) (map[string]string, error) {
+// encodeMeta is a position and the state there as metadata.
+func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map[place]int64) (map[string]string, error) {
 	head, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("record: position: %w", err)

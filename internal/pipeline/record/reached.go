@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Reached is the position of the newest file in a folder. It may be asked for beside a
+// ReachedPosition is the position of the newest file in a folder. It may be asked for beside a
 // recorder: a file that is there is complete.
-func Reached(dir string, files Files) (p Position, err error) {
+func ReachedPosition(dir string, files Files) (p Position, err error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return p, fmt.Errorf("record: %w", err)

@@ -88,29 +88,29 @@ func (j *Job) Run(ctx context.Context) (Position, error) {
 	defer dir.leave()
 	r := &recording{job: j, dir: dir}
 	again := dir.newest > 0
-	if err := r.begin(ctx); err != nil {
-		r.close()
+	if err := r.beginReading(ctx); err != nil {
+		r.closeLog()
 		return r.at, err
 	}
 	if j.Begun != nil {
 		j.Begun(r.at, again)
 	}
-	err = r.all(ctx)
-	r.close()
+	err = r.recordAll(ctx)
+	r.closeLog()
 	if r.file != nil {
 		r.file.Abort()
 	}
 	return r.at, err
 }
 
-// begin continues behind the newest file, or begins anew.
-func (r *recording) begin(ctx context.Context) error {
+// beginReading continues behind the newest file, or begins anew.
+func (r *recording) beginReading(ctx context.Context) error {
 	j := r.job
 	var part *state.Partition
 	var open map[place]int64
 	var begun *Position
 	if r.dir.newest > 0 {
-		path := r.dir.path(r.dir.newest)
+		path := r.dir.filePath(r.dir.newest)
 		meta, err := j.Files.Read(path, nil)
 		if err == nil {
 			r.at, err = decodePosition(meta)
@@ -144,68 +144,68 @@ func (r *recording) begin(ctx context.Context) error {
 			return fmt.Errorf("record: fingerprint %q: %w", r.at.Total.Fingerprint, err)
 		}
 	}
-	return r.open(ctx, span)
+	return r.openLog(ctx, span)
 }
 
-// open opens the source behind the last message taken.
-func (r *recording) open(ctx context.Context, span Range) (err error) {
+// openLog opens the source behind the last message taken.
+func (r *recording) openLog(ctx context.Context, span Range) (err error) {
 	r.bounded = span.Last != inlog.Endless
 	r.src, err = r.job.Open(ctx, span, r.after)
 	return err
 }
 
-func (r *recording) close() {
+func (r *recording) closeLog() {
 	if c, ok := r.src.(io.Closer); ok {
 		c.Close()
 	}
 }
 
-// bound opens the source anew once the end is no longer in the future: now it is
+// readBounds opens the source anew once the end is no longer in the future: now it is
 // known which message is the last.
-func (r *recording) bound(ctx context.Context) error {
+func (r *recording) readBounds(ctx context.Context) error {
 	if r.job.Until.IsZero() || r.bounded || time.Now().Before(r.job.Until) {
 		return nil
 	}
 	r.gone += r.src.Removed()
-	r.close()
+	r.closeLog()
 	span, err := r.job.Plan(ctx, &r.at)
 	if err != nil {
 		return err
 	}
-	return r.open(ctx, span)
+	return r.openLog(ctx, span)
 }
 
-// all takes message by message.
-func (r *recording) all(ctx context.Context) error {
+// recordAll takes message by message.
+func (r *recording) recordAll(ctx context.Context) error {
 	for {
 		m, err := r.src.Next(ctx)
 		switch {
 		case errors.Is(err, inlog.ErrDue):
-			if err := r.bound(ctx); err != nil {
-				return errors.Join(err, r.commit(false))
+			if err := r.readBounds(ctx); err != nil {
+				return errors.Join(err, r.commitFile(false))
 			}
 		case errors.Is(err, io.EOF):
-			return r.end()
+			return r.endFile()
 		case err != nil:
-			return errors.Join(err, r.commit(false))
+			return errors.Join(err, r.commitFile(false))
 		case !r.job.Until.IsZero() && m.Message.Stored >= r.job.Until.UnixNano():
-			return r.end()
+			return r.endFile()
 		default:
-			if err := r.message(m); err != nil {
+			if err := r.takeMessage(m); err != nil {
 				return err
 			}
 		}
-		if !r.full() {
+		if !r.isFull() {
 			continue
 		}
-		if err := r.commit(false); err != nil {
+		if err := r.commitFile(false); err != nil {
 			return err
 		}
 	}
 }
 
-// full reports whether the file is to be completed.
-func (r *recording) full() bool {
+// isFull reports whether the file is to be completed.
+func (r *recording) isFull() bool {
 	if r.taken == 0 {
 		return false
 	}
@@ -219,32 +219,32 @@ func (r *recording) full() bool {
 	return size >= r.job.MaxBytes
 }
 
-func (r *recording) message(m inlog.Message) error {
+func (r *recording) takeMessage(m inlog.Message) error {
 	if r.taken == 0 {
 		r.since = time.Now()
 	}
-	if err := r.take.take(m); err != nil {
+	if err := r.take.takeMessage(m); err != nil {
 		return err
 	}
 	r.taken++
 	r.after = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
-	if err := r.useless(tooMany); err != nil {
+	if err := r.checkUseful(tooMany); err != nil {
 		return err
 	}
 	if r.taken%64 == 0 && r.job.Progress != nil {
 		all := r.at.Total
-		all.add(&r.take.done)
+		all.addCounts(&r.take.done)
 		r.job.Progress(all)
 	}
 	if r.take.rows.Len() < r.job.ChunkRows {
 		return nil
 	}
-	return r.write()
+	return r.writeRows()
 }
 
-// useless is the error of a recording that can use none of so many messages, or
+// checkUseful is the error of a recording that can use none of so many messages, or
 // more: the same again would come out the same, and nothing of it is kept.
-func (r *recording) useless(messages uint64) error {
+func (r *recording) checkUseful(messages uint64) error {
 	d := &r.take.done
 	if d.Unusable < messages || d.Unusable < d.Messages || r.at.File > 0 {
 		return nil
@@ -253,53 +253,53 @@ func (r *recording) useless(messages uint64) error {
 	return fmt.Errorf("record: none of the first %d messages: %w: message %d of key %s: %s", d.Messages, ErrUseless, first.Input, first.Key, first.Reason)
 }
 
-// write writes the samples that are gathered.
-func (r *recording) write() error {
+// writeRows writes the samples that are gathered.
+func (r *recording) writeRows() error {
 	rows := &r.take.rows
 	if rows.Len() == 0 {
 		return nil
 	}
-	if err := r.create(); err != nil {
+	if err := r.createFile(); err != nil {
 		return err
 	}
 	if err := r.file.Write(rows); err != nil {
 		return err
 	}
-	rows.reset()
+	rows.clearRows()
 	return nil
 }
 
-func (r *recording) create() (err error) {
+func (r *recording) createFile() (err error) {
 	if r.file == nil {
-		r.file, err = r.job.Files.Create(r.dir.path(r.at.File + 1))
+		r.file, err = r.job.Files.Create(r.dir.filePath(r.at.File + 1))
 	}
 	return err
 }
 
-// end completes the last file.
-func (r *recording) end() error {
-	if err := r.useless(1); err != nil {
+// endFile completes the last file.
+func (r *recording) endFile() error {
+	if err := r.checkUseful(1); err != nil {
 		return err
 	}
 	released := r.at.Begin > 1
 	if released {
-		if err := r.take.release(); err != nil {
+		if err := r.take.releaseWaiting(); err != nil {
 			return err
 		}
 	}
-	return r.commit(released)
+	return r.commitFile(released)
 }
 
-// commit completes the file that grows: its samples, and the position behind them.
-func (r *recording) commit(released bool) error {
+// commitFile completes the file that grows: its samples, and the position behind them.
+func (r *recording) commitFile(released bool) error {
 	t := r.take
 	if r.taken == 0 && t.done.Samples == 0 {
 		return nil
 	}
-	if err := r.write(); err != nil {
+	if err := r.writeRows(); err != nil {
 		return err
 	}
-	if err := r.create(); err != nil {
+	if err := r.createFile(); err != nil {
 		return err
 	}
 	removed := r.gone + r.src.Removed()
@@ -307,19 +307,19 @@ func (r *recording) commit(released bool) error {
 	t.done.Fingerprint = t.sum.String()
 	t.total.Add(t.sum)
 	p := r.at
-	p.File, p.After, p.To, p.Part, p.Dead, p.Released, p.Waiting = r.at.File+1, r.at.To, r.after, t.done, t.dead, released, t.waiting()
-	p.Total.add(&t.done)
+	p.File, p.After, p.To, p.Part, p.Dead, p.Released, p.Waiting = r.at.File+1, r.at.To, r.after, t.done, t.dead, released, t.countWaiting()
+	p.Total.addCounts(&t.done)
 	p.Total.Fingerprint = t.total.String()
-	t.prune()
+	t.pruneEnded()
 	t.part.ForgetChanges()
-	meta, err := p.encode(t.part, t.machine.Shape, t.open)
+	meta, err := p.encodeMeta(t.part, t.machine.Shape, t.open)
 	if err != nil {
 		return err
 	}
-	if err := numbers(meta, keyEnds, t.ends); err != nil {
+	if err := readNumbers(meta, keyEnds, t.ends); err != nil {
 		return err
 	}
-	if err := numbers(meta, keySilent, t.silent); err != nil {
+	if err := readNumbers(meta, keySilent, t.silent); err != nil {
 		return err
 	}
 	file := r.file
@@ -331,13 +331,13 @@ func (r *recording) commit(released bool) error {
 	t.done, t.dead, t.sum = Done{}, nil, wire.Digest{}
 	t.ends, t.silent = t.ends[:0], t.silent[:0]
 	if r.job.Committed != nil {
-		r.job.Committed(r.dir.path(p.File), p)
+		r.job.Committed(r.dir.filePath(p.File), p)
 	}
 	return nil
 }
 
-// numbers adds a list of samples.
-func numbers(meta map[string]string, key string, list []int64) error {
+// readNumbers adds a list of samples.
+func readNumbers(meta map[string]string, key string, list []int64) error {
 	if len(list) == 0 {
 		return nil
 	}

@@ -23,14 +23,14 @@ type Rows struct {
 // Len is how many there are.
 func (r *Rows) Len() int { return len(r.Number) }
 
-func (r *Rows) reset() {
+func (r *Rows) clearRows() {
 	*r = Rows{
 		r.Stream[:0], r.Key[:0], r.Number[:0], r.Time[:0], r.Values[:0], r.End[:0], r.Input[:0], r.Message[:0], r.Row[:0], r.Flags[:0],
 	}
 }
 
-// hash is of a sample, without its end mark.
-func (r *Rows) hash(buf []byte, i, channels int) (wire.Digest, []byte) {
+// hashRow is of a sample, without its end mark.
+func (r *Rows) hashRow(buf []byte, i, channels int) (wire.Digest, []byte) {
 	le := binary.LittleEndian
 	b := le.AppendUint64(append(buf[:0], 's'), uint64(r.Number[i]))
 	for _, text := range []string{r.Key[i], r.Stream[i]} {

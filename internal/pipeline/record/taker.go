@@ -44,14 +44,14 @@ func newTaker(m *state.Machine, part *state.Partition, open map[place]int64, tak
 		t.open = open
 	}
 	t.part.ReplayTo = max(first, 1) - 1
-	m.Taken = t.taken
+	m.Taken = t.addTaken
 	return t
 }
 
-// take takes a message of the log.
-func (t *taker) take(m inlog.Message) error {
+// takeMessage takes a message of the log.
+func (t *taker) takeMessage(m inlog.Message) error {
 	t.part.ID = m.Stored
-	if err := t.apply(&m.Message); err != nil {
+	if err := t.applyMessage(&m.Message); err != nil {
 		return err
 	}
 	if m.Seq >= t.first {
@@ -63,7 +63,7 @@ func (t *taker) take(m inlog.Message) error {
 	return nil
 }
 
-func (t *taker) apply(m *state.Message) error {
+func (t *taker) applyMessage(m *state.Message) error {
 	fx := &t.fx
 	*fx = state.Effects{X: fx.X[:0], Runs: fx.Runs[:0], Dead: fx.Dead[:0], Notes: fx.Notes[:0]}
 	t.out = state.Predictions{Preds: t.out.Preds[:0], At: t.out.At[:0], Stored: t.out.Stored[:0], Began: t.out.Began[:0]}
@@ -88,8 +88,8 @@ func (t *taker) apply(m *state.Message) error {
 // longestReason bounds what a file says of a dead letter: it has a stranger's words.
 const longestReason = 500
 
-// taken gathers what a stream gets.
-func (t *taker) taken(s *state.Taken) {
+// addTaken gathers what a stream gets.
+func (t *taker) addTaken(s *state.Taken) {
 	if t.part.Done < t.first || !t.takes(s.Stream.ID) {
 		return
 	}
@@ -102,20 +102,20 @@ func (t *taker) taken(s *state.Taken) {
 	for i := range s.Samples.Count {
 		last := i == s.Samples.Count-1
 		end := last && s.Samples.EndAfter || len(s.Samples.Ends) > 0 && s.Samples.Ends[i]
-		t.add(at, s, i, s.X[i*channels:(i+1)*channels])
+		t.addRow(at, s, i, s.X[i*channels:(i+1)*channels])
 		if end || last {
 			t.open[at] = t.next - 1
 		}
 		if end {
-			t.end(at, false)
+			t.endSequence(at, false)
 		}
 	}
 	if s.Samples.Count == 0 && s.Samples.EndAfter {
-		t.end(at, s.Silent)
+		t.endSequence(at, s.Silent)
 	}
 }
 
-func (t *taker) add(at place, s *state.Taken, i int, values []float32) {
+func (t *taker) addRow(at place, s *state.Taken, i int, values []float32) {
 	r, time, flags := &t.rows, int64(codec.NoTime), outcome.Flag(0)
 	if len(s.Samples.Times) > 0 {
 		time = s.Samples.Times[i]
@@ -129,14 +129,14 @@ func (t *taker) add(at place, s *state.Taken, i int, values []float32) {
 	r.Input, r.Message = append(r.Input, s.Input), append(r.Message, s.Seq)
 	r.Row, r.Flags = append(r.Row, s.Row(i)), append(r.Flags, uint32(flags))
 	var h wire.Digest
-	h, t.buf = r.hash(t.buf, r.Len()-1, t.machine.Channels)
+	h, t.buf = r.hashRow(t.buf, r.Len()-1, t.machine.Channels)
 	t.sum.Add(h)
 	t.next++
 	t.done.Samples++
 }
 
-// end notes that a stream's sequence ends with its last sample.
-func (t *taker) end(at place, silent bool) {
+// endSequence notes that a stream's sequence ends with its last sample.
+func (t *taker) endSequence(at place, silent bool) {
 	number, ok := t.open[at]
 	if !ok {
 		return // that is known, or there was no sample
@@ -156,30 +156,30 @@ func (t *taker) end(at place, silent bool) {
 	}
 }
 
-// release uses the messages of keys that wait for numbers from before the beginning
+// releaseWaiting uses the messages of keys that wait for numbers from before the beginning
 // of the log that was read, when it ends: nobody knows which those were.
-func (t *taker) release() error {
+func (t *taker) releaseWaiting() error {
 	p := t.part
 	done, stored := p.Done, p.DoneTime
 	return t.machine.ReleaseWaiting(p, func(m state.Message) error {
 		p.ID = 0
-		err := t.apply(&m)
+		err := t.applyMessage(&m)
 		p.Done, p.DoneTime = done, stored // it is in no log
 		return err
 	})
 }
 
-// waiting is how many messages wait for others.
-func (t *taker) waiting() (n int) {
+// countWaiting is how many messages wait for others.
+func (t *taker) countWaiting() (n int) {
 	for _, src := range t.part.Sources {
 		n += len(src.Held)
 	}
 	return n
 }
 
-// prune forgets last samples of streams that the state machine has forgotten: no
+// pruneEnded forgets last samples of streams that the state machine has forgotten: no
 // message says any more that a sequence ends there.
-func (t *taker) prune() {
+func (t *taker) pruneEnded() {
 	for at := range t.open {
 		src := t.part.Sources[at.key]
 		if src == nil || src.Streams[at.stream] == nil {
@@ -188,8 +188,8 @@ func (t *taker) prune() {
 	}
 }
 
-// add adds what another part has.
-func (d *Done) add(o *Done) {
+// addCounts adds what another part has.
+func (d *Done) addCounts(o *Done) {
 	for _, n := range []struct{ to, more *uint64 }{
 		{&d.Messages, &o.Messages}, {&d.Samples, &o.Samples}, {&d.Ends, &o.Ends}, {&d.Repeats, &o.Repeats}, {&d.Gaps, &o.Gaps},
 		{&d.Removed, &o.Removed}, {&d.Incarnations, &o.Incarnations}, {&d.Unusable, &o.Unusable}, {&d.Unnamed, &o.Unnamed},

@@ -51,7 +51,7 @@ type checked struct {
 // Run reads all files again, and of those whose messages the log has, the log.
 func (c *Check) Run(ctx context.Context) (Verified, error) {
 	var v Verified
-	files, err := c.files(ctx)
+	files, err := c.listFiles(ctx)
 	if err != nil {
 		return v, err
 	}
@@ -75,12 +75,12 @@ func (c *Check) Run(ctx context.Context) (Verified, error) {
 		return v, nil
 	}
 	v.First = filepath.Base(files[from].path)
-	v.Compared, err = c.compare(ctx, files, from)
+	v.Compared, err = c.compareFiles(ctx, files, from)
 	return v, err
 }
 
-// files reads all files by themselves.
-func (c *Check) files(ctx context.Context) (all []checked, err error) {
+// listFiles reads all files by themselves.
+func (c *Check) listFiles(ctx context.Context) (all []checked, err error) {
 	names, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -93,7 +93,7 @@ func (c *Check) files(ctx context.Context) (all []checked, err error) {
 			return nil, err
 		}
 		f := checked{path: filepath.Join(c.Dir, e.Name())}
-		if err := c.file(&f); err != nil {
+		if err := c.checkFile(&f); err != nil {
 			return nil, fmt.Errorf("record: %s: %w", f.path, err)
 		}
 		if n := len(all); n > 0 {
@@ -115,8 +115,8 @@ func (c *Check) files(ctx context.Context) (all []checked, err error) {
 	return all, nil
 }
 
-// file computes the fingerprint of a file again.
-func (c *Check) file(f *checked) error {
+// checkFile computes the fingerprint of a file again.
+func (c *Check) checkFile(f *checked) error {
 	sum, samples, ended, silent := wire.Digest{}, uint64(0), []int64{}, map[int64]bool{}
 	channels, next, buf := 0, int64(0), []byte(nil)
 	meta, err := c.Files.Read(f.path, func(r *Rows) error {
@@ -130,7 +130,7 @@ func (c *Check) file(f *checked) error {
 			}
 			next = r.Number[i] + 1
 			var h wire.Digest
-			h, buf = r.hash(buf, i, channels)
+			h, buf = r.hashRow(buf, i, channels)
 			sum.Add(h)
 			samples++
 			if r.End[i] {
@@ -169,11 +169,11 @@ func (c *Check) file(f *checked) error {
 	return nil
 }
 
-// compare records again what the files have, from one of them on, without writing
+// compareFiles records again what the files have, from one of them on, without writing
 // it, and returns how many are equal.
-func (c *Check) compare(ctx context.Context, files []checked, from int) (equal int, err error) {
+func (c *Check) compareFiles(ctx context.Context, files []checked, from int) (equal int, err error) {
 	first := files[from]
-	if differs := c.asked(first.at.Asked).Differs(first.at.Asked); differs != "" {
+	if differs := c.compareAsked(first.at.Asked).Differs(first.at.Asked); differs != "" {
 		return 0, fmt.Errorf("record: %s: %w: %s", c.Dir, ErrOther, differs)
 	}
 	m, err := c.Machine()
@@ -214,7 +214,7 @@ func (c *Check) compare(ctx context.Context, files []checked, from int) (equal i
 		for ; i < len(files) && (over || m.Seq > files[i].at.To.Seq); i++ {
 			f = files[i]
 			gone := src.Removed() - removed - f.at.Part.Removed
-			if err := c.same(t, &f, int64(gone)); err != nil {
+			if err := c.compareRows(t, &f, int64(gone)); err != nil {
 				return equal, err
 			}
 			removed = src.Removed()
@@ -226,21 +226,21 @@ func (c *Check) compare(ctx context.Context, files []checked, from int) (equal i
 		if over {
 			break
 		}
-		if err := t.take(m); err != nil {
+		if err := t.takeMessage(m); err != nil {
 			return equal, err
 		}
-		t.rows.reset()
+		t.rows.clearRows()
 	}
 	return equal, nil
 }
 
-// same compares what was taken with a file, and begins the next one.
-func (c *Check) same(t *taker, f *checked, gone int64) error {
+// compareRows compares what was taken with a file, and begins the next one.
+func (c *Check) compareRows(t *taker, f *checked, gone int64) error {
 	if f.at.Released {
-		if err := t.release(); err != nil {
+		if err := t.releaseWaiting(); err != nil {
 			return err
 		}
-		t.rows.reset()
+		t.rows.clearRows()
 	}
 	got, samples := t.sum.String(), t.done.Samples
 	t.sum, t.done, t.dead, t.ends, t.silent = wire.Digest{}, Done{}, nil, t.ends[:0], t.silent[:0]
@@ -253,8 +253,8 @@ func (c *Check) same(t *taker, f *checked, gone int64) error {
 	return fmt.Errorf("record: %s has %d samples with the fingerprint %s, but the log makes %d of its messages, with %s: %w", f.path, f.at.Part.Samples, f.at.Part.Fingerprint, samples, got, ErrDiffers)
 }
 
-// asked is what the recording must be about.
-func (c *Check) asked(of Asked) Asked {
+// compareAsked is what the recording must be about.
+func (c *Check) compareAsked(of Asked) Asked {
 	a := c.Asked
 	a.From, a.Streams = of.From, of.Streams
 	return a

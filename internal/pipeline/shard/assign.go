@@ -6,34 +6,34 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// assign gives the runs of a message their slots, and says where the scores of
+// assignSlots gives the runs of a message their slots, and says where the scores of
 // its predictions belong, of which the first is the answer's next.
-func (s *slots) assign(b *Batch, a *Answer, next int) error {
+func (s *slots) assignSlots(b *Batch, a *Answer, next int) error {
 	defer func() { // those that find no slot are of a partition that has failed
 		b.Fx.Runs, b.Fx.Extents = b.Fx.Runs[:0], b.Fx.Extents[:0]
 	}()
 	if s.follow != nil {
-		s.follow.begin()
+		s.follow.beginMessage()
 	}
 	for i := range b.Fx.Runs {
 		r := &b.Fx.Runs[i]
-		if s.follow != nil && !s.follow.follows(b, r, next) {
+		if s.follow != nil && !s.follow.takesRun(b, r, next) {
 			if r.Emit {
 				next++
 			}
 			continue
 		}
 		if r.Drop {
-			s.vacate(r.Stream)
+			s.freeSlots(r.Stream)
 			continue
 		}
 		slot := &r.Stream.Slots[r.Phase]
 		if *slot < 0 {
-			if err := s.place(b, r.Stream, int(r.Phase), r.Reset); err != nil {
+			if err := s.placeRow(b, r.Stream, int(r.Phase), r.Reset); err != nil {
 				return err
 			}
 		}
-		s.residents.use(r.Stream)
+		s.residents.markUsed(r.Stream)
 		r.Stream.InUse = r.Open
 		read, judge := false, false // its features after the engine call; by the engine
 		if r.Emit {
@@ -45,19 +45,19 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 				return err
 			}
 			whole := s.policy.Whole(a.Preds[next].Flags&outcome.FlagEarly != 0)
-			carry := whole && s.carry.wants(&a.Preds[next])
+			carry := whole && s.carry.carriesFeatures(&a.Preds[next])
 			b.emits = append(b.emits, emit{a.Part.index, next, which, *slot, carry, whole})
 			if carry {
 				b.carried += 4 * s.carry.features
 			}
-			judge = whole && s.follow == nil && s.readouts.detects(which)
-			read = carry || judge && s.pool.judging() == nil
+			judge = whole && s.follow == nil && s.readouts.hasDetector(which)
+			read = carry || judge && s.pool.judgingOf() == nil
 			next++
 		}
 		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, Judge: judge, From: r.From, To: r.To})
-		s.waves.add(*slot)
+		s.waves.addRow(*slot)
 		if read {
-			s.waves.read(*slot)
+			s.waves.readRow(*slot)
 		}
 		if r.End {
 			s.closed = append(s.closed, r.Stream)
@@ -66,17 +66,17 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 	return nil
 }
 
-// vacate takes all rows from a stream, at once: a sample in the same batch
+// freeSlots takes all rows from a stream, at once: a sample in the same batch
 // needs only some of them again, and what the state is must not depend on the
 // batch. The runs in hand still use the slots, which are free after them.
-func (s *slots) vacate(st *state.Stream) {
+func (s *slots) freeSlots(st *state.Stream) {
 	for i, slot := range st.Slots {
 		if slot >= 0 {
 			s.leaving, st.Slots[i] = append(s.leaving, slot), -1
 		}
 		if st.IsAway(i) {
-			s.disown(st, i)
+			s.forgetStored(st, i)
 		}
 	}
-	s.residents.remove(st)
+	s.residents.removeStream(st)
 }

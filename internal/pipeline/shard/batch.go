@@ -95,7 +95,7 @@ func (b *Batch) Reset() {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
 		clear(a.Traced)
-		*a = Answer{Predictions: a.Emptied(), Shadow: a.Shadow[:0], Carried: a.Carried[:0], features: a.features[:0], Traced: a.Traced[:0]}
+		*a = Answer{Predictions: a.WithoutRows(), Shadow: a.Shadow[:0], Carried: a.Carried[:0], features: a.features[:0], Traced: a.Traced[:0]}
 	}
 	clear(b.Dead) // let the messages go
 	clear(b.Fx.Dead)
@@ -106,8 +106,8 @@ func (b *Batch) Reset() {
 	}
 }
 
-// answer is the batch's answer on a partition, taken into use.
-func (b *Batch) answer(p *Partition) *Answer {
+// answerOf is the batch's answer on a partition, taken into use.
+func (b *Batch) answerOf(p *Partition) *Answer {
 	a := &b.Answers[p.index]
 	if !a.touched {
 		a.touched, a.Part = true, p
@@ -127,5 +127,5 @@ func (a *Answer) ShadowScores(shadows, shadow, prediction int) (scores []float32
 // FeaturesOf are those of a prediction that carries them, n of them.
 func (a *Answer) FeaturesOf(c Carried, n int) []float32 { return a.features[c.features:][:n:n] }
 
-// Taken is how many messages and orders the batch has, repeats included.
-func (b *Batch) Taken() int { return b.messages }
+// Messages is how many messages and orders the batch has, repeats included.
+func (b *Batch) Messages() int { return b.messages }

@@ -9,8 +9,8 @@ type batches struct {
 	spare []*Batch      // taken out of it already
 }
 
-// next is a batch to fill; nil: ctx has ended.
-func (s *batches) next(ctx context.Context) *Batch {
+// waitForBatch is a batch to fill; nil: ctx has ended.
+func (s *batches) waitForBatch(ctx context.Context) *Batch {
 	if last := len(s.spare) - 1; last >= 0 {
 		b := s.spare[last]
 		s.spare = s.spare[:last]
@@ -24,8 +24,8 @@ func (s *batches) next(ctx context.Context) *Batch {
 	}
 }
 
-// busy reports, while a batch is in hand, whether the commits of another have no
+// isBusy reports, while a batch is in hand, whether the commits of another have no
 // answer.
-func (s *batches) busy() bool {
+func (s *batches) isBusy() bool {
 	return s.free != nil && len(s.spare)+len(s.free) < BatchesPerShard-1
 }

@@ -25,7 +25,7 @@ func TestBatchGrows(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- l.Run(ctx, out, free) }()
 		send := func() {
-			l.Queue <- l.job(pipelinetest.Rows("s", 0, false, 1, 2))
+			l.Queue <- l.jobOf(pipelinetest.Rows("s", 0, false, 1, 2))
 			synctest.Wait()
 		}
 		after := func(d time.Duration, batches int) {

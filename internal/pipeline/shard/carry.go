@@ -18,8 +18,8 @@ type Carried struct {
 	features int // where they begin
 }
 
-// wants reports whether a prediction of a whole sequence, of which readouts are learnt,
+// carriesFeatures reports whether a prediction of a whole sequence, of which readouts are learnt,
 // carries its features.
-func (c *carrying) wants(p *codec.Prediction) bool {
+func (c *carrying) carriesFeatures(p *codec.Prediction) bool {
 	return c.share > 0 && wire.Carries(p.Stream, p.Seq, p.Row, c.share)
 }

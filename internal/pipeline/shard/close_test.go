@@ -12,10 +12,10 @@ import (
 func TestNothingFollowsAClose(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(pipelinetest.Rows("s", 1, false, 1, 1))
-	l.drop(l.p)
+	l.dropPartition(l.p)
 	l.b.Reset()
-	for _, j := range []Job{l.job(pipelinetest.Rows("s", 2, true, 1, 1)), {Part: l.p, Order: OrderTick}} {
-		if err := l.take(l.b, j); err != nil {
+	for _, j := range []Job{l.jobOf(pipelinetest.Rows("s", 2, true, 1, 1)), {Part: l.p, Order: OrderTick}} {
+		if err := l.takeMessage(l.b, j); err != nil {
 			t.Fatal(err)
 		}
 	}

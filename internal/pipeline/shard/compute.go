@@ -11,14 +11,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// compute makes the engine take the runs in hand, and writes the scores into
+// computeBatch makes the engine take the runs in hand, and writes the scores into
 // the batch's answers. The batch may continue.
-func (s *slots) compute(b *Batch) error {
-	s.fetch()
+func (s *slots) computeBatch(b *Batch) error {
+	s.requestRows()
 	start := time.Now()
 	for k := range s.waves.most + 1 {
-		runs, emits := s.waves.take(k, b.runs, b.emits)
-		if err := s.advance(b, runs, emits); err != nil {
+		runs, emits := s.waves.takeWave(k, b.runs, b.emits)
+		if err := s.advanceRows(b, runs, emits); err != nil {
 			return err
 		}
 	}
@@ -27,13 +27,13 @@ func (s *slots) compute(b *Batch) error {
 			slices.SortFunc(b.Answers[i].Carried, func(x, y Carried) int { return x.Pred - y.Pred })
 		}
 	}
-	s.waves.done()
+	s.waves.finishWaves()
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
-	return s.trim(start)
+	return s.unloadUnused(start)
 }
 
-// advance is one engine call, and what the runs in it predict.
-func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
+// advanceRows is one engine call, and what the runs in it predict.
+func (s *slots) advanceRows(b *Batch, runs []reservoir.Run, emits []emit) error {
 	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
 	b.scores = slices.Grow(b.scores, len(emits)*width)[:from+len(emits)*width]
 	scores := b.scores[from:] // where the slice grew, those before keep the old array
@@ -44,14 +44,14 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 	took := int64(time.Since(start))
 	s.counters.Spent.Engine.Add(took)
 	if len(runs) > 0 {
-		s.counters.StepTime.Add(stats.StepBounds, took)
+		s.counters.StepTime.AddValue(stats.StepBounds, took)
 	}
 	if err := s.takeFeatures(b, emits); err != nil {
 		return err
 	}
-	judging := s.pool.judging()
+	judging := s.pool.judgingOf()
 	if judging == nil {
-		if err := s.detect(emits); err != nil {
+		if err := s.detectNovelty(emits); err != nil {
 			return fmt.Errorf("pipeline: %w", err)
 		}
 	}
@@ -59,15 +59,15 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		p := &b.Answers[e.part].Preds[e.index]
 		h := &s.readouts.all[e.readout]
 		h.used = true
-		l, from := h.of(p)
+		l, from := h.readoutOf(p)
 		row := scores[i*width:]
 		seen := readout.Seen{Samples: b.Answers[e.part].Length[e.index], Judged: h.novel != nil && e.whole}
 		if seen.Judged {
-			seen.Novelty, seen.Inputs = h.judged(judging, i)
+			seen.Novelty, seen.Inputs = h.judgedBy(judging, i)
 			seen.Inputs = b.keepInputs(seen.Inputs)
 		}
 		b.sets = h.linear.Answer(&p.Answer, row[from:][:l.Columns()], seen, b.sets)
-		b.shadow(e, &s.readouts, row, judging, i)
+		b.setShadow(e, &s.readouts, row, judging, i)
 	}
 	return nil
 }
@@ -90,9 +90,9 @@ func (s *slots) takeFeatures(b *Batch, emits []emit) error {
 	return nil
 }
 
-// shadow keeps what the shadows say of a prediction, that of emitting run k. row are the
+// setShadow keeps what the shadows say of a prediction, that of emitting run k. row are the
 // engine's scores, judging is the engine if it is that.
-func (b *Batch) shadow(e emit, h *readouts, row []float32, judging engine.Judging, k int) {
+func (b *Batch) setShadow(e emit, h *readouts, row []float32, judging engine.Judging, k int) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
 		b.Refused, b.Shadows = b.Shadows, nil
 	}
@@ -106,11 +106,11 @@ func (b *Batch) shadow(e emit, h *readouts, row []float32, judging engine.Judgin
 	}
 	for i := range h.shadows {
 		to := a.Shadow[e.index*each+i*(columns+1):]
-		_, from := h.shadows[i].of(&a.Preds[e.index])
+		_, from := h.shadows[i].readoutOf(&a.Preds[e.index])
 		copy(to[:columns], row[from:])
 		to[columns] = NotJudged
 		if h.shadows[i].novel != nil && e.whole {
-			to[columns], _ = h.shadows[i].judged(judging, k)
+			to[columns], _ = h.shadows[i].judgedBy(judging, k)
 		}
 	}
 }
@@ -135,21 +135,21 @@ func (s *slots) releaseSlots() {
 		}
 		for i, slot := range st.Slots {
 			if slot >= 0 {
-				s.pool.release(slot)
+				s.pool.releaseSlot(slot)
 				st.Slots[i] = -1
 			}
 		}
-		s.residents.remove(st)
+		s.residents.removeStream(st)
 	}
 	for _, slot := range s.leaving {
-		s.pool.release(slot)
+		s.pool.releaseSlot(slot)
 	}
 	s.closed, s.leaving = s.closed[:0], s.leaving[:0]
 	s.countSlots()
 }
 
 func (s *slots) countSlots() {
-	used := s.pool.used()
+	used := s.pool.usedSlots()
 	s.counters.Slots.Add(int64(used - s.usedSlots))
 	s.usedSlots = used
 }

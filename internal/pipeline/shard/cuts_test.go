@@ -58,12 +58,12 @@ func drawnLog(t testing.TB, rng *rand.Rand) (log []pipelinetest.Packet) {
 	for i := range 60 {
 		key := fmt.Sprint("k", rng.IntN(6))
 		if rng.IntN(4) == 0 {
-			e := ends(uint64(rng.IntN(i+1)), key, fmt.Sprint("k", rng.IntN(6)))
+			e := endEvent(uint64(rng.IntN(i+1)), key, fmt.Sprint("k", rng.IntN(6)))
 			e.Streams[0].Forget = rng.IntN(3) == 0
 			if rng.IntN(2) == 0 {
 				e.Gaps = []string{key}
 			}
-			log = append(log, event(t, e))
+			log = append(log, eventPacket(t, e))
 			continue
 		}
 		p := pipelinetest.Rows(key, 0, rng.IntN(5) == 0, pipelinetest.Noise(rng, 2*(1+rng.IntN(5)))...)
@@ -85,20 +85,20 @@ func cutUp(t testing.TB, m *reservoir.Model, log []pipelinetest.Packet, room int
 	sums = map[int]wire.Digest{}
 	l := newLone(t, m, Config{MaxStreams: room, Reorder: 2, NonFinite: codec.Hold})
 	for i, p := range log {
-		if err := l.ingest(l.b, l.job(p)); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(p)); err != nil {
 			t.Fatal(err)
 		}
 		if i < len(log)-1 && !border() {
 			continue
 		}
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 		for _, q := range l.b.Answers[0].Preds {
 			out = append(out, fmt.Sprintf("%+v", q))
 		}
 		l.b.Reset()
-		if err := l.rehash(); err != nil {
+		if err := l.updateDigest(); err != nil {
 			t.Fatal(err)
 		}
 		sums[i] = l.p.State.Sum

@@ -26,29 +26,29 @@ func NewDirectOf(s *Shard, part int, snapshot []byte) (*Direct, error) {
 		}
 		d.part.State.TakeOver(from)
 	}
-	return d, s.Install(d.batch, d.part)
+	return d, s.InstallPartition(d.batch, d.part)
 }
 
 // State is the partition's.
 func (d *Direct) State() *state.Partition { return d.part.State }
 
-// Begin empties the batch: what Finish returned is not valid any more.
-func (d *Direct) Begin() { d.batch.Reset() }
+// BeginBatch empties the batch: what Finish returned is not valid any more.
+func (d *Direct) BeginBatch() { d.batch.Reset() }
 
-// Take adds a message that was stored in a partition of the job, and reports
+// TakeMessage adds a message that was stored in a partition of the job, and reports
 // whether the batch has room for another. An end event is for that partition
 // alone; nothing else of the state depends on it.
-func (d *Direct) Take(m state.Message, stored int) (room bool, err error) {
+func (d *Direct) TakeMessage(m state.Message, stored int) (room bool, err error) {
 	d.part.State.ID = stored
-	err = d.shard.ingest(d.batch, Job{Part: d.part, Msg: m})
-	return d.shard.room(d.batch), err
+	err = d.shard.takeJob(d.batch, Job{Part: d.part, Msg: m})
+	return d.shard.hasRoom(d.batch), err
 }
 
 // ReleaseWaiting uses the messages of keys that wait for numbers before the first that
 // was read.
 func (d *Direct) ReleaseWaiting() error {
 	return d.shard.Machine.ReleaseWaiting(d.part.State, func(m state.Message) error {
-		_, err := d.Take(m, 0)
+		_, err := d.TakeMessage(m, 0)
 		return err
 	})
 }
@@ -56,12 +56,12 @@ func (d *Direct) ReleaseWaiting() error {
 // Samples is how many samples the batch has.
 func (d *Direct) Samples() int { return d.batch.Fx.Samples }
 
-// Finish computes the batch. What it returns is valid until Begin.
-func (d *Direct) Finish() (state.Predictions, []state.DeadLetter, error) {
-	if err := d.shard.Advance(d.batch); err != nil {
+// FinishBatch computes the batch. What it returns is valid until Begin.
+func (d *Direct) FinishBatch() (state.Predictions, []state.DeadLetter, error) {
+	if err := d.shard.AdvanceBatch(d.batch); err != nil {
 		return state.Predictions{}, nil, err
 	}
-	if err := d.shard.finalise(d.batch); err != nil {
+	if err := d.shard.finishBatch(d.batch); err != nil {
 		return state.Predictions{}, nil, err
 	}
 	var dead []state.DeadLetter

@@ -11,9 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// due reports whether a snapshot is: by count or by time, or because the last
+// isSnapshotDue reports whether a snapshot is: by count or by time, or because the last
 // is lost, one at a time. While many are on their way, it waits for twice as long.
-func (p *Partition) due(s *Shard, saving Saving, now time.Time) bool {
+func (p *Partition) isSnapshotDue(s *Shard, saving Saving, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
 	messages, every := s.pace.snapshotMessages, s.pace.snapshotEvery
 	if s.Uploads.Load() > manyUploads {
@@ -23,16 +23,16 @@ func (p *Partition) due(s *Shard, saving Saving, now time.Time) bool {
 		p.sinceSnapshot > 0 && (p.sinceSnapshot >= messages || age >= every))
 }
 
-// finalise finishes a batch after its engine call: digests of what it changed,
+// finishBatch finishes a batch after its engine call: digests of what it changed,
 // the check at the end of a replay, snapshots, and what is to be given up.
-func (s *Shard) finalise(b *Batch) error {
+func (s *Shard) finishBatch(b *Batch) error {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
 		p := a.Part
-		if err := s.Machine.Rehash(p.State, s); err != nil {
+		if err := s.Machine.UpdateDigest(p.State, s); err != nil {
 			return err
 		}
-		if err := s.check(p); err != nil {
+		if err := s.compareDigest(p); err != nil {
 			return err
 		}
 		a.Digest = p.State.Sum
@@ -46,34 +46,34 @@ func (s *Shard) finalise(b *Batch) error {
 			continue
 		}
 		p.markRebuilt()
-		if err := s.save(a); err != nil {
+		if err := s.takeSnapshot(a); err != nil {
 			return err
 		}
 		if a.Close {
-			s.drop(p)
+			s.dropPartition(p)
 		}
 	}
 	return nil
 }
 
-// save takes a snapshot of a partition if it is time. The commit that goes
+// takeSnapshot takes a snapshot of a partition if it is time. The commit that goes
 // with it makes sure that no commit that names it later is behind it.
-func (s *Shard) save(a *Answer) error {
+func (s *Shard) takeSnapshot(a *Answer) error {
 	p := a.Part
 	if p.Failed() || !p.State.Current() {
 		return nil
 	}
 	now, saving := time.Now(), p.Owner.Saving()
-	if a.Close && p.State.Done == saving.Seq && !p.State.Unnamed && !saving.Lost || !a.Close && !p.due(s, saving, now) {
+	if a.Close && p.State.Done == saving.Seq && !p.State.Unnamed && !saving.Lost || !a.Close && !p.isSnapshotDue(s, saving, now) {
 		return nil
 	}
 	var err error
-	if a.Snapshot, err = p.State.Encode(s.Machine.Shape, state.RowsIn{Rows: s.looked()}); err != nil {
+	if a.Snapshot, err = p.State.Encode(s.Machine.Shape, state.RowsIn{Rows: s.rowReader()}); err != nil {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
-	p.State.Losses = p.State.Losses.Saved(saving.Seq, p.State.Done)
-	p.Owner.Took(p.State.Done, p.State.Freed, !a.Close)
+	p.State.Losses = p.State.Losses.ForgetSaved(saving.Seq, p.State.Done)
+	p.Owner.NoteSnapshot(p.State.Done, p.State.Freed, !a.Close)
 	p.State.Freed, p.State.Unnamed = nil, false
 	if !a.Close { // a release commits by itself
 		a.Commit = true
@@ -100,11 +100,11 @@ type lookedRows struct {
 	every uint64
 }
 
-func (s *Shard) looked() state.RowReader {
+func (s *Shard) rowReader() state.RowReader {
 	if s.looking.at == nil {
 		return s
 	}
-	return lookedRows{s, uint64(1 + s.pool.used()/mostLooked)}
+	return lookedRows{s, uint64(1 + s.pool.usedSlots()/mostLooked)}
 }
 
 // ReadRow is state.RowReader's.
@@ -113,7 +113,7 @@ func (r lookedRows) ReadRow(slot int32) ([]uint32, error) {
 	l := &r.shard.looking
 	if l.rows++; err == nil && l.rows%r.every == 0 {
 		f := l.at.ComputeFigures(row)
-		l.states.Add(f.Saturated, f.Size)
+		l.states.AddState(f.Saturated, f.Size)
 	}
 	return row, err
 }

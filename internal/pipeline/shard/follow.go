@@ -64,9 +64,9 @@ type followedRun struct {
 	seq  Sequence
 }
 
-// Follow makes Features the way to compute a batch. Nothing of the state may be
+// FollowSequences makes Features the way to compute a batch. Nothing of the state may be
 // encoded after that: it has nothing for streams that are not wanted.
-func (d *Direct) Follow(f Followed) {
+func (d *Direct) FollowSequences(f Followed) {
 	d.shard.Machine.Extents = true
 	d.shard.follow = &follower{
 		Followed: f, open: map[*state.Stream][]Sequence{}, busy: map[int32]bool{}, channels: d.shard.Machine.Channels,
@@ -74,9 +74,9 @@ func (d *Direct) Follow(f Followed) {
 	}
 }
 
-func (f *follower) begin() { f.extents = 0 }
+func (f *follower) beginMessage() { f.extents = 0 }
 
-func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
+func (f *follower) takesRun(b *Batch, r *state.Run, pred int) bool {
 	if r.Drop {
 		delete(f.open, r.Stream)
 		return true // it may have slots
@@ -104,7 +104,7 @@ func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 	} else {
 		q.Earliest, q.Latest = min(q.Earliest, e.Earliest), max(q.Latest, e.Latest)
 	}
-	q.Kept.add(e, b.Fx.X[int(r.From)*f.channels:int(r.To)*f.channels], f.Keep)
+	q.Kept.addSamples(e, b.Fx.X[int(r.From)*f.channels:int(r.To)*f.channels], f.Keep)
 	if !r.Emit {
 		pred = -1
 	}
@@ -115,8 +115,8 @@ func (f *follower) follows(b *Batch, r *state.Run, pred int) bool {
 	return true
 }
 
-// add keeps what a run is of, up to a number of values.
-func (k *Kept) add(e *state.Extent, x []float32, keep int) {
+// addSamples keeps what a run is of, up to a number of values.
+func (k *Kept) addSamples(e *state.Extent, x []float32, keep int) {
 	if e.Count == 0 || keep == 0 {
 		return
 	}
@@ -127,15 +127,15 @@ func (k *Kept) add(e *state.Extent, x []float32, keep int) {
 	k.X = append(k.X, x...)
 }
 
-// Features computes the batch in the place of Finish and hands out the features
+// ComputeFeatures computes the batch in the place of Finish and hands out the features
 // that are wanted. What it returns is valid until Begin.
-func (d *Direct) Features() ([]state.DeadLetter, error) {
+func (d *Direct) ComputeFeatures() ([]state.DeadLetter, error) {
 	s, b := d.shard, d.batch
 	f := s.follow.(*follower)
 	err := f.compute(&s.slots, b, &b.Answers[0])
 	f.runs = f.runs[:0]
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
-	s.waves.done()
+	s.waves.finishWaves()
 	s.releaseSlots()
 	d.part.State.ForgetChanges()
 	var dead []state.DeadLetter

@@ -40,7 +40,7 @@ func TestHeadersInAnyCase(t *testing.T) {
 	}
 	for _, h := range []map[string]string{{"eusn-crc": "00000000"}, {"eusn-end": "yes"}, {"eusn-seq": "0"}, {"eusn-end": "true", wire.HeaderEnd: "false"}, {"eusn-unreadable": "json: no c0"}} {
 		l.b.Reset()
-		if err := l.ingest(l.b, l.job(say(h, 1))); err != nil || len(l.b.Dead) != 1 {
+		if err := l.takeJob(l.b, l.jobOf(say(h, 1))); err != nil || len(l.b.Dead) != 1 {
 			t.Errorf("%v: error %v, %d dead letters, want 1", h, err, len(l.b.Dead))
 			continue
 		}

@@ -20,13 +20,13 @@ func TestSlotsWithinABatch(t *testing.T) {
 	for i := range 12 {
 		p := pipelinetest.Rows(fmt.Sprint("k", i%7), 0, i%7 != 2, float32(i), 1, 2, float32(-i))
 		for _, l := range []*lone{tight, wide} {
-			if err := l.ingest(l.b, l.job(p)); err != nil {
+			if err := l.takeJob(l.b, l.jobOf(p)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	for _, l := range []*lone{tight, wide} {
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,8 +34,8 @@ func TestSlotsWithinABatch(t *testing.T) {
 	if len(exp) != 10 || !reflect.DeepEqual(got, exp) {
 		t.Errorf("%d predictions, want 10:\n got %+v\nwant %+v", len(exp), got, exp)
 	}
-	if tight.pool.used() != 1 || tight.pool.engine.Slots() != 3 {
-		t.Errorf("%d of %d slots in use, want 1 of 3", tight.pool.used(), tight.pool.engine.Slots())
+	if tight.pool.usedSlots() != 1 || tight.pool.engine.Slots() != 3 {
+		t.Errorf("%d of %d slots in use, want 1 of 3", tight.pool.usedSlots(), tight.pool.engine.Slots())
 	}
 }
 
@@ -49,7 +49,7 @@ func TestRowlessKeysAreBounded(t *testing.T) {
 		}
 		for i := range 500 {
 			l.feedAll(pipelinetest.Rows(fmt.Sprint("k", i), 1, i%2 == 0))
-			if err := l.rehash(); err != nil {
+			if err := l.updateDigest(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,22 +112,22 @@ func TestNewNamesWithinABatch(t *testing.T) {
 	whole, single := newLone(t, m, Config{MaxStreams: room}), newLone(t, m, Config{MaxStreams: room})
 	for i := range flood {
 		p := pipelinetest.Rows(fmt.Sprint("flood", i), 1, false, 1, float32(i))
-		if err := whole.ingest(whole.b, whole.job(p)); err != nil {
+		if err := whole.takeJob(whole.b, whole.jobOf(p)); err != nil {
 			t.Fatal(err)
 		}
 		single.feedAll(p)
 	}
-	if err := whole.Advance(whole.b); err != nil {
+	if err := whole.AdvanceBatch(whole.b); err != nil {
 		t.Fatal(err)
 	}
-	if slots, used := whole.pool.engine.Slots(), whole.pool.used(); used != room || slots > 2*room {
+	if slots, used := whole.pool.engine.Slots(), whole.pool.usedSlots(); used != room || slots > 2*room {
 		t.Errorf("%d slots, %d in use, for %d streams", slots, used, room)
 	}
-	got, err := whole.snapshot()
+	got, err := whole.encodeState()
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := single.snapshot()
+	want, err := single.encodeState()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestKeysAreListed(t *testing.T) {
 	}
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Keys: keys})
 	for _, key := range []string{"pump1", "evil", "xpump"} {
-		if err := l.ingest(l.b, l.job(pipelinetest.Rows(key, 1, false, 1, 1))); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(pipelinetest.Rows(key, 1, false, 1, 1))); err != nil {
 			t.Fatal(err)
 		}
 	}

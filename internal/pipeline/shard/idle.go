@@ -18,10 +18,10 @@ const (
 	idleParts = 8
 )
 
-// observe lets a partition's time pass and asks for the end of what has been
+// watchSilence lets a partition's time pass and asks for the end of what has been
 // silent too long.
-func (s *Shard) observe(p *Partition) error {
-	quiet := s.silence(p)
+func (s *Shard) watchSilence(p *Partition) error {
+	quiet := s.silenceOf(p)
 	limit := quiet.Shortest()
 	if limit == 0 || p.State.Done < p.State.ReplayTo || p.State.Skip > 0 {
 		return nil
@@ -35,10 +35,10 @@ func (s *Shard) observe(p *Partition) error {
 		return nil
 	}
 	if w.asked > 0 {
-		s.warn("the end event of silent streams did not arrive in the input, sending it again: check that the stage may publish to the input, and that the input has space", "partition", p.State.ID)
+		s.warnRarely("the end event of silent streams did not arrive in the input, sending it again: check that the stage may publish to the input, and that the input has space", "partition", p.State.ID)
 	}
 	w.looked, w.asked = now, 0
-	e := p.State.Silent(s.silence(p))
+	e := p.State.SilentStreams(s.silenceOf(p))
 	if e.Empty() {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (s *Shard) observe(p *Partition) error {
 	return nil
 }
 
-// silence is what silence asks for an end now.
-func (s *Shard) silence(p *Partition) state.Silence {
+// silenceOf is what silence asks for an end now.
+func (s *Shard) silenceOf(p *Partition) state.Silence {
 	return state.Silence{Now: p.watch.now, Resumed: p.watch.resumed, End: s.pace.idle, Forget: s.pace.forget, Bytes: s.pace.idleBytes}
 }

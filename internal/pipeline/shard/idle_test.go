@@ -18,20 +18,20 @@ func TestSilent(t *testing.T) {
 	at(50*time.Minute, pipelinetest.Rows("quiet", 1, false, 1, 2), pipelinetest.Rows("ended", 1, true, 1, 2), pipelinetest.Rows("gap", 1, false, 1, 2))
 	at(60*time.Minute, pipelinetest.Rows("fresh", 1, false, 1, 2), pipelinetest.Rows("gap", 3, false, 1, 2))
 	l.p.now = 60*time.Minute + 30*time.Second
-	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.silence(l.p))); e != "{Job: Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
+	if e := fmt.Sprintf("%+v", *l.p.State.SilentStreams(l.silenceOf(l.p))); e != "{Job: Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false}] Gaps:[]}" {
 		t.Error(e)
 	}
 	l.p.now = 61 * time.Minute
-	if e := fmt.Sprintf("%+v", *l.p.State.Silent(l.silence(l.p))); e != "{Job: Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
+	if e := fmt.Sprintf("%+v", *l.p.State.SilentStreams(l.silenceOf(l.p))); e != "{Job: Partition:0 After:6 Streams:[{Key:old Stream:old Forget:true} {Key:quiet Stream:quiet Forget:false} {Key:fresh Stream:fresh Forget:false}] Gaps:[gap]}" {
 		t.Error(e)
 	}
 	l.p.resumed = 61 * time.Minute
-	if e := l.p.State.Silent(l.silence(l.p)); !e.Empty() {
+	if e := l.p.State.SilentStreams(l.silenceOf(l.p)); !e.Empty() {
 		t.Errorf("after an outage: %+v", e)
 	}
 	l.pace.idleBytes = 100
 	l.p.now = 3 * time.Hour
-	if e := l.p.State.Silent(l.silence(l.p)); len(e.Streams) != 1 {
+	if e := l.p.State.SilentStreams(l.silenceOf(l.p)); len(e.Streams) != 1 {
 		t.Errorf("an event of %d streams where one fits", len(e.Streams))
 	}
 }
@@ -47,7 +47,7 @@ func TestLostIdleEventIsLogged(t *testing.T) {
 	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {
 		l.pace.began = time.Now().Add(-time.Duration(10+6*pass) * time.Second)
-		if err := l.observe(l.p); err != nil {
+		if err := l.watchSilence(l.p); err != nil {
 			t.Fatal(err)
 		}
 		if n := book.Lines("did not arrive in the input"); n != want {

@@ -12,47 +12,47 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// ingest takes one message into the batch: its samples become rows and runs,
+// takeJob takes one message into the batch: its samples become rows and runs,
 // its predictions places in the answer. A message that cannot be used becomes
 // a dead letter; the error is only for what must stop the stage.
-func (s *Shard) ingest(b *Batch, j Job) error {
+func (s *Shard) takeJob(b *Batch, j Job) error {
 	b.messages++
-	return s.failPartition(j.Part, s.input(b, j))
+	return s.failPartition(j.Part, s.takeInput(b, j))
 }
 
-func (s *Shard) input(b *Batch, j Job) error {
+func (s *Shard) takeInput(b *Batch, j Job) error {
 	p := j.Part
 	if j.Msg.Seq <= p.State.Done || p.Failed() {
 		p.Waiting.Add(-1)
 		return nil
 	}
-	a := b.answer(p)
+	a := b.answerOf(p)
 	a.InSeq, a.InTime = j.Msg.Seq, j.Msg.Stored
 	a.Messages++
 	// A digest is of the state after one message: the batch must end with it.
 	b.full = b.full || j.Msg.Seq == p.State.Want.At
 	if j.Msg.Seq <= p.State.ReplayTo {
 		s.counters.Replayed.Add(1)
-		s.replayed(p, j.Msg.Seq)
+		s.noteReplayed(p, j.Msg.Seq)
 	} else {
 		p.sinceSnapshot++
 	}
 	j.Msg.Heard = p.watch.now
 	answered := len(a.Preds)
-	traced := s.tracer != nil && s.trace(b, a, &j.Msg)
+	traced := s.tracer != nil && s.traceMessage(b, a, &j.Msg)
 	err := s.Machine.Apply(p.State, &j.Msg, &b.Fx, &a.Predictions)
 	if traced {
-		a.became(&b.Fx)
+		a.addEffects(&b.Fx)
 	}
-	s.tell(b, a)
-	if placed := s.assign(b, a, answered); err == nil {
+	s.reportBatch(b, a)
+	if placed := s.assignSlots(b, a, answered); err == nil {
 		err = placed
 	}
 	return err
 }
 
-// replayed keeps count of partitions that rebuild their states.
-func (s *Shard) replayed(p *Partition, seq uint64) {
+// noteReplayed keeps count of partitions that rebuild their states.
+func (s *Shard) noteReplayed(p *Partition, seq uint64) {
 	if seq == p.State.ReplayTo {
 		s.counters.Replaying.Add(-1)
 		s.log.Info("replay is complete, the states are rebuilt", "partition", p.State.ID, "input", seq)
@@ -80,22 +80,22 @@ func (t *timed) Decode(data []byte, to *codec.Batch) error {
 	err := t.decoder.Decode(data, to)
 	t.counters.Spent.Decode.Add(int64(time.Since(start)))
 	if t.chooses != nil && err == nil {
-		t.tell(t.chooses.Last())
+		t.setFormat(t.chooses.Last())
 	}
 	return err
 }
 
-// tell logs each format once.
-func (t *timed) tell(f formats.Format) {
+// setFormat logs each format once.
+func (t *timed) setFormat(f formats.Format) {
 	if !slices.Contains(t.seen, f) {
 		t.seen = append(t.seen, f)
 		t.log.Info("input.format is auto, and messages of this format come in", "format", string(f))
 	}
 }
 
-// trace takes down a message that is traced, before its predictions. One that a replay
+// traceMessage takes down a message that is traced, before its predictions. One that a replay
 // takes again was traced by whoever answered it.
-func (s *Shard) trace(b *Batch, a *Answer, m *state.Message) bool {
+func (s *Shard) traceMessage(b *Batch, a *Answer, m *state.Message) bool {
 	if m.Seq <= a.Part.State.ReplayTo {
 		return false
 	}
@@ -111,8 +111,8 @@ func (s *Shard) trace(b *Batch, a *Answer, m *state.Message) bool {
 	return true
 }
 
-// became says what became of the message that was traced last.
-func (a *Answer) became(fx *state.Effects) {
+// addEffects says what became of the message that was traced last.
+func (a *Answer) addEffects(fx *state.Effects) {
 	t := &a.Traced[len(a.Traced)-1]
 	t.To, t.Repeats = len(a.Preds), fx.Duplicates > 0
 	if len(fx.Dead) > 0 {

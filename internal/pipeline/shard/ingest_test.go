@@ -22,19 +22,19 @@ func TestIngestAllocates(t *testing.T) {
 	for i := range values {
 		values[i] = float32(math.Sin(float64(i)))
 	}
-	j := l.job(pipelinetest.Rows("s", 0, false, values...))
+	j := l.jobOf(pipelinetest.Rows("s", 0, false, values...))
 	step := func() {
 		l.next++
 		j.Msg.Seq = l.next
 		l.b.Reset()
-		if err := l.ingest(l.b, j); err != nil {
+		if err := l.takeJob(l.b, j); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 		before := l.p.State.Sum
-		if err := l.finalise(l.b); err != nil {
+		if err := l.finishBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 		if l.p.State.Sum == before {
@@ -45,7 +45,7 @@ func TestIngestAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations per message of 64 samples, want 0", n)
 	}
-	l.Trace(nobody{}) // messages that are not traced, with and without a trace of their own
+	l.SetTracer(nobody{}) // messages that are not traced, with and without a trace of their own
 	for _, h := range []map[string][]string{j.Msg.Header, {"traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}}} {
 		j.Msg.Header = h
 		if n := testing.AllocsPerRun(100, step); n != 0 {
@@ -83,13 +83,13 @@ func TestSamplesInPlace(t *testing.T) {
 		{one(30), []float32{30, 31, 32, 33}, true},
 	} {
 		from := len(l.b.Fx.X)
-		if err := l.ingest(l.b, l.job(c.Packet)); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(c.Packet)); err != nil {
 			t.Fatal(err)
 		}
 		if got := l.b.Fx.X[from:]; !slices.Equal(got, c.want) {
 			t.Errorf("message %d: samples %v, want %v", i, got, c.want)
 		}
-		if got := &l.Machine.Decoded().X[0] == &l.b.Fx.X[from]; got != c.place {
+		if got := &l.Machine.DecodedMessage().X[0] == &l.b.Fx.X[from]; got != c.place {
 			t.Errorf("message %d: in place %v, want %v", i, got, c.place)
 		}
 	}
@@ -99,13 +99,13 @@ func BenchmarkIngest(b *testing.B) {
 	for _, n := range []int{16, 256, 4096} {
 		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
 			l := newLone(b, pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
-			j := l.job(pipelinetest.Rows("s", 0, true, make([]float32, 2*n)...))
+			j := l.jobOf(pipelinetest.Rows("s", 0, true, make([]float32, 2*n)...))
 			b.ReportAllocs()
 			for b.Loop() {
 				l.next++
 				j.Msg.Seq = l.next
 				l.b.Reset()
-				if err := l.ingest(l.b, j); err != nil {
+				if err := l.takeJob(l.b, j); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -9,10 +9,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 )
 
-// Install takes over a partition as its snapshot left it: its rows go into
+// InstallPartition takes over a partition as its snapshot left it: its rows go into
 // slots, the longest silent first, so that they are the first to leave where
 // there are too many. The state is checked against the record that named it.
-func (s *Shard) Install(b *Batch, p *Partition) error {
+func (s *Shard) InstallPartition(b *Batch, p *Partition) error {
 	p.open = true
 	s.counters.Streams.Add(int64(p.State.Len())) // these, before anything can fail: drop takes all of them back
 	s.counters.Away.Add(int64(p.State.Away))
@@ -25,14 +25,14 @@ func (s *Shard) Install(b *Batch, p *Partition) error {
 			if row == nil {
 				continue
 			}
-			slot, err := s.slot(b)
+			slot, err := s.findSlot(b)
 			if err != nil {
 				return s.failPartition(p, err)
 			}
 			st.Slots[i] = slot
-			s.residents.use(st)
+			s.residents.markUsed(st)
 			if err := s.pool.engine.WriteState(slot, row); err != nil {
-				if err := p.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err)); err != nil {
+				if err := p.failOwner(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err)); err != nil {
 					return err
 				}
 			}
@@ -42,21 +42,21 @@ func (s *Shard) Install(b *Batch, p *Partition) error {
 	}
 	s.countSlots()
 	p.snapshotAt = time.Now()
-	if err := s.Machine.Rehash(p.State, s); err != nil {
+	if err := s.Machine.UpdateDigest(p.State, s); err != nil {
 		return err
 	}
-	if err := s.check(p); err != nil {
+	if err := s.compareDigest(p); err != nil {
 		return err
 	}
 	p.markRebuilt()
 	return nil
 }
 
-// check compares the state with what the commit record says of it, once it has
+// compareDigest compares the state with what the commit record says of it, once it has
 // come so far.
-func (s *Shard) check(p *Partition) error {
+func (s *Shard) compareDigest(p *Partition) error {
 	sum := p.State.Sum
-	compared, err := p.State.Check()
+	compared, err := p.State.CompareDigest()
 	if compared {
 		p.RebuiltSum = sum
 	}
@@ -64,7 +64,7 @@ func (s *Shard) check(p *Partition) error {
 		return nil
 	}
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
-		return p.fail(fmt.Errorf("pipeline: partition %d: %w: "+
+		return p.failOwner(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
 			"no prediction is made from a wrong state: set these settings back (change them only after an orderly stop), restore the job's NATS streams, or start a new job", p.State.ID, wrong, p.Instead))
 	}
@@ -79,15 +79,15 @@ func (p *Partition) markRebuilt() {
 	}
 }
 
-// drop frees what a partition holds. Its last answer may still be under way.
-func (s *Shard) drop(p *Partition) {
+// dropPartition frees what a partition holds. Its last answer may still be under way.
+func (s *Shard) dropPartition(p *Partition) {
 	for st := range p.State.Oldest() {
 		for _, slot := range st.Slots {
 			if slot >= 0 {
-				s.pool.release(slot)
+				s.pool.releaseSlot(slot)
 			}
 		}
-		s.residents.remove(st)
+		s.residents.removeStream(st)
 	}
 	for _, src := range p.State.Sources {
 		s.counters.Parked.Add(-int64(len(src.Held)))

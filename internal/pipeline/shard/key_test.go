@@ -16,7 +16,7 @@ func TestKeyIsBounded(t *testing.T) {
 	for _, c := range []struct{ most, length, dead int }{{256, 256, 0}, {256, 257, 1}, {0, 4000, 0}} {
 		l := newLone(t, m, Config{MaxKey: c.most})
 		key := strings.Repeat("ab.", c.length)[:c.length-1] + "x"
-		if err := l.ingest(l.b, l.job(pipelinetest.Rows(key, 1, true, 1, 2))); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(pipelinetest.Rows(key, 1, true, 1, 2))); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.b.Dead) != c.dead || len(l.p.State.Sources) != 1-c.dead {
@@ -35,10 +35,10 @@ func TestIdleEventUnderSeveralTokens(t *testing.T) {
 	for key, dead := range map[string]int{"eusn-idle-3.eusn-idle-0": 0, "eusn-idle-3.A": 1, "A.eusn-idle-0": 1} {
 		l := newLone(t, m, Config{})
 		l.feedAll(pipelinetest.Rows("A.3", 1, false, 1, 2))
-		e := event(t, wire.IdleEvent{After: 1, Streams: []wire.StreamName{{Key: "A.3", Stream: "A.3"}}})
+		e := eventPacket(t, wire.IdleEvent{After: 1, Streams: []wire.StreamName{{Key: "A.3", Stream: "A.3"}}})
 		e.Key = key
 		l.b.Reset()
-		if err := l.ingest(l.b, l.job(e)); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(e)); err != nil {
 			t.Fatal(err)
 		}
 		if len(l.b.Dead) != dead || l.p.State.Sources["A.3"].Streams["A.3"].Seq.Open() != (dead == 1) {

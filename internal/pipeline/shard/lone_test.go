@@ -51,7 +51,7 @@ func newLoneOn(t testing.TB, m *reservoir.Model, c Config, engines engineFactory
 	return &lone{t: t, Shard: s, p: NewPartition(0, 0), b: NewBatch(1)}
 }
 
-func (l *lone) job(p pipelinetest.Packet) Job {
+func (l *lone) jobOf(p pipelinetest.Packet) Job {
 	l.next++
 	return Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.Key, Header: p.Headers(), Data: p.Payload(l.t)}}
 }
@@ -63,13 +63,13 @@ func (l *lone) feedAll(packets ...pipelinetest.Packet) []codec.Prediction {
 	var out []codec.Prediction
 	for _, p := range packets {
 		l.b.Reset()
-		if err := l.ingest(l.b, l.job(p)); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(p)); err != nil {
 			l.t.Fatal(err)
 		}
 		if len(l.b.Dead) > 0 {
 			l.t.Fatalf("dead letter: %s", l.b.Dead[0].Reason)
 		}
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			l.t.Fatal(err)
 		}
 		for _, q := range l.b.Answers[0].Preds {
@@ -80,11 +80,11 @@ func (l *lone) feedAll(packets ...pipelinetest.Packet) []codec.Prediction {
 	return out
 }
 
-// rehash brings the digest of the partition up to date.
-func (l *lone) rehash() error { return l.Machine.Rehash(l.p.State, l.Shard) }
+// updateDigest brings the digest of the partition up to date.
+func (l *lone) updateDigest() error { return l.Machine.UpdateDigest(l.p.State, l.Shard) }
 
-// snapshot encodes the partition.
-func (l *lone) snapshot() ([]byte, error) {
+// encodeState encodes the partition.
+func (l *lone) encodeState() ([]byte, error) {
 	return l.p.State.Encode(l.Machine.Shape, state.RowsIn{Rows: l.Shard})
 }
 
@@ -100,9 +100,9 @@ func (o *testOwner) Fail(err error) {
 		o.err = err
 	}
 }
-func (o *testOwner) Failed() bool              { return o.err != nil }
-func (o *testOwner) Claim() (string, uint64)   { return o.name, 1 }
-func (*testOwner) Rebuilt()                    {}
-func (*testOwner) Saving() Saving              { return Saving{} }
-func (*testOwner) Took(uint64, []uint64, bool) {}
-func (o *testOwner) EndSilent([]byte) error    { o.events++; return nil }
+func (o *testOwner) Failed() bool                      { return o.err != nil }
+func (o *testOwner) Claim() (string, uint64)           { return o.name, 1 }
+func (*testOwner) Rebuilt()                            {}
+func (*testOwner) Saving() Saving                      { return Saving{} }
+func (*testOwner) NoteSnapshot(uint64, []uint64, bool) {}
+func (o *testOwner) EndSilent([]byte) error            { o.events++; return nil }

@@ -31,9 +31,9 @@ func scoredBy(name string, l *readout.Linear) scored {
 	return s
 }
 
-// score computes the novelty of the whole sequences that some runs end: of those that
+// scoreNovelty computes the novelty of the whole sequences that some runs end: of those that
 // readout which answers, or of all where that is a shadow (which < 0).
-func (d *detecting) score(e reservoir.Engine, emits []emit, which int) error {
+func (d *detecting) scoreNovelty(e reservoir.Engine, emits []emit, which int) error {
 	if d.by == nil {
 		d.by = judge.NewScorer(d.detector)
 	}
@@ -48,9 +48,9 @@ func (d *detecting) score(e reservoir.Engine, emits []emit, which int) error {
 	return d.by.Score(d.scores, d.inputs, e, d.slots)
 }
 
-// judged is the score of emitting run i by the readout's detector, and what its inputs are
+// judgedBy is the score of emitting run i by the readout's detector, and what its inputs are
 // like. It is called in the order of the runs. j is the engine, if it is Judging.
-func (h *scored) judged(j engine.Judging, i int) (score float32, inputs []float32) {
+func (h *scored) judgedBy(j engine.Judging, i int) (score float32, inputs []float32) {
 	if j != nil {
 		return j.Judged(i, h.detector)
 	}
@@ -60,19 +60,19 @@ func (h *scored) judged(j engine.Judging, i int) (score float32, inputs []float3
 	return d.scores[d.next-1], d.inputs[(d.next-1)*n : d.next*n]
 }
 
-// detect computes the novelty of what the runs in hand end, after a call of an engine that
+// detectNovelty computes the novelty of what the runs in hand end, after a call of an engine that
 // has not judged them.
-func (s *slots) detect(emits []emit) error {
+func (s *slots) detectNovelty(emits []emit) error {
 	for i := range s.readouts.all {
 		if d := s.readouts.all[i].novel; d != nil {
-			if err := d.score(s.pool.engine, emits, i); err != nil {
+			if err := d.scoreNovelty(s.pool.engine, emits, i); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range s.readouts.shadows {
 		if d := s.readouts.shadows[i].novel; d != nil {
-			if err := d.score(s.pool.engine, emits, -1); err != nil {
+			if err := d.scoreNovelty(s.pool.engine, emits, -1); err != nil {
 				return err
 			}
 		}
@@ -84,7 +84,7 @@ func (s *slots) detect(emits []emit) error {
 // sequence, and a detector learns from no others.
 const NotJudged = -1
 
-// detects reports whether a prediction of a whole sequence by a readout needs a detector.
-func (h *readouts) detects(which int) bool {
+// hasDetector reports whether a prediction of a whole sequence by a readout needs a detector.
+func (h *readouts) hasDetector(which int) bool {
 	return h.all[which].novel != nil || slices.ContainsFunc(h.shadows, func(s scored) bool { return s.novel != nil })
 }

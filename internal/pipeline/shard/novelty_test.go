@@ -38,7 +38,7 @@ func TestNovelty(t *testing.T) {
 	d := pipelinetest.Detector(m, 3)
 	m.Readouts[0].Novelty = d
 	l := newLone(t, m, Config{})
-	l.Carry(1)
+	l.SetCarried(1)
 	engine := &calls{Engine: l.pool.engine}
 	l.pool.engine = engine
 	l.b.Reset()
@@ -48,11 +48,11 @@ func TestNovelty(t *testing.T) {
 		for i := range values {
 			values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
 		}
-		if err := l.ingest(l.b, l.job(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values...))); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values...))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Advance(l.b); err != nil {
+	if err := l.AdvanceBatch(l.b); err != nil {
 		t.Fatal(err)
 	}
 	a := &l.b.Answers[0]
@@ -128,10 +128,10 @@ func noveltyAtEnds(t *testing.T, engines engineFactory) {
 		if err := l.shadowOf(l.b); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.ingest(l.b, l.job(pipelinetest.Rows("s", 1, false, values...))); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(pipelinetest.Rows("s", 1, false, values...))); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 		a := &l.b.Answers[0]
@@ -197,15 +197,15 @@ func noveltyNoAllocation(t *testing.T, engines engineFactory) {
 	for i := range values {
 		values[i] = float32(math.Sin(float64(i)))
 	}
-	j := l.job(pipelinetest.Rows("s", 0, false, values...))
+	j := l.jobOf(pipelinetest.Rows("s", 0, false, values...))
 	step := func() {
 		l.next++
 		j.Msg.Seq = l.next
 		l.b.Reset()
-		if err := l.ingest(l.b, j); err != nil {
+		if err := l.takeJob(l.b, j); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -236,7 +236,7 @@ func BenchmarkAnswers(b *testing.B) {
 func benchAnswers(b *testing.B, on answering) {
 	for _, length := range []int{128, 512, 2048, 8192} {
 		b.Run(fmt.Sprint(length), func(b *testing.B) {
-			loads := [2]func() float64{answering{}.load(b, length), on.load(b, length)}
+			loads := [2]func() float64{answering{}.prepareLoad(b, length), on.prepareLoad(b, length)}
 			var times [2][]float64
 			var more []float64
 			for i := 0; b.Loop(); i++ {
@@ -267,8 +267,8 @@ type answering struct {
 	alarms   bool
 }
 
-// model is the one of the benchmark, of so many samples a sequence.
-func (on answering) model(b *testing.B, length int) *reservoir.Model {
+// newModel is the one of the benchmark, of so many samples a sequence.
+func (on answering) newModel(b *testing.B, length int) *reservoir.Model {
 	spec := reservoir.DefaultBank(2).ForLength(length)
 	net, err := reservoir.Draw(spec)
 	if err != nil {
@@ -298,20 +298,20 @@ func (on answering) model(b *testing.B, length int) *reservoir.Model {
 	return m
 }
 
-// load makes a shard and what gives it a sequence of each stream, which tells how long a
+// prepareLoad makes a shard and what gives it a sequence of each stream, which tells how long a
 // sample took, in ns.
-func (on answering) load(b *testing.B, length int) func() float64 {
+func (on answering) prepareLoad(b *testing.B, length int) func() float64 {
 	const streams, message = 64, 128
-	m := on.model(b, length)
+	m := on.newModel(b, length)
 	l := newLoneOn(b, m, Config{}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return cpu.New(net, slots, cpu.Options{Threads: 1})
 	})
 	values := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), 2*message)
 	var jobs []Job
 	for s := range streams {
-		jobs = append(jobs, l.job(pipelinetest.Packet{Key: fmt.Sprint("s", s), Batch: codec.Batch{Rows: message, X: values}}))
+		jobs = append(jobs, l.jobOf(pipelinetest.Packet{Key: fmt.Sprint("s", s), Batch: codec.Batch{Rows: message, X: values}}))
 	}
-	told := on.output(b, m)
+	told := on.newOutput(b, m)
 	return func() float64 {
 		start, ends, all := time.Now(), 0, 0
 		for range length / message {
@@ -319,11 +319,11 @@ func (on answering) load(b *testing.B, length int) func() float64 {
 			for _, j := range jobs {
 				l.next++
 				j.Msg.Seq = l.next
-				if err := l.ingest(l.b, j); err != nil {
+				if err := l.takeJob(l.b, j); err != nil {
 					b.Fatal(err)
 				}
 			}
-			if err := l.Advance(l.b); err != nil {
+			if err := l.AdvanceBatch(l.b); err != nil {
 				b.Fatal(err)
 			}
 			if preds := l.b.Answers[0].Preds; len(preds) > 0 {
@@ -348,8 +348,8 @@ func (on answering) load(b *testing.B, length int) func() float64 {
 	}
 }
 
-// output makes a message of predictions; with alarms, it also reads it and judges it.
-func (on answering) output(b *testing.B, m *reservoir.Model) func([]codec.Prediction) {
+// newOutput makes a message of predictions; with alarms, it also reads it and judges it.
+func (on answering) newOutput(b *testing.B, m *reservoir.Model) func([]codec.Prediction) {
 	meta := codec.PredictionMeta{Readout: m.Readouts[0].Name, Labels: m.Readouts[0].Classes, Columns: 4}
 	encoder, err := codec.NewPredictionEncoder(meta)
 	if err != nil {

@@ -48,7 +48,7 @@ type owner interface {
 	// Took tells that a snapshot of the state after input message seq was
 	// taken, which names the stored rows in freed no more; upload says that it
 	// goes with the next commit, and is not the last.
-	Took(seq uint64, freed []uint64, upload bool)
+	NoteSnapshot(seq uint64, freed []uint64, upload bool)
 	// EndSilent puts an end event into the partition's input.
 	EndSilent(event []byte) error
 }
@@ -74,8 +74,8 @@ func partitionOf(st *state.Partition, index int) *Partition {
 // Failed reports whether the partition is to take nothing more.
 func (p *Partition) Failed() bool { return p.Owner != nil && p.Owner.Failed() }
 
-// fail ends the ownership; of a partition without an owner, it returns the fault.
-func (p *Partition) fail(err error) error {
+// failOwner ends the ownership; of a partition without an owner, it returns the fault.
+func (p *Partition) failOwner(err error) error {
 	if p.Owner == nil {
 		return err
 	}

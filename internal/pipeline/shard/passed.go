@@ -12,10 +12,10 @@ type Passed struct {
 // StreamName names a stream of a partition.
 type StreamName struct{ Key, ID string }
 
-// Count counts what each stream gets from now on. States are computed as before.
-func (d *Direct) Count() map[StreamName]*Passed {
+// CountStreams counts what each stream gets from now on. States are computed as before.
+func (d *Direct) CountStreams() map[StreamName]*Passed {
 	c := counter{}
-	d.shard.Machine.Taken = func(t *state.Taken) { c.of(t.Stream).Samples += uint64(t.Samples.Count) }
+	d.shard.Machine.Taken = func(t *state.Taken) { c.countOf(t.Stream).Samples += uint64(t.Samples.Count) }
 	d.shard.follow = c
 	return c
 }
@@ -23,7 +23,7 @@ func (d *Direct) Count() map[StreamName]*Passed {
 // counter counts what streams get.
 type counter map[StreamName]*Passed
 
-func (c counter) of(st *state.Stream) *Passed {
+func (c counter) countOf(st *state.Stream) *Passed {
 	name := StreamName{st.Source.Key, st.ID}
 	if c[name] == nil {
 		c[name] = &Passed{Key: name.Key, Stream: name.ID}
@@ -31,10 +31,10 @@ func (c counter) of(st *state.Stream) *Passed {
 	return c[name]
 }
 
-func (c counter) begin() {}
+func (c counter) beginMessage() {}
 
-func (c counter) follows(_ *Batch, r *state.Run, _ int) bool {
-	p := c.of(r.Stream)
+func (c counter) takesRun(_ *Batch, r *state.Run, _ int) bool {
+	p := c.countOf(r.Stream)
 	if r.Reset {
 		p.Begun++
 	}

@@ -69,13 +69,13 @@ func TestBatchesInTurn(t *testing.T) {
 				default:
 					p.Key = fmt.Sprint("k", rng.IntN(3))
 				}
-				j := l.job(p)
+				j := l.jobOf(p)
 				from := len(b.Fx.X)
-				if err := l.ingest(b, j); err != nil {
+				if err := l.takeJob(b, j); err != nil {
 					t.Fatal(err)
 				}
-				if len(b.Fx.X) > from && len(l.Machine.Decoded().Keys) == 0 {
-					if &l.Machine.Decoded().X[len(l.Machine.Decoded().X)-1] == &b.Fx.X[len(b.Fx.X)-1] {
+				if len(b.Fx.X) > from && len(l.Machine.DecodedMessage().Keys) == 0 {
+					if &l.Machine.DecodedMessage().X[len(l.Machine.DecodedMessage().X)-1] == &b.Fx.X[len(b.Fx.X)-1] {
 						placed++
 					} else {
 						copied++
@@ -83,15 +83,15 @@ func TestBatchesInTurn(t *testing.T) {
 				}
 				j.Part = alone.p
 				own := NewBatch(1)
-				if err := alone.ingest(own, j); err != nil {
+				if err := alone.takeJob(own, j); err != nil {
 					t.Fatal(err)
 				}
-				if err := alone.Advance(own); err != nil {
+				if err := alone.AdvanceBatch(own); err != nil {
 					t.Fatal(err)
 				}
 				want, dead = keep(want, own), dead+len(own.Dead)
 			}
-			if err := l.Advance(b); err != nil {
+			if err := l.AdvanceBatch(b); err != nil {
 				t.Fatal(err)
 			}
 			got, handed[turn%len(turns)] = keep(got, b), slices.Clone(b.Fx.X)
@@ -116,18 +116,18 @@ func TestSamplesBesideAllocate(t *testing.T) {
 	for i := range values {
 		values[i] = float32(i) / 512
 	}
-	many := l.job(pipelinetest.Packet{Key: "g", Batch: codec.Batch{Rows: 1, X: []float32{1, 2}, Keys: []string{"a"}, Key: []int32{0}}})
-	one := l.job(pipelinetest.Rows("s", 0, false, values...))
+	many := l.jobOf(pipelinetest.Packet{Key: "g", Batch: codec.Batch{Rows: 1, X: []float32{1, 2}, Keys: []string{"a"}, Key: []int32{0}}})
+	one := l.jobOf(pipelinetest.Rows("s", 0, false, values...))
 	step := func() {
 		l.b.Reset()
 		for _, j := range []Job{many, one} {
 			l.next++
 			j.Msg.Seq = l.next
-			if err := l.ingest(l.b, j); err != nil {
+			if err := l.takeJob(l.b, j); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := l.Advance(l.b); err != nil {
+		if err := l.AdvanceBatch(l.b); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -47,7 +47,7 @@ func newPool(factory engineFactory, net *reservoir.Network, linear *readout.Line
 	if err != nil {
 		return nil, err
 	}
-	p.use(e)
+	p.setEngine(e)
 	p.addFree(0)
 	return p, nil
 }
@@ -85,13 +85,13 @@ func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) err
 	return nil
 }
 
-// judging is the engine, if it scores detectors; else nil.
-func (p *pool) judging() engine.Judging {
+// judgingOf is the engine, if it scores detectors; else nil.
+func (p *pool) judgingOf() engine.Judging {
 	j, _ := p.engine.(engine.Judging)
 	return j
 }
 
-func (p *pool) use(e reservoir.Engine) {
+func (p *pool) setEngine(e reservoir.Engine) {
 	name := e.Name()
 	p.engine = e
 	p.name.Store(&name)
@@ -103,10 +103,10 @@ func (p *pool) addFree(from int) {
 	}
 }
 
-// take hands out the lowest free slot; errSlots where all are in use.
-func (p *pool) take() (int32, error) {
+// takeSlot hands out the lowest free slot; errSlots where all are in use.
+func (p *pool) takeSlot() (int32, error) {
 	if len(p.free) == 0 {
-		if err := p.grow(); err != nil {
+		if err := p.growEngine(); err != nil {
 			return 0, err
 		}
 	}
@@ -118,13 +118,13 @@ func (p *pool) take() (int32, error) {
 // full reports whether no slot is free.
 func (p *pool) full() bool { return len(p.free) == 0 }
 
-func (p *pool) release(slot int32) { p.free = append(p.free, slot) }
+func (p *pool) releaseSlot(slot int32) { p.free = append(p.free, slot) }
 
-// used is the number of slots in use.
-func (p *pool) used() int { return p.engine.Slots() - len(p.free) }
+// usedSlots is the number of slots in use.
+func (p *pool) usedSlots() int { return p.engine.Slots() - len(p.free) }
 
-// grow moves every row to a larger engine.
-func (p *pool) grow() error {
+// growEngine moves every row to a larger engine.
+func (p *pool) growEngine() error {
 	old := p.engine
 	slots := 2 * old.Slots()
 	if old.Slots() >= manySlots {
@@ -151,7 +151,7 @@ func (p *pool) grow() error {
 			return fmt.Errorf("pipeline: moving the state of slot %d to a larger engine: %w", s, err)
 		}
 	}
-	p.use(next)
+	p.setEngine(next)
 	p.addFree(old.Slots())
 	return old.Close()
 }

@@ -25,11 +25,11 @@ func TestArithmeticGrows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range firstSlots {
-		if _, err := p.take(); err != nil {
+		if _, err := p.takeSlot(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.take(); err == nil || !strings.Contains(err.Error(), "card 2") {
+	if _, err := p.takeSlot(); err == nil || !strings.Contains(err.Error(), "card 2") {
 		t.Errorf("a pool grew from one arithmetic into another: %v", err)
 	}
 }
@@ -47,7 +47,7 @@ func TestLargePoolGrows(t *testing.T) {
 	}
 	state := make([]uint32, engine.LayoutOf(m.Network.Spec).Words)
 	for i := range most {
-		slot, err := p.take()
+		slot, err := p.takeSlot()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestLargePoolGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := p.take(); !errors.Is(err, errSlots) {
+	if _, err := p.takeSlot(); !errors.Is(err, errSlots) {
 		t.Errorf("slot %d of %d: %v", most+1, most, err)
 	}
 	for i := range most {

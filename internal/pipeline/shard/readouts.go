@@ -30,8 +30,8 @@ type scored struct {
 // keepReadout is how long a readout that answers nothing is still scored.
 const keepReadout = 10 * time.Second
 
-// of is the readout that scores a prediction, and its first column.
-func (h *scored) of(p *codec.Prediction) (l *readout.Linear, from int) {
+// readoutOf is the readout that scores a prediction, and its first column.
+func (h *scored) readoutOf(p *codec.Prediction) (l *readout.Linear, from int) {
 	l, from = h.linear.For(p.Early()), h.from
 	if l != h.linear {
 		from += h.linear.Columns()
@@ -57,22 +57,22 @@ func (s *slots) readoutIndex(name string) (int, error) {
 			return i, nil
 		}
 	}
-	return s.adopt(name)
+	return s.adoptReadout(name)
 }
 
-// adopt has the engine score one more readout.
-func (s *slots) adopt(name string) (int, error) {
-	l, err := s.readouts.find(name)
+// adoptReadout has the engine score one more readout.
+func (s *slots) adoptReadout(name string) (int, error) {
+	l, err := s.readouts.findReadout(name)
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: readout %s, which was promoted for the sequences of this partition: %w: %w", name, err, store.ErrLater)
 	}
-	if err := s.score(append(slices.Clone(s.readouts.all), scoredBy(name, l))); err != nil {
+	if err := s.scoreRows(append(slices.Clone(s.readouts.all), scoredBy(name, l))); err != nil {
 		return 0, fmt.Errorf("pipeline: readout %s beside %d others: %w: %w", name, len(s.readouts.all), err, store.ErrLater)
 	}
 	return len(s.readouts.all) - 1, nil
 }
 
-func (h *readouts) find(name string) (*readout.Linear, error) {
+func (h *readouts) findReadout(name string) (*readout.Linear, error) {
 	if name == "" {
 		return h.first, nil
 	}
@@ -101,9 +101,9 @@ func CanFollow(first, l *readout.Linear) error {
 	return nil
 }
 
-// score gives the engine its readouts, and behind them those of shadows, as far as it
+// scoreRows gives the engine its readouts, and behind them those of shadows, as far as it
 // takes them. No state changes.
-func (s *slots) score(all []scored) error {
+func (s *slots) scoreRows(all []scored) error {
 	columns := 0
 	var list []*readout.Linear
 	var novel []*novelty.Detector
@@ -134,10 +134,10 @@ func (s *slots) score(all []scored) error {
 	return nil
 }
 
-// shadow has the engine score the shadows that are wanted. It belongs where no
+// loadShadows has the engine score the shadows that are wanted. It belongs where no
 // prediction waits for its scores. It returns those that are scored, or those that the
 // engine does not take, and once why.
-func (s *slots) shadow() (all, left []Shadow, refused, err error) {
+func (s *slots) loadShadows() (all, left []Shadow, refused, err error) {
 	h := &s.readouts
 	if want := h.wanted.Load(); want != h.have {
 		h.have, h.shadows, h.refused = want, nil, nil
@@ -146,7 +146,7 @@ func (s *slots) shadow() (all, left []Shadow, refused, err error) {
 				h.shadows = append(h.shadows, scoredBy(one.Name, one.Linear))
 			}
 		}
-		if err := s.score(slices.Clone(h.all)); err != nil {
+		if err := s.scoreRows(slices.Clone(h.all)); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -160,9 +160,9 @@ func (s *slots) shadow() (all, left []Shadow, refused, err error) {
 	return all, left, refused, nil
 }
 
-// trim drops readouts that have answered nothing for a while. It belongs after an
+// unloadUnused drops readouts that have answered nothing for a while. It belongs after an
 // engine call, when no prediction waits for its scores.
-func (s *slots) trim(now time.Time) error {
+func (s *slots) unloadUnused(now time.Time) error {
 	if len(s.readouts.all) == 1 || now.Sub(s.readouts.trimmed) < keepReadout {
 		return nil
 	}
@@ -180,5 +180,5 @@ func (s *slots) trim(now time.Time) error {
 		s.readouts.trimmed = now
 		return nil
 	}
-	return s.score(kept)
+	return s.scoreRows(kept)
 }

@@ -95,10 +95,10 @@ func TestSnapshotGoesOn(t *testing.T) {
 			whole := newLone(t, m, c)
 			half := len(packets) / 2
 			whole.feedAll(packets[:half]...)
-			if err := whole.rehash(); err != nil {
+			if err := whole.updateDigest(); err != nil {
 				t.Fatal(err)
 			}
-			b, err := whole.snapshot()
+			b, err := whole.encodeState()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,20 +109,20 @@ func TestSnapshotGoesOn(t *testing.T) {
 			next := newLone(t, m, c)
 			next.p.State.TakeOver(p)
 			next.next = whole.next
-			if err := next.Install(next.b, next.p); err != nil {
+			if err := next.InstallPartition(next.b, next.p); err != nil {
 				t.Fatal(err)
 			}
 			if next.p.State.Sum != whole.p.State.Sum || next.p.State.HeldBytes != whole.p.State.HeldBytes || next.p.State.HeldBytes == 0 {
 				t.Fatalf("digest %v, want %v; %d bytes held, want %d, not 0", next.p.State.Sum, whole.p.State.Sum, next.p.State.HeldBytes, whole.p.State.HeldBytes)
 			}
-			again, err := next.snapshot()
+			again, err := next.encodeState()
 			if err != nil || string(again) != string(b) {
 				t.Fatalf("the snapshot of a restored state differs (%v)", err)
 			}
 			w, g := whole.feedAll(packets[half:]...), next.feedAll(packets[half:]...)
 			pipelinetest.Same(t, map[string][]codec.Prediction{"all": g}, map[string][]codec.Prediction{"all": w})
 			for _, l := range []*lone{whole, next} {
-				if err := l.rehash(); err != nil {
+				if err := l.updateDigest(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -147,18 +147,18 @@ func TestDigest(t *testing.T) {
 	for from := 0; from < len(packets); from += 6 {
 		joined.b.Reset()
 		for _, p := range packets[from:min(from+6, len(packets))] {
-			if err := joined.ingest(joined.b, joined.job(p)); err != nil {
+			if err := joined.takeJob(joined.b, joined.jobOf(p)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := joined.Advance(joined.b); err != nil {
+		if err := joined.AdvanceBatch(joined.b); err != nil {
 			t.Fatal(err)
 		}
-		if err := joined.rehash(); err != nil {
+		if err := joined.updateDigest(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := single.rehash(); err != nil {
+	if err := single.updateDigest(); err != nil {
 		t.Fatal(err)
 	}
 	if single.p.State.Sum != joined.p.State.Sum || single.counters.Forgotten.Load() == 0 {
@@ -166,7 +166,7 @@ func TestDigest(t *testing.T) {
 	}
 	before := single.p.State.Sum
 	single.feedAll(pipelinetest.One("new", 0, 1, 1, false))
-	if err := single.rehash(); err != nil {
+	if err := single.updateDigest(); err != nil {
 		t.Fatal(err)
 	}
 	st := single.p.State.Sources["new"].Streams["new"]
@@ -180,7 +180,7 @@ func TestDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	single.p.State.Touch(st)
-	if err := single.rehash(); err != nil {
+	if err := single.updateDigest(); err != nil {
 		t.Fatal(err)
 	}
 	if single.p.State.Sum == changed || changed == before {

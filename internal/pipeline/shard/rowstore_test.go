@@ -52,10 +52,10 @@ func TestRowStoreAway(t *testing.T) {
 	l.b = NewBatch(2)
 	take := func(p *Partition, key string) {
 		t.Helper()
-		j := l.job(pipelinetest.Rows(key, 0, false, 1, 2))
+		j := l.jobOf(pipelinetest.Rows(key, 0, false, 1, 2))
 		j.Part = p
 		l.b.Reset()
-		if err := errors.Join(l.ingest(l.b, j), l.Advance(l.b)); err != nil {
+		if err := errors.Join(l.takeJob(l.b, j), l.AdvanceBatch(l.b)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestRowStoreAway(t *testing.T) {
 	if l.p.Failed() {
 		t.Fatal(l.p.Owner.(*testOwner).err)
 	}
-	l.drop(other)
+	l.dropPartition(other)
 	take(l.p, "a")
 	take(l.p, "b")
 	if l.p.Failed() {
@@ -99,10 +99,10 @@ func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	srv.Close() // no row can be stored
 	many := pipelinetest.Crowd(4)
 	many.Batch.Ends = []bool{false, false, false, true}
-	mine := l.job(many)
-	theirs := l.job(pipelinetest.Rows("x", 0, true, 1, 2))
+	mine := l.jobOf(many)
+	theirs := l.jobOf(pipelinetest.Rows("x", 0, true, 1, 2))
 	theirs.Part = other
-	if err := errors.Join(l.ingest(l.b, mine), l.ingest(l.b, theirs), l.Advance(l.b)); err != nil {
+	if err := errors.Join(l.takeJob(l.b, mine), l.takeJob(l.b, theirs), l.AdvanceBatch(l.b)); err != nil {
 		t.Fatal(err)
 	}
 	if !errors.Is(l.p.Owner.(*testOwner).err, store.ErrLater) {

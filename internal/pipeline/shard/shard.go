@@ -119,28 +119,28 @@ func New(c Config, m *reservoir.Model, linear *readout.Linear, factory engineFac
 // called before the shard runs.
 func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
 
-// Carry has so large a share of the predictions carry their features. It is called
+// SetCarried has so large a share of the predictions carry their features. It is called
 // before the shard runs.
-func (s *Shard) Carry(share float64) {
+func (s *Shard) SetCarried(share float64) {
 	s.carry = carrying{share: share, features: s.pool.engine.Network().Spec.FeatureCount()}
 }
 
-// Look counts what states are like in states, of some in each snapshot. It is called
+// SampleStates counts what states are like in states, of some in each snapshot. It is called
 // before the shard runs.
-func (s *Shard) Look(states *stats.States) {
+func (s *Shard) SampleStates(states *stats.States) {
 	s.looking = looking{at: dynamics.NewLook(s.pool.engine.Network().Spec), states: states}
 }
 
-// Trace says who decides which messages are traced. It is called before the shard
+// SetTracer says who decides which messages are traced. It is called before the shard
 // runs.
-func (s *Shard) Trace(t trace.Tracer) { s.tracer = t }
+func (s *Shard) SetTracer(t trace.Tracer) { s.tracer = t }
 
-// Follow says where promoted readouts are. It is called before the shard runs.
-func (s *Shard) Follow(all Readouts) { s.readouts.source = all }
+// SetReadouts says where promoted readouts are. It is called before the shard runs.
+func (s *Shard) SetReadouts(all Readouts) { s.readouts.source = all }
 
-// Last ends when a stop has taken too long: nothing of the shard's partitions is
+// LastContext ends when a stop has taken too long: nothing of the shard's partitions is
 // asked of the server, or written to it, after that.
-func (s *Shard) Last() context.Context { return s.last }
+func (s *Shard) LastContext() context.Context { return s.last }
 
 // EngineName is the name of the shard's engine. Every goroutine may ask.
 func (s *Shard) EngineName() string { return *s.pool.name.Load() }
@@ -173,9 +173,9 @@ func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) 
 	defer close(out)
 	s.under = batches{free: free}
 	for {
-		s.Clock.Turn(stats.Waiting)
-		b := s.under.next(ctx)
-		s.Clock.Turn(stats.Busy)
+		s.Clock.TurnTo(stats.Waiting)
+		b := s.under.waitForBatch(ctx)
+		s.Clock.TurnTo(stats.Busy)
 		if b == nil {
 			return nil
 		}
@@ -192,42 +192,42 @@ func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) 
 // Next fills a batch again and computes it. Without messages in it, ctx has ended.
 func (s *Shard) Next(ctx context.Context, b *Batch) error {
 	b.Reset()
-	if err := s.Collect(ctx, b); err != nil || b.messages == 0 {
+	if err := s.CollectBatch(ctx, b); err != nil || b.messages == 0 {
 		return err
 	}
-	if err := s.Advance(b); err != nil {
+	if err := s.AdvanceBatch(b); err != nil {
 		return err
 	}
-	err := s.finalise(b)
+	err := s.finishBatch(b)
 	if b.traced {
 		b.Computed = time.Now()
 	}
 	return err
 }
 
-// Advance computes the batch and frees what has ended in it.
-func (s *Shard) Advance(b *Batch) error {
-	if err := s.compute(b); err != nil {
+// AdvanceBatch computes the batch and frees what has ended in it.
+func (s *Shard) AdvanceBatch(b *Batch) error {
+	if err := s.computeBatch(b); err != nil {
 		return err
 	}
 	s.counters.Batches.Add(1)
 	if n := len(b.Fx.X) / s.Machine.Channels; n > 0 {
-		s.counters.BatchRows.Add(stats.RowBounds, int64(n))
+		s.counters.BatchRows.AddValue(stats.RowBounds, int64(n))
 	}
 	s.releaseSlots()
 	return nil
 }
 
-// Collect takes messages until the row budget is reached or the latency
+// CollectBatch takes messages until the row budget is reached or the latency
 // budget of the first is spent. If the commits of the batch before have no answer
 // by then, it grows: until they have, and until there are enough messages for its
 // own commits where so many come, or the budget is spent grows times.
-func (s *Shard) Collect(ctx context.Context, b *Batch) error {
-	s.Clock.Turn(stats.Idle)
+func (s *Shard) CollectBatch(ctx context.Context, b *Batch) error {
+	s.Clock.TurnTo(stats.Idle)
 	select {
 	case j := <-s.Queue:
-		s.Clock.Turn(stats.Busy)
-		if err := s.take(b, j); err != nil {
+		s.Clock.TurnTo(stats.Busy)
+		if err := s.takeMessage(b, j); err != nil {
 			return err
 		}
 	case <-ctx.Done():
@@ -242,10 +242,10 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 	}
 	var answers <-chan *Batch // of the batches before; nil: ours does not grow
 	least := 0                // messages that it grows to
-	for s.room(b) && (answers == nil || s.under.busy() || b.messages < least) {
+	for s.hasRoom(b) && (answers == nil || s.under.isBusy() || b.messages < least) {
 		select {
 		case j := <-s.Queue:
-			if err := s.take(b, j); err != nil {
+			if err := s.takeMessage(b, j); err != nil {
 				return err
 			}
 			continue
@@ -254,16 +254,16 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 				return nil
 			}
 		}
-		s.Clock.Turn(stats.Idle)
+		s.Clock.TurnTo(stats.Idle)
 		select {
 		case j := <-s.Queue:
-			s.Clock.Turn(stats.Busy)
-			if err := s.take(b, j); err != nil {
+			s.Clock.TurnTo(stats.Busy)
+			if err := s.takeMessage(b, j); err != nil {
 				return err
 			}
 		case <-spent:
-			s.Clock.Turn(stats.Busy)
-			if answers != nil || !s.under.busy() {
+			s.Clock.TurnTo(stats.Busy)
+			if answers != nil || !s.under.isBusy() {
 				return nil
 			}
 			answers = s.under.free
@@ -272,7 +272,7 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 				least = want
 			}
 		case before := <-answers:
-			s.Clock.Turn(stats.Busy)
+			s.Clock.TurnTo(stats.Busy)
 			s.under.spare = append(s.under.spare, before)
 		case <-ctx.Done():
 			return nil
@@ -286,8 +286,8 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 // changes the list gives another one.
 func (s *Shard) SetShadows(all *[]Shadow) { s.readouts.wanted.Store(all) }
 
-// Shadowing is how many shadows are wanted. Every goroutine may ask.
-func (s *Shard) Shadowing() int {
+// ShadowCount is how many shadows are wanted. Every goroutine may ask.
+func (s *Shard) ShadowCount() int {
 	if want := s.readouts.wanted.Load(); want != nil {
 		return len(*want)
 	}
@@ -299,16 +299,16 @@ func (s *Shard) shadowOf(b *Batch) error {
 	if len(b.emits)+len(b.scores) > 0 {
 		return nil
 	}
-	all, left, refused, err := s.shadow()
+	all, left, refused, err := s.loadShadows()
 	if refused != nil {
-		s.warn("the engine does not take the shadows beside the readouts that answer: they predict nothing until the job has fewer of them, or other ones", "err", refused)
+		s.warnRarely("the engine does not take the shadows beside the readouts that answer: they predict nothing until the job has fewer of them, or other ones", "err", refused)
 	}
 	b.Shadows, b.Refused = all, left
 	return err
 }
 
-// take does what a job asks for.
-func (s *Shard) take(b *Batch, j Job) error {
+// takeMessage does what a job asks for.
+func (s *Shard) takeMessage(b *Batch, j Job) error {
 	if err := s.shadowOf(b); err != nil {
 		return err
 	}
@@ -320,38 +320,38 @@ func (s *Shard) take(b *Batch, j Job) error {
 	switch j.Order {
 	case OrderOpen:
 		b.messages++
-		return s.Install(b, p)
+		return s.InstallPartition(b, p)
 	case OrderTick:
 		b.messages++
 		if !p.open || p.Failed() {
 			return nil
 		}
 		if p.State.Current() || p.State.Done == 0 && p.State.ReplayTo == 0 {
-			a := b.answer(p)
+			a := b.answerOf(p)
 			a.InSeq, a.InTime, a.Tick = p.State.Done, p.State.DoneTime, true
 		}
-		return s.observe(p)
+		return s.watchSilence(p)
 	case OrderClose:
 		b.messages++
-		a := b.answer(p)
+		a := b.answerOf(p)
 		a.InSeq, a.InTime, a.Close = p.State.Done, p.State.DoneTime, true
 		b.full = true // nothing of another ownership of it may be in one batch with it
 		return nil
 	}
-	return s.ingest(b, j)
+	return s.takeJob(b, j)
 }
 
 // mostCarried is how many bytes of features a batch may have when it takes one more
 // message.
 const mostCarried = 64 << 20
 
-// room bounds messages too: many may hold no row.
-func (s *Shard) room(b *Batch) bool {
+// hasRoom bounds messages too: many may hold no row.
+func (s *Shard) hasRoom(b *Batch) bool {
 	return !b.full && b.carried < mostCarried && len(b.Fx.X) < s.pace.rowBudget*s.Machine.Channels && b.messages < s.pace.rowBudget
 }
 
-// warn logs at most a line per second: a bad producer must not fill a disk.
-func (s *Shard) warn(msg string, args ...any) { s.rejects.warn(s.log, msg, args...) }
+// warnRarely logs at most a line per second: a bad producer must not fill a disk.
+func (s *Shard) warnRarely(msg string, args ...any) { s.rejects.warnRarely(s.log, msg, args...) }
 
 // rarely lets a line through per second.
 type rarely struct {
@@ -359,7 +359,7 @@ type rarely struct {
 	suppressed int
 }
 
-func (r *rarely) warn(log *slog.Logger, msg string, args ...any) {
+func (r *rarely) warnRarely(log *slog.Logger, msg string, args ...any) {
 	if now := time.Now(); now.Sub(r.last) >= time.Second {
 		log.Warn(msg, append(args, "lines_suppressed", r.suppressed)...)
 		r.last, r.suppressed = now, 0

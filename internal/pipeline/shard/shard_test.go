@@ -87,8 +87,8 @@ func TestPoolGrows(t *testing.T) {
 		whole = append(whole, pipelinetest.Rows(key, 1, true, v, -v, -v, 1))
 	}
 	l.feedAll(first...)
-	if l.pool.used() != n || l.pool.engine.Slots() != 4*firstSlots {
-		t.Fatalf("%d of %d slots used, want %d of %d", l.pool.used(), l.pool.engine.Slots(), n, 4*firstSlots)
+	if l.pool.usedSlots() != n || l.pool.engine.Slots() != 4*firstSlots {
+		t.Fatalf("%d of %d slots used, want %d of %d", l.pool.usedSlots(), l.pool.engine.Slots(), n, 4*firstSlots)
 	}
 	got := l.feedAll(second...)
 	exp := newLone(t, m, Config{}).feedAll(whole...)
@@ -97,13 +97,13 @@ func TestPoolGrows(t *testing.T) {
 			t.Fatalf("stream %d: state was lost in growing", i)
 		}
 	}
-	if l.pool.used() != 0 || l.counters.Slots.Load() != 0 {
-		t.Errorf("%d slots in use after all sequences have ended", l.pool.used())
+	if l.pool.usedSlots() != 0 || l.counters.Slots.Load() != 0 {
+		t.Errorf("%d slots in use after all sequences have ended", l.pool.usedSlots())
 	}
 
 	l = newLone(t, m, Config{MaxSlots: 2})
 	l.feedAll(first[:2]...)
-	err := l.ingest(l.b, l.job(first[2]))
+	err := l.takeJob(l.b, l.jobOf(first[2]))
 	if !errors.Is(err, errSlots) {
 		t.Fatalf("a third open sequence with room for two: %v", err)
 	}
@@ -130,7 +130,7 @@ func TestStreamsForgotten(t *testing.T) {
 	if l.p.State.Sources["old"] != nil || l.p.State.Sources["open"] == nil || l.p.State.Sources["more"] == nil {
 		t.Errorf("remembered: %v", l.p.State.Sources)
 	}
-	if streams, fresh, abandoned, used := l.counters.Streams.Load(), l.counters.New.Load(), l.counters.Abandoned.Load(), l.pool.used(); streams != 2 || fresh != 3 || abandoned != 1 || used != 2 {
+	if streams, fresh, abandoned, used := l.counters.Streams.Load(), l.counters.New.Load(), l.counters.Abandoned.Load(), l.pool.usedSlots(); streams != 2 || fresh != 3 || abandoned != 1 || used != 2 {
 		t.Errorf("counted %d streams, %d new, %d sequences abandoned, %d slots in use; want 2, 3, 1, 2", streams, fresh, abandoned, used)
 	}
 	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
@@ -142,7 +142,7 @@ func TestStreamsForgotten(t *testing.T) {
 	// Garbage on many keys is bounded, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {
-		if err := l.ingest(l.b, l.job(pipelinetest.Packet{Key: fmt.Sprintf("k%d", i), Raw: []byte("?")})); err != nil {
+		if err := l.takeJob(l.b, l.jobOf(pipelinetest.Packet{Key: fmt.Sprintf("k%d", i), Raw: []byte("?")})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestGapFlagsBothSides(t *testing.T) {
 		t.Errorf("predictions %q, want %q", got, want)
 	}
 	l.b.Reset()
-	if err := l.ingest(l.b, l.job(pipelinetest.Rows("s", 6, false, 1, 1))); err != nil {
+	if err := l.takeJob(l.b, l.jobOf(pipelinetest.Rows("s", 6, false, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
 	if len(l.b.Dead) != 1 || !strings.Contains(l.b.Dead[0].Reason, "ts") {
@@ -207,10 +207,10 @@ func TestAdoptFails(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	first := newLone(t, m, Config{})
 	first.feedAll(pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("b", 1, false, 1, 2), pipelinetest.Rows("b", 3, false, 1, 2))
-	if err := first.rehash(); err != nil {
+	if err := first.updateDigest(); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := first.snapshot()
+	raw, err := first.encodeState()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,10 +224,10 @@ func TestAdoptFails(t *testing.T) {
 	p.Owner = &testOwner{}
 	stop()
 	l.StoreRows(nil, ctx) // the store of rows is not waited for any more
-	if err := l.Install(l.b, p); err != nil || !errors.Is(p.Owner.(*testOwner).err, store.ErrUnfinished) {
+	if err := l.InstallPartition(l.b, p); err != nil || !errors.Is(p.Owner.(*testOwner).err, store.ErrUnfinished) {
 		t.Fatalf("installing two rows into one slot: %v, ownership %v, want it to end", err, p.Owner.(*testOwner).err)
 	}
-	l.drop(p)
+	l.dropPartition(p)
 	streams, slots, away, parked := l.counters.Streams.Load(), l.counters.Slots.Load(), l.counters.Away.Load(), l.counters.Parked.Load()
 	if streams != 0 || slots != 0 || away != 0 || parked != 0 {
 		t.Errorf("%d streams, %d slots, %d rows away, %d messages held, want none", streams, slots, away, parked)

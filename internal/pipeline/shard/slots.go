@@ -34,10 +34,10 @@ type slots struct {
 // following is who follows the runs of messages.
 type following interface {
 	// begin is told that the runs of another message come.
-	begin()
+	beginMessage()
 	// follows is told of a run, in order, and says whether it is to be computed. pred
 	// is the next prediction of the answer.
-	follows(b *Batch, r *state.Run, pred int) bool
+	takesRun(b *Batch, r *state.Run, pred int) bool
 }
 
 // giveUpOn ends an ownership. What fails once a stop's time has run out says

@@ -31,7 +31,7 @@ func FuzzSnapshot(f *testing.F) {
 		}
 	}
 	l.feedAll(packets...)
-	seed, err := l.snapshot()
+	seed, err := l.encodeState()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func FuzzSnapshot(f *testing.F) {
 		st.Away = []wire.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
 		st.Slots[0] = -1
 	}
-	if seed, err = l.snapshot(); err != nil {
+	if seed, err = l.encodeState(); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
@@ -52,7 +52,7 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	behind := newLone(f, pipelinetest.Fronted(pipelinetest.Ranged(pipelinetest.Model(f, 3, m.Policy))), Config{NonFinite: codec.Hold})
 	behind.feedAll(packets...)
-	if seed, err = behind.snapshot(); err != nil {
+	if seed, err = behind.encodeState(); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
@@ -86,12 +86,12 @@ func TestSnapshotLooksAtStates(t *testing.T) {
 	for i := range streams {
 		l.feedAll(pipelinetest.Packet{Key: fmt.Sprint("s", i), Batch: codec.Batch{Rows: 2, X: []float32{float32(i), 1, 2, 3}}})
 	}
-	plain, err := l.snapshot()
+	plain, err := l.encodeState()
 	if err != nil {
 		t.Fatal(err)
 	}
 	states := new(stats.States)
-	l.Look(states)
+	l.SampleStates(states)
 	count := func() (n uint64) {
 		for _, c := range states.Size.Read(stats.SizeBounds, stats.StateUnit).Counts {
 			n += c
@@ -99,7 +99,7 @@ func TestSnapshotLooksAtStates(t *testing.T) {
 		return n
 	}
 	for k := range 7 { // every seventh row: 100 is 2 more than a multiple of 7
-		b, err := l.p.State.Encode(l.Machine.Shape, state.RowsIn{Rows: l.looked()})
+		b, err := l.p.State.Encode(l.Machine.Shape, state.RowsIn{Rows: l.rowReader()})
 		if err != nil || !bytes.Equal(b, plain) {
 			t.Fatalf("another snapshot of %d bytes, want %d: %v", len(b), len(plain), err)
 		}
@@ -145,7 +145,7 @@ func TestSnapshotsWaitForOthers(t *testing.T) {
 	} {
 		l.Uploads.Store(c.uploads)
 		l.p.sinceSnapshot, l.p.snapshotAt = c.messages, now.Add(-c.age)
-		if got := l.p.due(l.Shard, Saving{}, now); got != c.want {
+		if got := l.p.isSnapshotDue(l.Shard, Saving{}, now); got != c.want {
 			t.Errorf("%+v: due %v", c, got)
 		}
 	}

@@ -24,12 +24,12 @@ const leavingShare = 4
 // keeping it costs a few writes and no memory.
 type residents struct{ newest, oldest *state.Stream }
 
-// use makes a stream the newest.
-func (l *residents) use(st *state.Stream) {
+// markUsed makes a stream the newest.
+func (l *residents) markUsed(st *state.Stream) {
 	if l.newest == st {
 		return
 	}
-	l.remove(st)
+	l.removeStream(st)
 	st.Older = l.newest
 	if l.newest != nil {
 		l.newest.Newer = st
@@ -39,8 +39,8 @@ func (l *residents) use(st *state.Stream) {
 	l.newest = st
 }
 
-// remove takes a stream out, if it is in.
-func (l *residents) remove(st *state.Stream) {
+// removeStream takes a stream out, if it is in.
+func (l *residents) removeStream(st *state.Stream) {
 	switch {
 	case st.Newer != nil:
 		st.Newer.Older = st.Older
@@ -63,11 +63,11 @@ type arrival struct {
 	ref  wire.RowRef
 }
 
-// place gives one of a stream's states a slot, and has its row read before
+// placeRow gives one of a stream's states a slot, and has its row read before
 // the engine's next call where it was stored. reset says that the row's
 // content does not matter.
-func (s *slots) place(b *Batch, st *state.Stream, phase int, reset bool) error {
-	slot, err := s.slot(b)
+func (s *slots) placeRow(b *Batch, st *state.Stream, phase int, reset bool) error {
+	slot, err := s.findSlot(b)
 	if err != nil {
 		return err
 	}
@@ -79,54 +79,54 @@ func (s *slots) place(b *Batch, st *state.Stream, phase int, reset bool) error {
 		s.arrivals = append(s.arrivals, arrival{partOf(st), slot, st.Away[phase]})
 		s.counters.Fetched.Add(1)
 	}
-	s.disown(st, phase)
+	s.forgetStored(st, phase)
 	return nil
 }
 
-// disown lets go of a stored row.
-func (s *slots) disown(st *state.Stream, phase int) {
-	st.Disown(phase)
+// forgetStored lets go of a stored row.
+func (s *slots) forgetStored(st *state.Stream, phase int) {
+	st.ForgetStored(phase)
 	s.counters.Away.Add(-1)
 }
 
-// slot takes a free slot: of the pool, of a sequence that has ended in the
+// findSlot takes a free slot: of the pool, of a sequence that has ended in the
 // batch, or of the streams that were used least recently. The runs in hand are
 // computed before a slot changes hands, so that it serves one stream per call.
-func (s *slots) slot(b *Batch) (int32, error) {
+func (s *slots) findSlot(b *Batch) (int32, error) {
 	if s.pool.full() && len(s.leaving) >= max(manySlots, s.pool.engine.Slots())/leavingShare {
-		if err := s.compute(b); err != nil {
+		if err := s.computeBatch(b); err != nil {
 			return 0, err
 		}
 		s.releaseSlots()
 	}
-	slot, err := s.pool.take()
+	slot, err := s.pool.takeSlot()
 	if !errors.Is(err, errSlots) {
 		return slot, err
 	}
-	if err := s.compute(b); err != nil {
+	if err := s.computeBatch(b); err != nil {
 		return 0, err
 	}
 	s.releaseSlots()
-	if slot, err = s.pool.take(); !errors.Is(err, errSlots) {
+	if slot, err = s.pool.takeSlot(); !errors.Is(err, errSlots) {
 		return slot, err
 	}
-	if err := s.evict(err); err != nil {
+	if err := s.evictRows(err); err != nil {
 		return 0, err
 	}
-	return s.pool.take()
+	return s.pool.takeSlot()
 }
 
-// evict stores the rows of the streams used least recently and frees their
+// evictRows stores the rows of the streams used least recently and frees their
 // slots. full is why. Where the store takes some of them, that is enough; where
 // it takes none, those of a partition that has failed make room, for nobody
 // needs them any more.
-func (s *slots) evict(full error) error {
+func (s *slots) evictRows(full error) error {
 	size := 4 * s.words
 	switch {
 	case s.store == nil:
 		return full
 	case size > s.store.RowLimit():
-		if s.reclaim() {
+		if s.freeEnded() {
 			return nil
 		}
 		return fmt.Errorf("%w; their states cannot be stored on the server either: a state has %d bytes, the server accepts messages of at most %d (max_payload): %w", full, size, s.store.RowLimit(), store.ErrLater)
@@ -155,23 +155,23 @@ func (s *slots) evict(full error) error {
 		}
 	}
 	err := s.store.PutRows(s.last, rows)
-	if s.depart(rows, from) || s.reclaim() {
+	if s.storeRows(rows, from) || s.freeEnded() {
 		return nil
 	}
 	return err
 }
 
-// depart frees the slots of rows that are stored and reports whether any is.
-func (s *slots) depart(rows []store.StoredRow, from []*state.Stream) bool {
+// storeRows frees the slots of rows that are stored and reports whether any is.
+func (s *slots) storeRows(rows []store.StoredRow, from []*state.Stream) bool {
 	n := 0
 	for k, st := range from {
 		if rows[k].Ref.Seq == 0 {
 			continue
 		}
 		st.PutAway(slices.Index(st.Slots, rows[k].Slot), rows[k].Ref)
-		s.pool.release(rows[k].Slot)
+		s.pool.releaseSlot(rows[k].Slot)
 		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
-			s.residents.remove(st)
+			s.residents.removeStream(st)
 		}
 		n++
 	}
@@ -181,26 +181,26 @@ func (s *slots) depart(rows []store.StoredRow, from []*state.Stream) bool {
 	return n > 0
 }
 
-// reclaim frees the slots of partitions whose ownerships have failed, and reports
+// freeEnded frees the slots of partitions whose ownerships have failed, and reports
 // whether there were any. No run in hand uses them: they are computed before a
 // slot changes hands.
-func (s *slots) reclaim() bool {
-	before := s.pool.used()
+func (s *slots) freeEnded() bool {
+	before := s.pool.usedSlots()
 	for st := s.residents.oldest; st != nil; {
 		next := st.Newer
 		if partOf(st).Failed() {
 			for i, slot := range st.Slots {
 				if slot >= 0 {
-					s.pool.release(slot)
+					s.pool.releaseSlot(slot)
 					st.Slots[i] = -1
 				}
 			}
-			s.residents.remove(st)
+			s.residents.removeStream(st)
 		}
 		st = next
 	}
 	s.countSlots()
-	return s.pool.used() < before
+	return s.pool.usedSlots() < before
 }
 
 // ReadRow reads a state row, valid until the next call.
@@ -208,9 +208,9 @@ func (s *slots) ReadRow(slot int32) ([]uint32, error) {
 	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
 }
 
-// fetch brings the rows that the runs in hand need into their slots. A row
+// requestRows brings the rows that the runs in hand need into their slots. A row
 // that cannot be had ends its partition's ownership, not the stage.
-func (s *slots) fetch() {
+func (s *slots) requestRows() {
 	if len(s.arrivals) == 0 {
 		return
 	}

@@ -22,9 +22,9 @@ func TestResidents(t *testing.T) {
 		st := all[rng.IntN(len(all))]
 		want = slices.DeleteFunc(want, func(o *state.Stream) bool { return o == st })
 		if rng.IntN(3) == 0 {
-			l.remove(st)
+			l.removeStream(st)
 		} else {
-			l.use(st)
+			l.markUsed(st)
 			want = append(want, st)
 		}
 		var up, down []*state.Stream

@@ -7,28 +7,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// tell counts and logs what a message has led to, and takes its dead letters.
-func (s *Shard) tell(b *Batch, a *Answer) {
+// reportBatch counts and logs what a message has led to, and takes its dead letters.
+func (s *Shard) reportBatch(b *Batch, a *Answer) {
 	p := a.Part
 	if b.Fx.EndEvents > 0 {
 		p.asked, p.looked = 0, 0 // the next may follow
 	}
 	a.Commit = a.Commit || b.Fx.Promotions > 0 // whoever promotes waits to hear of it
-	s.count(&b.Fx.Tally)
+	s.countTally(&b.Fx.Tally)
 	for i := range b.Fx.Notes {
-		s.say(p, &b.Fx.Notes[i])
+		s.logNote(p, &b.Fx.Notes[i])
 	}
 	b.Fx.Notes = b.Fx.Notes[:0]
 	for _, d := range b.Fx.Dead {
-		s.warn("message cannot be used: sent to dead letters", "key", d.Msg.Key, "input", d.Msg.Seq, "err", d.Reason)
+		s.warnRarely("message cannot be used: sent to dead letters", "key", d.Msg.Key, "input", d.Msg.Seq, "err", d.Reason)
 		b.Dead = append(b.Dead, rejected{d, p})
 		a.Dead = true
 	}
 	b.Fx.Dead = b.Fx.Dead[:0]
 }
 
-// count adds a tally to the counters, and empties it.
-func (s *Shard) count(t *state.Tally) {
+// countTally adds a tally to the counters, and empties it.
+func (s *Shard) countTally(t *state.Tally) {
 	if *t == (state.Tally{}) {
 		return
 	}
@@ -50,28 +50,28 @@ func (s *Shard) count(t *state.Tally) {
 	*t = state.Tally{}
 }
 
-// say puts what happened into words.
-func (s *Shard) say(p *Partition, n *state.Note) {
+// logNote puts what happened into words.
+func (s *Shard) logNote(p *Partition, n *state.Note) {
 	switch n.Kind {
 	case state.NoteKeyForgotten:
-		s.warn("too many streams: a key without open sequences is forgotten, and with it the number of its last message; raise max_streams", "partition", p.State.ID, "key", n.Key)
+		s.warnRarely("too many streams: a key without open sequences is forgotten, and with it the number of its last message; raise max_streams", "partition", p.State.ID, "key", n.Key)
 	case state.NoteStreamForgotten:
-		s.warn("more streams than max_streams: the stream that was silent for the longest time is forgotten", "partition", p.State.ID)
+		s.warnRarely("more streams than max_streams: the stream that was silent for the longest time is forgotten", "partition", p.State.ID)
 	case state.NoteSequenceForgotten:
-		s.warn("more streams than max_streams: the stream that was silent for the longest time is forgotten in the middle of a sequence, and streams that come back are flagged gap. If the new names are not yours, set input.keys; otherwise raise max_streams", "partition", p.State.ID, "stream", n.Stream, "new_key", n.Key)
+		s.warnRarely("more streams than max_streams: the stream that was silent for the longest time is forgotten in the middle of a sequence, and streams that come back are flagged gap. If the new names are not yours, set input.keys; otherwise raise max_streams", "partition", p.State.ID, "stream", n.Stream, "new_key", n.Key)
 	case state.NoteContradiction:
-		s.warn("a message number of this key was used again with other content: the message is dropped as a repeat. A producer that restarts its numbers must send a new incarnation ("+wire.HeaderIncarnation+"), and each key must have only one producer; logged once for each key", "partition", p.State.ID, "key", n.Key, "number", n.Number, "input", n.Input)
+		s.warnRarely("a message number of this key was used again with other content: the message is dropped as a repeat. A producer that restarts its numbers must send a new incarnation ("+wire.HeaderIncarnation+"), and each key must have only one producer; logged once for each key", "partition", p.State.ID, "key", n.Key, "number", n.Number, "input", n.Input)
 	case state.NoteGap:
-		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
+		s.warnRarely("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
 	case state.NoteLoss:
-		s.warn("input was removed before this partition read it (by max_age, or by hand): messages may be lost; the sequences that they may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
+		s.warnRarely("input was removed before this partition read it (by max_age, or by hand): messages may be lost; the sequences that they may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
 	case state.NoteFarTimes:
-		s.oddities.warn(s.log, "times of samples are before 2000, or more than a day from when their message was stored: compare input.time_unit and the clock of the device; samples that a device has kept may be right; logged once for each key",
+		s.oddities.warnRarely(s.log, "times of samples are before 2000, or more than a day from when their message was stored: compare input.time_unit and the clock of the device; samples that a device has kept may be right; logged once for each key",
 			"key", n.Key, "time", wire.DescribeFarTime(n.Time, n.Stored), "input", n.Input)
 	case state.NotePromotion:
 		s.log.Info("another readout answers for the sequences that begin from here on", "partition", p.State.ID, "promotion", n.Number, "readout", cmp.Or(n.Readout, "the one that the job began with"), "input", n.Input)
 	case state.NoteUnlike:
-		s.oddities.warn(s.log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
+		s.oddities.warnRarely(s.log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
 			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)
 	}
 }

@@ -23,5 +23,5 @@ type Traced struct {
 	Repeats bool      // it was dropped, because it had come before
 }
 
-// Predicts reports whether it made some of the answer's predictions [from, to).
-func (t *Traced) Predicts(from, to int) bool { return t.From < to && from < t.To }
+// HasPrediction reports whether it made some of the answer's predictions [from, to).
+func (t *Traced) HasPrediction(from, to int) bool { return t.From < to && from < t.To }

@@ -20,8 +20,8 @@ type marked struct {
 	reads int32
 }
 
-// add takes the next of the runs in hand, of a slot.
-func (w *waves) add(slot int32) {
+// addRow takes the next of the runs in hand, of a slot.
+func (w *waves) addRow(slot int32) {
 	wave := int32(0)
 	if int(slot) < len(w.marks) && w.marks[slot].call == w.call {
 		wave = w.marks[slot].reads
@@ -29,8 +29,8 @@ func (w *waves) add(slot int32) {
 	w.of, w.most = append(w.of, wave), max(w.most, wave)
 }
 
-// read says that the features behind the last run of a slot are read.
-func (w *waves) read(slot int32) {
+// readRow says that the features behind the last run of a slot are read.
+func (w *waves) readRow(slot int32) {
 	if w.call == 0 { // no mark is of this one
 		w.call = 1
 	}
@@ -44,8 +44,8 @@ func (w *waves) read(slot int32) {
 	}
 }
 
-// take is wave k of the runs in hand, and where their predictions go.
-func (w *waves) take(k int32, runs []reservoir.Run, emits []emit) ([]reservoir.Run, []emit) {
+// takeWave is wave k of the runs in hand, and where their predictions go.
+func (w *waves) takeWave(k int32, runs []reservoir.Run, emits []emit) ([]reservoir.Run, []emit) {
 	if w.most == 0 {
 		return runs, emits
 	}
@@ -65,8 +65,8 @@ func (w *waves) take(k int32, runs []reservoir.Run, emits []emit) ([]reservoir.R
 	return w.runs, w.emits
 }
 
-// done forgets the runs in hand.
-func (w *waves) done() {
+// finishWaves forgets the runs in hand.
+func (w *waves) finishWaves() {
 	w.of, w.most = w.of[:0], 0
 	if w.call++; w.call == 0 { // marks begin anew
 		clear(w.marks)

@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Acquaint tells a decoded partition what another one, which has read the same input for
+// CopyKnownKeys tells a decoded partition what another one, which has read the same input for
 // longer and stands at the same place, knows of keys: up to which number their messages
 // have come, and which messages wait. Only keys of which the partition has used nothing
 // get it, with their streams: so a message of theirs that comes again is known to be a
@@ -16,11 +16,11 @@ import (
 // more than most streams; those that were silent longest are left out. The other
 // partition, of which there are no rows here, must not be used after that. It returns
 // how many streams the partition got.
-func (p *Partition) Acquaint(known *Partition, sh *Shape, most int) (added int) {
+func (p *Partition) CopyKnownKeys(known *Partition, sh *Shape, most int) (added int) {
 	told := map[*Source]bool{}
 	for key, src := range known.Sources { // of which messages wait here, for others that came before
 		if own := p.Sources[key]; own != nil && own.Last == 0 && src.Last > 0 {
-			own.tells(src)
+			own.copyKnown(src)
 			told[own] = true
 		}
 	}
@@ -41,7 +41,7 @@ func (p *Partition) Acquaint(known *Partition, sh *Shape, most int) (added int) 
 			if src == nil {
 				src = &Source{Key: st.Source.Key, Part: p, Streams: map[string]*Stream{}}
 				p.Sources[src.Key], told[src] = src, true
-				src.tells(st.Source)
+				src.copyKnown(st.Source)
 			}
 			own = p.addStream(src, st.ID, sh)
 			own.Rows = make([][]uint32, sh.states)
@@ -56,17 +56,17 @@ func (p *Partition) Acquaint(known *Partition, sh *Shape, most int) (added int) 
 	return added
 }
 
-// tells takes over what another partition knows of a key.
-func (src *Source) tells(known *Source) {
+// copyKnown takes over what another partition knows of a key.
+func (src *Source) copyKnown(known *Source) {
 	p := src.Part
 	for i := range src.Held {
-		p.HeldBytes -= src.Held[i].size()
+		p.HeldBytes -= src.Held[i].byteSize()
 	}
 	src.incarnation, src.Last, src.partial, src.flags = known.incarnation, known.Last, known.partial, src.flags|known.flags
 	src.heardIn = max(src.heardIn, known.heardIn)
 	src.Held = slices.Clone(known.Held)
 	for i := range src.Held {
-		p.HeldBytes += src.Held[i].size()
+		p.HeldBytes += src.Held[i].byteSize()
 	}
 	p.touchSource(src)
 }

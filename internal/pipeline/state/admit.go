@@ -12,26 +12,26 @@ import (
 // is the exception and goes, by itself, to the dead letters.
 const bulkShare = 16
 
-// admits reports what one message alone asks for beyond all room, before it
+// checkRoom reports what one message alone asks for beyond all room, before it
 // has changed anything: more new streams than the partition has room for. It
 // depends on the partition's messages and the configuration alone, as
 // everything a replay repeats.
-func (s *Machine) admits(m *step) error {
+func (s *Machine) checkRoom(m *step) error {
 	keys := len(s.in.Keys)
 	if keys <= max(1, s.MaxStreams/bulkShare) || m.p.recency.Len()+keys <= s.MaxStreams {
 		return nil
 	}
 	s.sortByKey()
-	return s.roomFor(m)
+	return s.findRoom(m)
 }
 
-// roomFor goes through the message's streams as spread will: one without a
+// findRoom goes through the message's streams as spread will: one without a
 // place needs one that is free, or that a stream between two sequences can
 // leave.
-func (s *Machine) roomFor(m *step) error {
+func (s *Machine) findRoom(m *step) error {
 	fixed := 0 // streams that cannot be forgotten
 	for e := m.p.recency.Front(); e != nil; e = e.Next() {
-		if !e.Value.(*Stream).forgettable() {
+		if !e.Value.(*Stream).canForget() {
 			fixed++
 		}
 	}
@@ -44,12 +44,12 @@ func (s *Machine) roomFor(m *step) error {
 		} else {
 			fresh++
 		}
-		if st != nil && !st.forgettable() {
+		if st != nil && !st.canForget() {
 			fixed--
 		} else {
 			full = full || fixed >= s.MaxStreams
 		}
-		s.cuts = seq.Cut(s.cuts[:0], &s.Policy, s.gather(m, k).Samples)
+		s.cuts = seq.Cut(s.cuts[:0], &s.Policy, s.gatherGroup(m, k).Samples)
 		if seq.Open() || len(m.src.Held) > 0 {
 			fixed++
 		}

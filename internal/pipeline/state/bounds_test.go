@@ -28,18 +28,18 @@ func TestAdmitsForesees(t *testing.T) {
 		next := uint64(0)
 		message := func(streams int) *Message {
 			next++
-			m := encoded(t, []entry{crowd(rng, streams)})[0]
+			m := encodeLog(t, []entry{drawCrowd(rng, streams)})[0]
 			m.Seq = next
 			return &m
 		}
 		for range rng.IntN(4) { // what was there before
-			o.apply(message(2))
-			o.flush()
+			o.applyMessage(message(2))
+			o.endBatch()
 		}
 		j := message(8)
-		src, _ := o.p.source(j.Key)
+		src, _ := o.p.findSource(j.Key)
 		m := &step{fx: o.fx, out: &o.out, p: o.p, src: src}
-		if _, err := o.m.decode(o.fx, j); err != nil {
+		if _, err := o.m.decodePayload(o.fx, j); err != nil {
 			t.Fatal(err)
 		}
 		fresh := 0
@@ -48,9 +48,9 @@ func TestAdmitsForesees(t *testing.T) {
 				fresh++
 			}
 		}
-		before := o.m.admits(m)
+		before := o.m.checkRoom(m)
 		lost := o.fx.Abandoned
-		if err := o.m.demux(m); err != nil {
+		if err := o.m.splitByStream(m); err != nil {
 			t.Fatal(err)
 		}
 		lost = o.fx.Abandoned - lost
@@ -69,9 +69,9 @@ func TestAdmitsForesees(t *testing.T) {
 	t.Logf("%d refused, %d taken", refused, taken)
 }
 
-// crowd is a message of up to n streams of twelve, in rows of any order, some
+// drawCrowd is a message of up to n streams of twelve, in rows of any order, some
 // with end marks.
-func crowd(rng *rand.Rand, n int) entry {
+func drawCrowd(rng *rand.Rand, n int) entry {
 	e := entry{key: "crowd", many: true}
 	for _, id := range rng.Perm(12)[:1+rng.IntN(n)] {
 		for range 1 + rng.IntN(3) {
@@ -93,7 +93,7 @@ func TestNewKeysAreBounded(t *testing.T) {
 	for i := range 500 {
 		log = append(log, entry{key: fmt.Sprint("k", i), number: 1, end: i%2 == 0, bad: i%3 == 0})
 	}
-	o.feed(encoded(t, log), func(uint64) bool { return true })
+	o.feedMessages(encodeLog(t, log), func(uint64) bool { return true })
 	if len(o.p.Sources) != 5 || o.p.Len() != 5 || cap(o.p.dirtySources) > 16 || cap(o.p.dirty) > 16 {
 		t.Errorf("%d keys and %d streams remembered, want 5; room for %d and %d changed ones, want 16 at most", len(o.p.Sources), o.p.Len(), cap(o.p.dirtySources), cap(o.p.dirty))
 	}
@@ -116,12 +116,12 @@ func TestApplyAllocates(t *testing.T) {
 	for i := range 64 {
 		e.rows = append(e.rows, sample{"s", float32(i), false})
 	}
-	m := encoded(t, []entry{e})[0]
+	m := encodeLog(t, []entry{e})[0]
 	m.Seq = 0
 	apply := func() {
 		m.Seq++
 		*o.fx = Effects{X: o.fx.X[:0], Runs: o.fx.Runs[:0], Dead: o.fx.Dead[:0], Notes: o.fx.Notes[:0]}
-		o.out = o.out.Emptied()
+		o.out = o.out.WithoutRows()
 		if err := o.m.Apply(o.p, &m, o.fx, &o.out); err != nil {
 			t.Fatal(err)
 		}
@@ -147,14 +147,14 @@ func TestHeldKeysAreBounded(t *testing.T) {
 		k := fmt.Sprint("k", i)
 		log = append(log, entry{key: k, number: 2, rows: []sample{{k, 1, false}}})
 	}
-	o.feed(encoded(t, log), func(uint64) bool { return true })
+	o.feedMessages(encodeLog(t, log), func(uint64) bool { return true })
 	if o.p.Len() != 5 || len(o.p.Sources) != 5 || len(o.dead) != 45 {
 		t.Errorf("%d streams and %d keys remembered, %d dead letters; want 5, 5, 45", o.p.Len(), len(o.p.Sources), len(o.dead))
 	}
 	held := 0
 	for _, src := range o.p.Sources {
 		for i := range src.Held {
-			held += src.Held[i].size()
+			held += src.Held[i].byteSize()
 		}
 	}
 	if held != o.p.HeldBytes {

@@ -11,7 +11,7 @@ import (
 // never before.
 func TestDigestIsCompared(t *testing.T) {
 	o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Count, Length: 4}))
-	o.feed(numbered(rows(t, 3, false), rows(t, 3, false)), func(uint64) bool { return true })
+	o.feedMessages(numberMessages(rowsMessage(t, 3, false), rowsMessage(t, 3, false)), func(uint64) bool { return true })
 	right, done := o.p.Sum, o.p.Done
 	wrong := right
 	wrong.Add(right)
@@ -25,7 +25,7 @@ func TestDigestIsCompared(t *testing.T) {
 		{Expected{At: done + 1, Digest: wrong}, false, false},
 	} {
 		o.p.Want = c.want
-		compared, err := o.p.Check()
+		compared, err := o.p.CompareDigest()
 		var differs *Mismatch
 		if compared != c.compared || errors.As(err, &differs) != c.differs {
 			t.Errorf("at message %d, expected %+v: compared %v, %v", done, c.want, compared, err)

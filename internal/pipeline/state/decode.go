@@ -41,12 +41,12 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 		return nil, fmt.Errorf("%w: %w", ErrState, ErrDamaged)
 	}
 	r := &stateReader{b: b[len(snapshotMagic)+4 : body], Shape: sh}
-	p := r.partition(id)
+	p := r.readPartition(id)
 	if r.err == nil {
-		r.promotions(p)
+		r.readPromotions(p)
 	}
 	if r.err == nil && len(r.b) > 0 {
-		r.fail("%d bytes after its end", len(r.b))
+		r.setError("%d bytes after its end", len(r.b))
 	}
 	if r.err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrState, r.err)
@@ -54,14 +54,14 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 	return p, nil
 }
 
-func (r *stateReader) partition(id int) *Partition {
-	if n := r.bytes(sha256.Size); r.err == nil && !bytes.Equal(n, r.network[:]) {
-		r.fail("it was made with another network, policy, channels or arithmetic: run the model and kind of engine it was made with, or start a new job")
+func (r *stateReader) readPartition(id int) *Partition {
+	if n := r.readBytes(sha256.Size); r.err == nil && !bytes.Equal(n, r.network[:]) {
+		r.setError("it was made with another network, policy, channels or arithmetic: run the model and kind of engine it was made with, or start a new job")
 		return nil
 	}
 	p := NewPartition(id)
 	if got := int(r.u32()); got != id {
-		r.fail("it belongs to partition %d, want %d", got, id)
+		r.setError("it belongs to partition %d, want %d", got, id)
 	}
 	p.Done, p.DoneTime = r.u64(), int64(r.u64())
 	for _, size := range []struct {
@@ -69,20 +69,20 @@ func (r *stateReader) partition(id int) *Partition {
 		want int
 	}{{"words of a state", r.Words}, {"states of a stream", r.states}, {"channels", r.channels}, {"numbers of a front end", r.front}} {
 		if got := r.u32(); int64(got) != int64(size.want) {
-			r.fail("it has %d %s, want %d", got, size.what, size.want)
+			r.setError("it has %d %s, want %d", got, size.what, size.want)
 		}
 	}
-	r.clocked = r.flag()
-	p.lossy, p.clock = r.flag(), r.u64()
-	for range r.count(minSource) {
-		src := r.source(p)
+	r.clocked = r.readFlag()
+	p.lossy, p.clock = r.readFlag(), r.u64()
+	for range r.readCount(minSource) {
+		src := r.readSource(p)
 		if p.Sources[src.Key] != nil {
-			r.fail("key %q twice", src.Key)
+			r.setError("key %q twice", src.Key)
 		}
 		p.Sources[src.Key] = src
 		p.touchSource(src)
-		for range r.count(minStream + r.states*2 + 8*r.channels + 8*r.front) {
-			r.stream(p, src)
+		for range r.readCount(minStream + r.states*2 + 8*r.channels + 8*r.front) {
+			r.readStream(p, src)
 		}
 		if r.err != nil {
 			return nil
@@ -92,42 +92,42 @@ func (r *stateReader) partition(id int) *Partition {
 	return p
 }
 
-func (r *stateReader) source(p *Partition) *Source {
-	src := &Source{Part: p, Key: r.text(), incarnation: r.text(), Last: r.u64(), heardIn: r.u64(), partial: r.flag(), flags: r.flags(), Streams: map[string]*Stream{}}
+func (r *stateReader) readSource(p *Partition) *Source {
+	src := &Source{Part: p, Key: r.readText(), incarnation: r.readText(), Last: r.u64(), heardIn: r.u64(), partial: r.readFlag(), flags: r.readFlags(), Streams: map[string]*Stream{}}
 	before := src.Last + 1 // what is held lies beyond the one that is missing
-	for range r.count(minHeld) {
+	for range r.readCount(minHeld) {
 		h := Held{seq: r.u64(), msg: Message{Seq: r.u64(), Key: src.Key}}
 		if h.seq <= before {
-			r.fail("key %q: held messages are not in order", src.Key)
+			r.setError("key %q: held messages are not in order", src.Key)
 		}
 		before = h.seq
 		var err error
-		if h.msg.Header, err = parseHeader(r.text()); err != nil {
-			r.fail("key %q: %w", src.Key, err)
+		if h.msg.Header, err = parseHeader(r.readText()); err != nil {
+			r.setError("key %q: %w", src.Key, err)
 		}
-		h.msg.Data = slices.Clone(r.bytes(int(r.u32())))
+		h.msg.Data = slices.Clone(r.readBytes(int(r.u32())))
 		src.Held = append(src.Held, h)
-		p.HeldBytes += h.size()
+		p.HeldBytes += h.byteSize()
 	}
 	return src
 }
 
-func (r *stateReader) stream(p *Partition, src *Source) {
-	st := &Stream{ID: r.text(), Source: src, heardAt: r.u64(), heardIn: r.u64()}
+func (r *stateReader) readStream(p *Partition, src *Source) {
+	st := &Stream{ID: r.readText(), Source: src, heardAt: r.u64(), heardIn: r.u64()}
 	st.Seq = sequence.Sequencer{N: int64(r.u64()), Last: int64(r.u64())}
-	st.Since = r.flags()
+	st.Since = r.readFlags()
 	for range r.states {
-		st.Flags = append(st.Flags, r.flags())
+		st.Flags = append(st.Flags, r.readFlags())
 	}
 	st.lastSeq, st.lastRow, st.LastTime = r.u64(), r.u32(), int64(r.u64())
-	if r.flag() {
-		st.Sample = r.floats(r.channels)
+	if r.readFlag() {
+		st.Sample = r.readFloats(r.channels)
 	}
 	st.Channels = make([]monitor.Channel, r.channels)
 	for i := range st.Channels {
 		st.Channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
-	st.Clocks = r.clocks()
+	st.Clocks = r.readClocks()
 	st.Front = r.frontState(st)
 	st.Slots, st.Rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
 	for i := range st.Rows {
@@ -142,18 +142,18 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 			st.Away[i] = wire.RowRef{Seq: r.u64(), Hash: wire.Digest{r.u64(), r.u64()}}
 			p.Away++
 			if st.Away[i].Seq == 0 {
-				r.fail("stream %q: its state is stored nowhere", st.ID)
+				r.setError("stream %q: its state is stored nowhere", st.ID)
 			}
 		default:
-			r.fail("stream %q: a state of unknown kind %d", st.ID, kind)
+			r.setError("stream %q: a state of unknown kind %d", st.ID, kind)
 		}
 	}
 	switch {
 	case r.err != nil:
 	case src.Streams[st.ID] != nil:
-		r.fail("stream %q of key %q twice", st.ID, src.Key)
+		r.setError("stream %q of key %q twice", st.ID, src.Key)
 	case st.Seq.N < 0 || st.heardAt > p.clock || st.heardIn > p.Done:
-		r.fail("stream %q of key %q: a count is out of range", st.ID, src.Key)
+		r.setError("stream %q of key %q: a count is out of range", st.ID, src.Key)
 	default:
 		src.Streams[st.ID] = st
 		st.element = p.recency.PushFront(st)
@@ -161,9 +161,9 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 	}
 }
 
-// clocks reads the times of open sequences. Those in a state of a model without a
+// readClocks reads the times of open sequences. Those in a state of a model without a
 // sampling rate are not known; those that the model has no use for are left out.
-func (r *stateReader) clocks() []monitor.Clock {
+func (r *stateReader) readClocks() []monitor.Clock {
 	if !r.timed && !r.clocked {
 		return nil
 	}
@@ -189,13 +189,13 @@ func (r *stateReader) frontState(st *Stream) []float64 {
 		v[i] = math.Float64frombits(r.u64())
 	}
 	if err := sequence.CheckFrontState(v); err != nil {
-		r.fail("stream %q: %w", st.ID, err)
+		r.setError("stream %q: %w", st.ID, err)
 	}
 	return v
 }
 
 func (r *stateReader) rowWords() []uint32 {
-	raw := r.bytes(4 * r.Words)
+	raw := r.readBytes(4 * r.Words)
 	row := make([]uint32, len(raw)/4)
 	for i := range row {
 		row[i] = binary.LittleEndian.Uint32(raw[4*i:])
@@ -203,7 +203,7 @@ func (r *stateReader) rowWords() []uint32 {
 	return row
 }
 
-func (r *stateReader) floats(n int) []float32 {
+func (r *stateReader) readFloats(n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
 		v[i] = math.Float32frombits(r.u32())
@@ -214,13 +214,13 @@ func (r *stateReader) floats(n int) []float32 {
 // minPromotion is the smallest encoded promotion.
 const minPromotion = 8 + 8 + 4
 
-// promotions reads what appendPromotions wrote.
-func (r *stateReader) promotions(p *Partition) {
+// readPromotions reads what appendPromotions wrote.
+func (r *stateReader) readPromotions(p *Partition) {
 	var before uint64
-	for i := range r.count(minPromotion) {
-		n := Promotion{Number: r.u64(), At: r.u64(), Readout: r.text()}
+	for i := range r.readCount(minPromotion) {
+		n := Promotion{Number: r.u64(), At: r.u64(), Readout: r.readText()}
 		if i > 0 && n.Number <= before || n.At > p.Done || n.Number == 0 && n.Readout != "" || !wire.IsReadout(n.Readout) {
-			r.fail("promotion %d of readout %q, by input message %d, is not one that can follow promotion %d", n.Number, wire.OneLine(n.Readout), n.At, before)
+			r.setError("promotion %d of readout %q, by input message %d, is not one that can follow promotion %d", n.Number, wire.OneLine(n.Readout), n.At, before)
 			return
 		}
 		before = n.Number
@@ -230,27 +230,27 @@ func (r *stateReader) promotions(p *Partition) {
 		return
 	}
 	if len(p.promotions) > MostReadouts || before == 0 {
-		r.fail("%d promotions, the last one with the number %d", len(p.promotions), before)
+		r.setError("%d promotions, the last one with the number %d", len(p.promotions), before)
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
-		for _, st := range p.Sources[key].sorted() {
-			if r.flag() {
-				r.began(st, before)
+		for _, st := range p.Sources[key].sortedStreams() {
+			if r.readFlag() {
+				r.readBegan(st, before)
 			}
 		}
 	}
 }
 
-// began reads under which promotions a stream's sequences began.
-func (r *stateReader) began(st *Stream, last uint64) {
-	raw := r.bytes(8 * r.states)
+// readBegan reads under which promotions a stream's sequences began.
+func (r *stateReader) readBegan(st *Stream, last uint64) {
+	raw := r.readBytes(8 * r.states)
 	if r.err != nil {
 		return
 	}
 	st.began = make([]uint64, r.states)
 	for i := range st.began {
 		if st.began[i] = binary.LittleEndian.Uint64(raw[8*i:]); st.began[i] > last {
-			r.fail("stream %q: a sequence began under promotion %d, the last one is %d", st.ID, st.began[i], last)
+			r.setError("stream %q: a sequence began under promotion %d, the last one is %d", st.ID, st.began[i], last)
 			return
 		}
 	}
@@ -282,10 +282,10 @@ func (p *Partition) StoredRows() map[uint64]bool {
 	return all
 }
 
-// Rewound encodes a decoded snapshot for an input of which nothing has been
+// EncodeRewound encodes a decoded snapshot for an input of which nothing has been
 // read. Held messages stay, with 0 for their place, which was in the old input.
 // Promotions were the old job's: the new one begins with a readout of its own.
-func (p *Partition) Rewound(sh Shape) ([]byte, error) {
+func (p *Partition) EncodeRewound(sh Shape) ([]byte, error) {
 	p.ForgetPromotions()
 	p.Done, p.DoneTime = 0, 0
 	for _, src := range p.Sources {

@@ -16,16 +16,16 @@ type stateReader struct {
 	err     error
 }
 
-func (r *stateReader) fail(format string, args ...any) {
+func (r *stateReader) setError(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
 	}
 	r.b = nil
 }
 
-func (r *stateReader) bytes(n int) []byte {
+func (r *stateReader) readBytes(n int) []byte {
 	if n < 0 || n > len(r.b) { // below: int has 32 bits
-		r.fail("cut short: %d bytes left, want %d", len(r.b), n)
+		r.setError("cut short: %d bytes left, want %d", len(r.b), n)
 		return nil
 	}
 	v := r.b[:n]
@@ -34,50 +34,50 @@ func (r *stateReader) bytes(n int) []byte {
 }
 
 func (r *stateReader) u8() byte {
-	if v := r.bytes(1); v != nil {
+	if v := r.readBytes(1); v != nil {
 		return v[0]
 	}
 	return 0
 }
 
-func (r *stateReader) flag() bool {
+func (r *stateReader) readFlag() bool {
 	v := r.u8()
 	if v > 1 {
-		r.fail("a yes-or-no byte is %d, want 0 or 1", v)
+		r.setError("a yes-or-no byte is %d, want 0 or 1", v)
 	}
 	return v == 1
 }
 
 func (r *stateReader) u32() uint32 {
-	if v := r.bytes(4); v != nil {
+	if v := r.readBytes(4); v != nil {
 		return binary.LittleEndian.Uint32(v)
 	}
 	return 0
 }
 
 func (r *stateReader) u64() uint64 {
-	if v := r.bytes(8); v != nil {
+	if v := r.readBytes(8); v != nil {
 		return binary.LittleEndian.Uint64(v)
 	}
 	return 0
 }
 
-// flags reads what appendFlag wrote.
-func (r *stateReader) flags() outcome.Flag {
+// readFlags reads what appendFlag wrote.
+func (r *stateReader) readFlags() outcome.Flag {
 	f := outcome.Flag(r.u32())
 	if f>>len(outcome.FlagNames) != 0 {
-		r.fail("flags %v, which this program does not know", f)
+		r.setError("flags %v, which this program does not know", f)
 	}
 	return f
 }
 
-func (r *stateReader) text() string { return string(r.bytes(int(r.u32()))) }
+func (r *stateReader) readText() string { return string(r.readBytes(int(r.u32()))) }
 
-// count is a number of things of at least size bytes each.
-func (r *stateReader) count(size int) int {
+// readCount is a number of things of at least size bytes each.
+func (r *stateReader) readCount(size int) int {
 	n := int(r.u32())
 	if n < 0 || n > len(r.b)/size {
-		r.fail("%d entries in %d bytes", n, len(r.b))
+		r.setError("%d entries in %d bytes", n, len(r.b))
 		return 0
 	}
 	return n

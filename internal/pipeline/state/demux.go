@@ -10,9 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// demux hands the message's samples to their streams: all to the key's own,
+// splitByStream hands the message's samples to their streams: all to the key's own,
 // or each to the stream its row names, rows of a stream joined.
-func (s *Machine) demux(m *step) error {
+func (s *Machine) splitByStream(m *step) error {
 	in := &s.in
 	switch {
 	case in.Rows == 0 && m.end:
@@ -21,27 +21,27 @@ func (s *Machine) demux(m *step) error {
 		return nil
 	case len(in.Keys) == 0:
 		base := len(m.fx.X) / s.Channels
-		if s.inPlace(m.fx) {
+		if s.samplesInPlace(m.fx) {
 			m.fx.X = m.fx.X[:len(m.fx.X)+len(in.X)]
 		} else {
 			s.appendRows(m.fx, in.X)
 			s.mixed = in.X // it may have grown
 		}
-		return s.feed(m, m.src.Key, base, group{Samples: sequence.Samples{Count: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
+		return s.feedStream(m, m.src.Key, base, group{Samples: sequence.Samples{Count: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
 	}
-	if s.inPlace(m.fx) {
+	if s.samplesInPlace(m.fx) {
 		s.mixed = append(s.mixed[:0], in.X...)
 		in.X = s.mixed
 	}
 	s.mixed = in.X // it may have grown
 	s.sortByKey()
 	for k, id := range in.Keys {
-		g := s.gather(m, k)
+		g := s.gatherGroup(m, k)
 		base := s.appendRows(m.fx, nil)
 		for _, r := range g.rows {
 			s.appendRows(m.fx, in.X[int(r)*s.Channels:(int(r)+1)*s.Channels])
 		}
-		if err := s.feed(m, id, base, g); err != nil {
+		if err := s.feedStream(m, id, base, g); err != nil {
 			return err
 		}
 	}
@@ -51,8 +51,8 @@ func (s *Machine) demux(m *step) error {
 // endAll closes every open sequence of the source: a message without rows
 // names no stream.
 func (s *Machine) endAll(m *step) error {
-	for _, st := range m.src.sorted() {
-		if err := s.feed(m, st.ID, 0, group{Samples: sequence.Samples{EndAfter: true}}); err != nil {
+	for _, st := range m.src.sortedStreams() {
+		if err := s.feedStream(m, st.ID, 0, group{Samples: sequence.Samples{EndAfter: true}}); err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ type group struct {
 	rows []int32 // their rows in the message; nil = all, in order
 }
 
-func (g *group) row(i int) uint32 {
+func (g *group) rowOf(i int) uint32 {
 	if g.rows == nil {
 		return uint32(i)
 	}
@@ -80,9 +80,9 @@ func (s *Machine) appendRows(fx *Effects, x []float32) int {
 	return base
 }
 
-// inPlace reports whether the samples in hand stand behind the last
+// samplesInPlace reports whether the samples in hand stand behind the last
 // row already. They do not where there was no room.
-func (s *Machine) inPlace(fx *Effects) bool {
+func (s *Machine) samplesInPlace(fx *Effects) bool {
 	tail := fx.X[len(fx.X):cap(fx.X)]
 	return len(tail) > 0 && len(s.in.X) > 0 && &tail[0] == &s.in.X[0]
 }
@@ -106,8 +106,8 @@ func (s *Machine) sortByKey() {
 	}
 }
 
-// gather collects times and marks of key k's rows.
-func (s *Machine) gather(m *step, k int) group {
+// gatherGroup collects times and marks of key k's rows.
+func (s *Machine) gatherGroup(m *step, k int) group {
 	rows := s.order[s.first[k]:s.first[k+1]]
 	s.times, s.ends = s.times[:0], s.ends[:0]
 	for _, r := range rows {
@@ -121,23 +121,23 @@ func (s *Machine) gather(m *step, k int) group {
 	return group{Samples: sequence.Samples{Count: len(rows), Times: s.times, Ends: s.ends, EndAfter: m.end}, rows: rows}
 }
 
-// feed gives one stream its samples, rows base and on of the batch.
-func (s *Machine) feed(m *step, id string, base int, g group) error {
-	st, err := s.stream(m, id, true)
+// feedStream gives one stream its samples, rows base and on of the batch.
+func (s *Machine) feedStream(m *step, id string, base int, g group) error {
+	st, err := s.findStream(m, id, true)
 	if err != nil {
 		return err
 	}
 	st.Since |= m.flags
 	m.fx.Samples += g.Count
 	if st.Seq.N == 0 && g.Count > 0 {
-		m.p.opens(st)
+		m.p.noteOpened(st)
 	}
 	x := m.fx.X[base*s.Channels : (base+g.Count)*s.Channels]
 	s.missing = s.missing[:0]
 	if len(s.in.Missing) > 0 {
 		s.findMissing(m, x, g)
 	}
-	s.tell(m, st, g, x)
+	s.reportTaken(m, st, g, x)
 	pieces, rows := s.tracker.Feed(&st.Track, track.Samples{Samples: g.Samples, X: x, Missing: s.missing})
 	if g.Count > 0 { // without a sample, base is none
 		m.fx.X = m.fx.X[:(base+rows)*s.Channels]
@@ -146,7 +146,7 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 		s.addRun(m, st, base, g, &pieces[i])
 	}
 	if g.Count > 0 {
-		st.lastIn, st.lastSeq, st.lastRow = m.inSeq, m.seq, g.row(g.Count-1)
+		st.lastIn, st.lastSeq, st.lastRow = m.inSeq, m.seq, g.rowOf(g.Count-1)
 	}
 	return nil
 }
@@ -154,11 +154,11 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 // addRun adds the run of a piece, and its prediction if it makes one.
 func (s *Machine) addRun(m *step, st *Stream, base int, g group, c *track.Piece) {
 	if c.Reset {
-		m.p.begins(st, c.Phase)
+		m.p.noteBegun(st, c.Phase)
 	}
 	if c.Unlike != 0 && !st.told && !m.silent {
 		st.told = true
-		m.note(Note{Kind: NoteUnlike, Stream: st.ID, Flags: c.Flags & (outcome.FlagOutOfRange | outcome.FlagFlat), Channel: s.tracker.FirstUnlike()})
+		m.addNote(Note{Kind: NoteUnlike, Stream: st.ID, Flags: c.Flags & (outcome.FlagOutOfRange | outcome.FlagFlat), Channel: s.tracker.FirstUnlike()})
 	}
 	answered := m.silent
 	if c.Emit && !answered && m.p.Skip > 0 {
@@ -170,21 +170,21 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c *track.Piece)
 		From: int32(base) + c.RowFrom, To: int32(base) + c.RowTo,
 	})
 	if s.Extents {
-		m.fx.Extents = append(m.fx.Extents, st.extent(m, g, c.Cut))
+		m.fx.Extents = append(m.fx.Extents, st.makeExtent(m, g, c.Cut))
 	}
 	if c.Emit && !answered {
-		s.predict(m, st, g, c)
+		s.addPrediction(m, st, g, c)
 	}
 	if c.End {
 		st.told = st.told && c.Flags&(outcome.FlagOutOfRange|outcome.FlagFlat) != 0
 	}
 }
 
-// extent is which samples a cut is of.
-func (st *Stream) extent(m *step, g group, c sequence.Cut) Extent {
+// makeExtent is which samples a cut is of.
+func (st *Stream) makeExtent(m *step, g group, c sequence.Cut) Extent {
 	at := func(to int32) Place {
 		if to > 0 {
-			return Place{m.inSeq, m.seq, g.row(int(to) - 1)}
+			return Place{m.inSeq, m.seq, g.rowOf(int(to) - 1)}
 		}
 		return Place{st.lastIn, st.lastSeq, st.lastRow}
 	}
@@ -193,7 +193,7 @@ func (st *Stream) extent(m *step, g group, c sequence.Cut) Extent {
 		Message: m.from, Count: uint32(c.To - c.From),
 	}
 	if c.To > c.From {
-		e.FirstRow = g.row(int(c.From))
+		e.FirstRow = g.rowOf(int(c.From))
 	}
 	for i := c.From; i < c.To; i++ {
 		if len(g.Times) == 0 || g.Times[i] == codec.NoTime {
@@ -205,11 +205,11 @@ func (st *Stream) extent(m *step, g group, c sequence.Cut) Extent {
 	return e
 }
 
-// predict takes a place in the answer; its scores come with the engine call.
-func (s *Machine) predict(m *step, st *Stream, g group, c *track.Piece) {
-	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: c.Time, Answer: outcome.Answer{Flags: c.Flags}, Readout: m.p.readout(st, c.Phase)}
+// addPrediction takes a place in the answer; its scores come with the engine call.
+func (s *Machine) addPrediction(m *step, st *Stream, g group, c *track.Piece) {
+	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: c.Time, Answer: outcome.Answer{Flags: c.Flags}, Readout: m.p.readoutOf(st, c.Phase)}
 	if c.To > 0 {
-		p.Seq, p.Row = m.seq, g.row(int(c.To)-1)
+		p.Seq, p.Row = m.seq, g.rowOf(int(c.To)-1)
 	}
 	if !c.End {
 		m.fx.Early++

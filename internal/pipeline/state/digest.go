@@ -16,9 +16,9 @@ func (e *Mismatch) Error() string {
 	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, its commit record says %v", e.at, e.got, e.want)
 }
 
-// Rehash brings a partition's digest up to date with what was touched since
+// UpdateDigest brings a partition's digest up to date with what was touched since
 // the last time. It belongs after the engine call, when rows are settled.
-func (s *Machine) Rehash(p *Partition, rows RowReader) error {
+func (s *Machine) UpdateDigest(p *Partition, rows RowReader) error {
 	s.hasher.rows = rows
 	for _, st := range p.dirty {
 		st.dirty = false
@@ -53,9 +53,9 @@ func (s *Machine) Rehash(p *Partition, rows RowReader) error {
 	return nil
 }
 
-// Check compares the state with what the record says, once it has come so
+// CompareDigest compares the state with what the record says, once it has come so
 // far (compared); the error is a *Mismatch.
-func (p *Partition) Check() (compared bool, err error) {
+func (p *Partition) CompareDigest() (compared bool, err error) {
 	want := p.Want
 	if want.At == 0 || p.Done < want.At {
 		return false, nil

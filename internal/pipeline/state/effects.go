@@ -57,8 +57,8 @@ type Predictions struct {
 	Length []int64            // samples of the sequence, as they came in
 }
 
-// Emptied is p without its predictions, with their room.
-func (p Predictions) Emptied() Predictions {
+// WithoutRows is p without its predictions, with their room.
+func (p Predictions) WithoutRows() Predictions {
 	return Predictions{Preds: p.Preds[:0], At: p.At[:0], Stored: p.Stored[:0], Began: p.Began[:0], Length: p.Length[:0]}
 }
 

@@ -235,7 +235,7 @@ func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
 		src := p.Sources[key]
 		b = AppendSource(b, src)
 		b = le.AppendUint32(b, uint32(len(src.Streams)))
-		for _, st := range src.sorted() {
+		for _, st := range src.sortedStreams() {
 			var err error
 			if b, err = AppendStream(b, st, rows); err != nil {
 				return nil, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.ID, st.ID, err)
@@ -270,13 +270,13 @@ func (p *Partition) appendPromotions(b []byte) []byte {
 	if p.promotions == nil {
 		return le.AppendUint32(b, 0)
 	}
-	all := p.answering()
+	all := p.neededPromotions()
 	b = le.AppendUint32(b, uint32(len(all)))
 	for _, a := range all {
 		b = AppendString(le.AppendUint64(le.AppendUint64(b, a.Number), a.At), a.Readout)
 	}
 	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
-		for _, st := range p.Sources[key].sorted() {
+		for _, st := range p.Sources[key].sortedStreams() {
 			b = appendBool(b, st.began != nil)
 			for _, n := range st.began {
 				b = le.AppendUint64(b, n)

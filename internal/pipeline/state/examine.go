@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// examine decodes a message into s.in and says what is wrong with it.
-func (s *Machine) examine(m *step, j *Message) (wire.Reason, error) {
+// decodeMessage decodes a message into s.in and says what is wrong with it.
+func (s *Machine) decodeMessage(m *step, j *Message) (wire.Reason, error) {
 	if why, err := checkCRC(j.Header, j.Data); err != nil {
 		return why, err
 	}
@@ -27,10 +27,10 @@ func (s *Machine) examine(m *step, j *Message) (wire.Reason, error) {
 		// that nobody meant.
 		return wire.ReasonMalformed, fmt.Errorf("gateway: %s", text)
 	}
-	if why, err := s.decode(m.fx, j); err != nil {
+	if why, err := s.decodePayload(m.fx, j); err != nil {
 		return why, err
 	}
-	return wire.ReasonStreams, s.admits(m)
+	return wire.ReasonStreams, s.checkRoom(m)
 }
 
 // checkCRC compares a payload with its checksum.
@@ -65,11 +65,11 @@ func checkEnd(h wire.Header) error {
 	return fmt.Errorf("pipeline: header %s is %q, want true, false, 1 or 0", wire.HeaderEnd, text)
 }
 
-// decode fills s.in from the payload and checks what the codec cannot know.
+// decodePayload fills s.in from the payload and checks what the codec cannot know.
 // The samples of a message of one stream go where the engine reads them. Those
 // of many streams are sorted on the way there, from room of their own, which a
 // message is given if the one before it had many.
-func (s *Machine) decode(fx *Effects, j *Message) (wire.Reason, error) {
+func (s *Machine) decodePayload(fx *Effects, j *Message) (wire.Reason, error) {
 	if len(s.in.Keys) > 0 {
 		s.in.X = s.mixed
 	} else {

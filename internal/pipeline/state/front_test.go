@@ -11,14 +11,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// fronted is the state that a log leaves behind a front end.
-func fronted(t *testing.T, front *reservoir.Front) *owner {
+// stateOfFront is the state that a log leaves behind a front end.
+func stateOfFront(t *testing.T, front *reservoir.Front) *owner {
 	t.Helper()
 	r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})
 	r.Front = front
 	o := newOwner(t, r)
-	log := slices.DeleteFunc(drawLog(noise(3)), func(e entry) bool { return e.promotion != nil })
-	o.feed(encoded(t, log), func(uint64) bool { return false })
+	log := slices.DeleteFunc(drawLog(drawBytes(3)), func(e entry) bool { return e.promotion != nil })
+	o.feedMessages(encodeLog(t, log), func(uint64) bool { return false })
 	if o.p.Len() == 0 {
 		t.Fatal("no stream: the test has lost its subject")
 	}
@@ -27,7 +27,7 @@ func fronted(t *testing.T, front *reservoir.Front) *owner {
 
 // A snapshot holds what a front end continues from, and how much that is.
 func TestFormOfFrontState(t *testing.T) {
-	without, with := fronted(t, nil).snapshot(), fronted(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).snapshot()
+	without, with := stateOfFront(t, nil).encodeState(), stateOfFront(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).encodeState()
 	if sh, _, err := ShapeIn(without); err != nil || sh.front != 0 || sh.timed {
 		t.Errorf("without a front end: shape %+v, %v", sh, err)
 	}
@@ -50,8 +50,8 @@ func TestFormOfFrontState(t *testing.T) {
 
 // Front ends' states that cannot be are refused, with the stream.
 func TestFrontStateRefused(t *testing.T) {
-	o := fronted(t, &reservoir.Front{Centre: 3})
-	good := o.snapshot()
+	o := stateOfFront(t, &reservoir.Front{Centre: 3})
+	good := o.encodeState()
 	edit := func(at int, word uint32) []byte {
 		b := slices.Clone(good[:len(good)-sha256.Size])
 		binary.LittleEndian.PutUint32(b[at:], word)
@@ -77,7 +77,7 @@ func TestFrontStateRefused(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(-1), 1e40} {
 		st := o.p.recency.Front().Value.(*Stream)
 		st.Front[0] = v
-		if _, err := Decode(o.snapshot(), o.m.Shape, 0); err == nil || !strings.Contains(err.Error(), "front end: number 0 of its state is") {
+		if _, err := Decode(o.encodeState(), o.m.Shape, 0); err == nil || !strings.Contains(err.Error(), "front end: number 0 of its state is") {
 			t.Errorf("%v: %v", v, err)
 		}
 	}
@@ -89,8 +89,8 @@ func TestFrontLeavesSamplesCounted(t *testing.T) {
 		r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})
 		r.Front = front
 		o := newOwner(t, r)
-		for _, m := range encoded(t, drawLog(noise(3))) {
-			o.apply(&m)
+		for _, m := range encodeLog(t, drawLog(drawBytes(3))) {
+			o.applyMessage(&m)
 		}
 		return o.fx.Samples, len(o.fx.X)
 	}

@@ -36,8 +36,8 @@ type sample struct {
 // them. After the last byte there is no message any more.
 type drawn struct{ b []byte }
 
-// pick is a number below n.
-func (d *drawn) pick(n int) int {
+// pickBelow is a number below n.
+func (d *drawn) pickBelow(n int) int {
 	if len(d.b) == 0 {
 		return 0
 	}
@@ -55,8 +55,8 @@ func drawLog(b []byte) []entry {
 	next, life := map[string]uint64{}, map[string]int{}
 	value, promoted := float32(0), uint64(0)
 	for len(d.b) > 0 && len(log) < 400 {
-		e := entry{key: string(rune('a' + d.pick(3)))}
-		kind := d.pick(20)
+		e := entry{key: string(rune('a' + d.pickBelow(3)))}
+		kind := d.pickBelow(20)
 		switch {
 		case kind == 0:
 			e.event = drawEvent(d, uint64(len(log)))
@@ -78,24 +78,24 @@ func drawLog(b []byte) []entry {
 		}
 		e.life = strings.Repeat("i", life[e.key])
 		if e.key != "c" { // c's producer does not number
-			step := [...]uint64{1, 1, 1, 1, 1, 2, 3, 0}[d.pick(8)]
+			step := [...]uint64{1, 1, 1, 1, 1, 2, 3, 0}[d.pickBelow(8)]
 			if step == 0 { // one from before, perhaps one that is missing
-				e.number = uint64(1 + d.pick(int(next[e.key])+1))
+				e.number = uint64(1 + d.pickBelow(int(next[e.key])+1))
 			} else {
 				next[e.key] += step
 				e.number = next[e.key]
 			}
 		}
-		e.many = d.pick(3) == 0
-		for range d.pick(4) {
+		e.many = d.pickBelow(3) == 0
+		for range d.pickBelow(4) {
 			value++
-			s := sample{e.key, value, d.pick(5) == 0}
+			s := sample{e.key, value, d.pickBelow(5) == 0}
 			if e.many {
-				s.stream = string(rune('x' + d.pick(3)))
+				s.stream = string(rune('x' + d.pickBelow(3)))
 			}
 			e.rows = append(e.rows, s)
 		}
-		e.end = d.pick(6) == 0
+		e.end = d.pickBelow(6) == 0
 		log = append(log, e)
 	}
 	return log
@@ -104,9 +104,9 @@ func drawLog(b []byte) []entry {
 // drawPromotion is the next one, one that comes again, or one after others that
 // the partition never had.
 func drawPromotion(d *drawn, last *uint64) *wire.Promotion {
-	p := &wire.Promotion{Number: 1 + *last + uint64(d.pick(2)), Now: d.pick(4) == 0, Who: "a"}
-	if d.pick(4) == 0 {
-		p.Number = 1 + uint64(d.pick(int(*last)+1))
+	p := &wire.Promotion{Number: 1 + *last + uint64(d.pickBelow(2)), Now: d.pickBelow(4) == 0, Who: "a"}
+	if d.pickBelow(4) == 0 {
+		p.Number = 1 + uint64(d.pickBelow(int(*last)+1))
 	}
 	*last = max(*last, p.Number)
 	if p.Number%5 != 0 { // the fifth is a rollback to the readout that the job began with
@@ -116,24 +116,24 @@ func drawPromotion(d *drawn, last *uint64) *wire.Promotion {
 }
 
 func drawEvent(d *drawn, before uint64) *wire.IdleEvent {
-	e := &wire.IdleEvent{After: before - min(before, uint64(d.pick(8)))}
-	for range 1 + d.pick(4) {
-		key := string(rune('a' + d.pick(3)))
-		if d.pick(3) == 0 {
+	e := &wire.IdleEvent{After: before - min(before, uint64(d.pickBelow(8)))}
+	for range 1 + d.pickBelow(4) {
+		key := string(rune('a' + d.pickBelow(3)))
+		if d.pickBelow(3) == 0 {
 			e.Gaps = append(e.Gaps, key)
 			continue
 		}
-		n := wire.StreamName{Key: key, Stream: key, Forget: d.pick(3) == 0}
-		if d.pick(2) == 0 {
-			n.Stream = string(rune('x' + d.pick(3)))
+		n := wire.StreamName{Key: key, Stream: key, Forget: d.pickBelow(3) == 0}
+		if d.pickBelow(2) == 0 {
+			n.Stream = string(rune('x' + d.pickBelow(3)))
 		}
 		e.Streams = append(e.Streams, n)
 	}
 	return e
 }
 
-// encoded is a log as messages 1 and on of an input.
-func encoded(t testing.TB, log []entry) []Message {
+// encodeLog is a log as messages 1 and on of an input.
+func encodeLog(t testing.TB, log []entry) []Message {
 	t.Helper()
 	enc, err := codec.NewInputEncoder([]string{"v"}, codec.InputOptions{Ends: true})
 	if err != nil {

@@ -36,8 +36,8 @@ const (
 	onwards    = math.MaxUint64
 )
 
-// covers reports whether something may have been lost before a message.
-func (l Losses) covers(seq uint64) bool {
+// mayPrecede reports whether something may have been lost before a message.
+func (l Losses) mayPrecede(seq uint64) bool {
 	for i := len(l) - 1; i >= 0; i-- {
 		if seq >= l[i].From {
 			return seq <= l[i].To
@@ -46,12 +46,12 @@ func (l Losses) covers(seq uint64) bool {
 	return false
 }
 
-// add notes a loss before a message, which lies behind those noted; before is
+// addLoss notes a loss before a message, which lies behind those noted; before is
 // the partition's message before it.
-func (l Losses) add(before, seq uint64) Losses {
+func (l Losses) addLoss(before, seq uint64) Losses {
 	n := len(l)
 	switch {
-	case l.covers(seq):
+	case l.mayPrecede(seq):
 		return l
 	case n > 0 && l[n-1].To == before:
 		l[n-1].To = seq
@@ -62,9 +62,9 @@ func (l Losses) add(before, seq uint64) Losses {
 	return append(l, Interval{seq, seq})
 }
 
-// Saved lets go of what a snapshot in use holds, and ends with the one being
+// ForgetSaved lets go of what a snapshot in use holds, and ends with the one being
 // taken, after message done, that every message counts.
-func (l Losses) Saved(inUse, done uint64) Losses {
+func (l Losses) ForgetSaved(inUse, done uint64) Losses {
 	l = slices.DeleteFunc(l, func(s Interval) bool { return s.To <= inUse })
 	if n := len(l); n > 0 && n <= mostLosses/2 && l[n-1].To == onwards {
 		l[n-1].To = done

@@ -76,8 +76,8 @@ func NewMachine(r Rules, d decoder) *Machine {
 	return &Machine{Rules: r, decoder: d, tracker: track.NewTracker(r.Rules), Turn: TurnOf}
 }
 
-// Decoded is the last message that was decoded.
-func (s *Machine) Decoded() *codec.Batch { return &s.in }
+// DecodedMessage is the last message that was decoded.
+func (s *Machine) DecodedMessage() *codec.Batch { return &s.in }
 
 // step is a message on its way through the machine. Its samples are in
 // Machine.in.
@@ -96,8 +96,8 @@ type step struct {
 	flags  outcome.Flag // of this message's samples alone
 }
 
-// note takes down what happened to the key in hand.
-func (m *step) note(n Note) {
+// addNote takes down what happened to the key in hand.
+func (m *step) addNote(n Note) {
 	n.Input = m.inSeq
 	if m.src != nil {
 		n.Key = m.src.Key
@@ -120,41 +120,41 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 	if !m.silent {
 		fx.Used++
 	}
-	if j.Lost || p.Losses.covers(j.Seq) {
-		m.follows(before)
+	if j.Lost || p.Losses.mayPrecede(j.Seq) {
+		m.flagLoss(before)
 	}
 	if !utf8.ValidString(j.Key) { // no reader could decode a prediction that names it
-		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, what the wildcards of the input subject stand for, is not UTF-8", j.Key))
+		m.addDeadLetter(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, what the wildcards of the input subject stand for, is not UTF-8", j.Key))
 		return nil
 	}
 	if s.MaxKey > 0 && len(j.Key) > s.MaxKey {
-		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: the key, what the wildcards of the input subject stand for, has %d bytes, want at most %d: publish under shorter names", len(j.Key), s.MaxKey))
+		m.addDeadLetter(j, wire.ReasonKey, fmt.Errorf("pipeline: the key, what the wildcards of the input subject stand for, has %d bytes, want at most %d: publish under shorter names", len(j.Key), s.MaxKey))
 		return nil
 	}
 	switch wire.Get(j.Header, wire.HeaderKind) {
 	case wire.KindIdle:
-		return s.silence(&m, j)
+		return s.applyIdleEvent(&m, j)
 	case wire.KindPromote:
-		return s.promote(&m, j)
+		return s.applyPromotion(&m, j)
 	}
 	if !s.Keys.Allow(j.Key) {
-		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q is none of input.keys: %s", names.Cut(j.Key, 40), names.Cut(s.Keys.String(), 200)))
+		m.addDeadLetter(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q is none of input.keys: %s", names.Cut(j.Key, 40), names.Cut(s.Keys.String(), 200)))
 		return nil
 	}
 	var isNew bool
-	m.src, isNew = p.source(j.Key)
+	m.src, isNew = p.findSource(j.Key)
 	m.src.heardIn, m.src.HeardTime = j.Seq, j.Heard
-	if err := s.sequence(&m, j, isNew); err != nil {
+	if err := s.orderMessage(&m, j, isNew); err != nil {
 		return err
 	}
 	return s.nameKey(&m)
 }
 
-// follows says what a message means that may follow others that were lost;
+// flagLoss says what a message means that may follow others that were lost;
 // before is the partition's message before it.
-func (m *step) follows(before uint64) {
+func (m *step) flagLoss(before uint64) {
 	p := m.p
-	p.Losses = p.Losses.add(before, m.inSeq)
+	p.Losses = p.Losses.addLoss(before, m.inSeq)
 	p.lossy = true
 	for _, src := range p.Sources {
 		if src.flags&outcome.FlagGap == 0 {
@@ -173,7 +173,7 @@ func (m *step) follows(before uint64) {
 	}
 	if !m.silent {
 		m.fx.Losses++
-		m.note(Note{Kind: NoteLoss})
+		m.addNote(Note{Kind: NoteLoss})
 	}
 }
 
@@ -184,36 +184,36 @@ func (s *Machine) nameKey(m *step) error {
 	if len(m.src.Streams) > 0 {
 		return nil
 	}
-	_, err := s.stream(m, m.src.Key, len(m.src.Held) > 0)
+	_, err := s.findStream(m, m.src.Key, len(m.src.Held) > 0)
 	if errors.Is(err, errRoom) {
 		m.p.forgetSource(m.src)
 		m.fx.Forgotten++
-		m.note(Note{Kind: NoteKeyForgotten})
+		m.addNote(Note{Kind: NoteKeyForgotten})
 		return nil
 	}
 	return err
 }
 
-// sequence puts a message in its place among its key's: used, held or dropped.
-func (s *Machine) sequence(m *step, j *Message, isNew bool) error {
+// orderMessage puts a message in its place among its key's: used, held or dropped.
+func (s *Machine) orderMessage(m *step, j *Message, isNew bool) error {
 	src := m.src
 	if err := wire.SpellHeaders(j.Header); err != nil {
-		return s.poison(m, j, wire.ReasonHeader, err)
+		return s.rejectAndFlag(m, j, wire.ReasonHeader, err)
 	}
 	text := wire.Get(j.Header, wire.HeaderSeq)
 	if text == "" {
 		src.partial = src.partial || isNew && m.p.lossy
-		return s.use(m, j, 0)
+		return s.useMessage(m, j, 0)
 	}
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil || n == 0 {
-		return s.poison(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", wire.HeaderSeq, text))
+		return s.rejectAndFlag(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want a number from 1 to 2^63-1", wire.HeaderSeq, text))
 	}
 	inc := wire.Get(j.Header, wire.HeaderIncarnation)
 	if len(inc) > maxIncarnation {
-		return s.poison(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", wire.HeaderIncarnation, len(inc), maxIncarnation))
+		return s.rejectAndFlag(m, j, wire.ReasonHeader, fmt.Errorf("pipeline: header %s has %d bytes, want at most %d", wire.HeaderIncarnation, len(inc), maxIncarnation))
 	}
-	if err := s.startOver(m, inc); err != nil {
+	if err := s.followIncarnation(m, inc); err != nil {
 		return err
 	}
 	switch s.Turn(src, n) {
@@ -221,42 +221,42 @@ func (s *Machine) sequence(m *step, j *Message, isNew bool) error {
 		if !m.silent {
 			m.fx.Used--
 			m.fx.Duplicates++
-			m.compare(n, j)
+			m.countContradiction(n, j)
 		}
 		return nil
 	case TooEarly:
-		return s.buffer(m, j, n)
+		return s.holdMessage(m, j, n)
 	}
-	src.took(n, j.Data) // even if the message turns out to be unusable: it has arrived
-	if err := s.use(m, j, n); err != nil {
+	src.noteArrived(n, j.Data) // even if the message turns out to be unusable: it has arrived
+	if err := s.useMessage(m, j, n); err != nil {
 		return err
 	}
-	return s.flush(m, outcome.FlagReordered)
+	return s.useHeld(m, outcome.FlagReordered)
 }
 
-// compare tells of a number that comes again with other content: nobody repeats
+// countContradiction tells of a number that comes again with other content: nobody repeats
 // that message, somebody starts counting again under an incarnation that has these
 // numbers behind it, or two count under one key. What they send is dropped.
-func (m *step) compare(n uint64, j *Message) {
+func (m *step) countContradiction(n uint64, j *Message) {
 	src := m.src
-	if !src.contradicts(n, j.Data) {
+	if !src.differsFromArrived(n, j.Data) {
 		return
 	}
 	m.fx.Contradictions++
 	if !src.told {
 		src.told = true
-		m.note(Note{Kind: NoteContradiction, Number: n})
+		m.addNote(Note{Kind: NoteContradiction, Number: n})
 	}
 }
 
-// use gives a message whose turn it is to its streams, or to the dead
+// useMessage gives a message whose turn it is to its streams, or to the dead
 // letters.
-func (s *Machine) use(m *step, j *Message, seq uint64) error {
+func (s *Machine) useMessage(m *step, j *Message, seq uint64) error {
 	m.seq, m.end, m.from = seq, EndsAfter(j.Header), j.Seq
-	if why, err := s.examine(m, j); err != nil {
-		return s.poison(m, j, why, err)
+	if why, err := s.decodeMessage(m, j); err != nil {
+		return s.rejectAndFlag(m, j, why, err)
 	}
-	if err := s.demux(m); err != nil {
+	if err := s.splitByStream(m); err != nil {
 		return err
 	}
 	m.src.flags = 0
@@ -275,20 +275,20 @@ func (s *Machine) compareTimes(m *step, j *Message) {
 	m.fx.FarTimes += uint64(n)
 	if n > 0 && !m.src.toldTimes {
 		m.src.toldTimes = true
-		m.note(Note{Kind: NoteFarTimes, Time: first, Stored: j.Stored})
+		m.addNote(Note{Kind: NoteFarTimes, Time: first, Stored: j.Stored})
 	}
 }
 
-// poison turns a message into a dead letter. Which streams it was about may
+// rejectAndFlag turns a message into a dead letter. Which streams it was about may
 // be unknown, so all of its source are flagged.
-func (s *Machine) poison(m *step, j *Message, why wire.Reason, err error) error {
-	m.p.raise(m.src, outcome.FlagPoisonSkipped)
-	m.reject(j, why, err)
+func (s *Machine) rejectAndFlag(m *step, j *Message, why wire.Reason, err error) error {
+	m.p.raiseFlag(m.src, outcome.FlagPoisonSkipped)
+	m.addDeadLetter(j, why, err)
 	return nil
 }
 
-// reject sends a message to the dead letters, unless that was done before.
-func (m *step) reject(j *Message, why wire.Reason, err error) {
+// addDeadLetter sends a message to the dead letters, unless that was done before.
+func (m *step) addDeadLetter(j *Message, why wire.Reason, err error) {
 	if m.silent {
 		return
 	}
@@ -298,13 +298,13 @@ func (m *step) reject(j *Message, why wire.Reason, err error) {
 	m.fx.Dead = append(m.fx.Dead, DeadLetter{Msg: *j, Why: why, Reason: wire.OneLine(err.Error())})
 }
 
-// stream finds or makes a stream of a source, and marks it as just heard. In a full
+// findStream finds or makes a stream of a source, and marks it as just heard. In a full
 // partition a new one takes the place of another, of one with an open sequence only if
 // mayEnd.
-func (s *Machine) stream(m *step, id string, mayEnd bool) (*Stream, error) {
+func (s *Machine) findStream(m *step, id string, mayEnd bool) (*Stream, error) {
 	p, src := m.p, m.src
 	if st := src.Streams[id]; st != nil {
-		p.heard(st)
+		p.markHeard(st)
 		return st, nil
 	}
 	if p.recency.Len() >= s.MaxStreams {
@@ -335,9 +335,9 @@ const oldestStreams = 64
 func (s *Machine) makeRoom(m *step, mayEnd bool) bool {
 	p, seen := m.p, 0
 	for st := range p.Oldest() {
-		if st.forgettable() {
+		if st.canForget() {
 			p.forgetStream(st, m.src)
-			m.note(Note{Kind: NoteStreamForgotten})
+			m.addNote(Note{Kind: NoteStreamForgotten})
 			return true
 		}
 		if seen++; seen == oldestStreams {
@@ -353,21 +353,21 @@ func (s *Machine) makeRoom(m *step, mayEnd bool) bool {
 		m.fx.Abandoned++
 	}
 	if src := st.Source; src != m.src && len(src.Streams) == 1 {
-		s.giveBack(m, src)
+		s.rejectHeld(m, src)
 	}
 	p.lossy = true
 	p.forgetStream(st, m.src)
-	m.note(Note{Kind: NoteSequenceForgotten, Stream: st.ID})
+	m.addNote(Note{Kind: NoteSequenceForgotten, Stream: st.ID})
 	return true
 }
 
-// giveBack makes dead letters of the messages that a key holds.
-func (s *Machine) giveBack(m *step, src *Source) {
+// rejectHeld makes dead letters of the messages that a key holds.
+func (s *Machine) rejectHeld(m *step, src *Source) {
 	for i := range src.Held {
 		h := &src.Held[i]
-		m.p.HeldBytes -= h.size()
+		m.p.HeldBytes -= h.byteSize()
 		m.fx.Parked--
-		m.reject(&h.msg, wire.ReasonStreams, fmt.Errorf("pipeline: the message waited for number %d of key %q, and partition %d has more streams than max_streams: the key was forgotten, of those that were silent longest", src.Last+1, src.Key, m.p.ID))
+		m.addDeadLetter(&h.msg, wire.ReasonStreams, fmt.Errorf("pipeline: the message waited for number %d of key %q, and partition %d has more streams than max_streams: the key was forgotten, of those that were silent longest", src.Last+1, src.Key, m.p.ID))
 	}
 	src.Held = nil
 }

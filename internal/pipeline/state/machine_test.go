@@ -23,8 +23,8 @@ func manySeeds() uint64 {
 	return 1000
 }
 
-// noise is the bytes of a random log.
-func noise(seed uint64) []byte {
+// drawBytes is the bytes of a random log.
+func drawBytes(seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	b := make([]byte, 200+rng.IntN(1200))
 	for i := range b {
@@ -40,16 +40,16 @@ func noise(seed uint64) []byte {
 func compareWithModel(t *testing.T, b []byte, evicted *int) []made {
 	t.Helper()
 	log := drawLog(b)
-	messages := encoded(t, log)
+	messages := encodeLog(t, log)
 	var all []made
 	for _, early := range []int{0, 3} {
 		m := &model{early: early, reorder: 2, keys: map[string]*modelKey{}}
 		for _, e := range log {
-			m.take(e)
+			m.takeEntry(e)
 		}
 		for _, most := range []int{0, 1 + len(b)%5} {
-			o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Marked, Early: early})).few(most, rand.New(rand.NewPCG(uint64(len(b)), 3)))
-			o.feed(messages, func(uint64) bool { return false })
+			o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Marked, Early: early})).limitSlots(most, rand.New(rand.NewPCG(uint64(len(b)), 3)))
+			o.feedMessages(messages, func(uint64) bool { return false })
 			if !slices.Equal(o.made, m.out) {
 				t.Fatalf("early %d, slots %d: %s", early, most, firstDifference(o.made, m.out))
 			}
@@ -81,7 +81,7 @@ func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	flags, evicted := map[outcome.Flag]int{}, 0
 	for seed := range manySeeds() {
-		for _, p := range compareWithModel(t, noise(seed), &evicted) {
+		for _, p := range compareWithModel(t, drawBytes(seed), &evicted) {
 			for f := outcome.Flag(1); f <= p.flags; f <<= 1 {
 				if p.flags&f != 0 {
 					flags[f]++
@@ -102,7 +102,7 @@ func TestAgainstModel(t *testing.T) {
 
 func FuzzAgainstModel(f *testing.F) {
 	for seed := range uint64(8) {
-		f.Add(noise(seed))
+		f.Add(drawBytes(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { compareWithModel(t, b, new(int)) })
 }
@@ -128,7 +128,7 @@ func compareCuts(t *testing.T, b []byte, seed uint64) {
 func countCuts(t *testing.T, b []byte, seed uint64) int {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 2))
-	messages := encoded(t, drawLog(b))
+	messages := encodeLog(t, drawLog(b))
 	rules := rulesOf(policies[rng.IntN(len(policies))])
 	rules.Front = fronts[rng.IntN(len(fronts))]
 	if rng.IntN(2) == 0 {
@@ -141,7 +141,7 @@ func countCuts(t *testing.T, b []byte, seed uint64) int {
 	one := newOwner(t, rules)
 	sums := make([]wire.Digest, 1, len(messages)+1)
 	for i := range messages {
-		one.feed(messages[i:i+1], now)
+		one.feedMessages(messages[i:i+1], now)
 		sums = append(sums, one.p.Sum)
 	}
 
@@ -149,11 +149,11 @@ func countCuts(t *testing.T, b []byte, seed uint64) int {
 	if rng.IntN(2) == 0 {
 		most = 1 + rng.IntN(5)
 	}
-	batches := newOwner(t, rules).few(most, rng)
+	batches := newOwner(t, rules).limitSlots(most, rng)
 	batches.spread = rng
 	for from := 0; from < len(messages); {
 		to := min(len(messages), from+1+rng.IntN(40))
-		batches.feed(messages[from:to], sometimes)
+		batches.feedMessages(messages[from:to], sometimes)
 		if got := batches.p.Sum; got != sums[to] {
 			t.Fatalf("%+v: after message %d the digest is %v in batches, %v one by one", rules.Policy, to, got, sums[to])
 		}
@@ -172,26 +172,26 @@ func countCuts(t *testing.T, b []byte, seed uint64) int {
 	kept := rng.IntN(len(messages))
 	crash := kept + rng.IntN(len(messages)-kept)
 	said := kept + rng.IntN(crash-kept+1)
-	first := newOwner(t, rules).few(most, rng)
+	first := newOwner(t, rules).limitSlots(most, rng)
 	first.spread = rng
-	first.feed(messages[:kept], never)
-	snapshot := first.snapshot()
-	if again := first.restored(snapshot, uint64(kept), 0, sums[kept]).snapshot(); !slices.Equal(again, snapshot) {
+	first.feedMessages(messages[:kept], never)
+	snapshot := first.encodeState()
+	if again := first.restoreOwner(snapshot, uint64(kept), 0, sums[kept]).encodeState(); !slices.Equal(again, snapshot) {
 		t.Fatalf("%+v: the snapshot of what was restored is another", rules.Policy)
 	}
-	first.feed(messages[kept:crash], sometimes)
+	first.feedMessages(messages[kept:crash], sometimes)
 	ahead := 0
 	for _, p := range first.made {
 		if p.at > uint64(said) {
 			ahead++
 		}
 	}
-	second := first.restored(snapshot, uint64(said), ahead, sums[said])
-	second.feed(messages[kept:said], never)
+	second := first.restoreOwner(snapshot, uint64(said), ahead, sums[said])
+	second.feedMessages(messages[kept:said], never)
 	if second.p.Sum != sums[said] || len(second.made)+len(second.dead) > 0 {
 		t.Fatalf("%+v: replayed from %d to %d: digest %v, want %v; %d predictions and %d dead letters, want none", rules.Policy, kept, said, second.p.Sum, sums[said], len(second.made), len(second.dead))
 	}
-	second.feed(messages[said:], never)
+	second.feedMessages(messages[said:], never)
 	if got := append(first.made, second.made...); !slices.Equal(got, one.made) || second.p.Sum != sums[len(messages)] {
 		t.Fatalf("%+v: taken over at %d from a snapshot of %d, answered up to %d: %s", rules.Policy, crash, kept, said, firstDifference(got, one.made))
 	}
@@ -202,7 +202,7 @@ func TestCutAnywhere(t *testing.T) {
 	t.Parallel()
 	evicted := 0
 	for seed := range manySeeds() {
-		evicted += countCuts(t, noise(seed), seed)
+		evicted += countCuts(t, drawBytes(seed), seed)
 	}
 	if evicted < int(manySeeds()) {
 		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
@@ -219,14 +219,14 @@ func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 	for seed := range manySeeds() {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		rules := rulesOf(policies[rng.IntN(len(policies))])
-		logs := [][]Message{encoded(t, drawLog(noise(seed))), encoded(t, drawLog(noise(seed+1000)))}
-		one := newOwner(t, rules).few(4+rng.IntN(16), rng)
+		logs := [][]Message{encodeLog(t, drawLog(drawBytes(seed))), encodeLog(t, drawLog(drawBytes(seed+1000)))}
+		one := newOwner(t, rules).limitSlots(4+rng.IntN(16), rng)
 		one.nowhere = true
-		both := []*owner{one, one.neighbour()}
+		both := []*owner{one, one.newNeighbor()}
 		for at := []int{0, 0}; at[0] < len(logs[0]) || at[1] < len(logs[1]); {
 			which := rng.IntN(2)
 			if at[which] < len(logs[which]) {
-				both[which].apply(forPartition(logs[which][at[which]], which))
+				both[which].applyMessage(forPartition(logs[which][at[which]], which))
 				at[which]++
 			}
 			if rng.IntN(8) == 0 {
@@ -241,12 +241,12 @@ func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 			}
 			alone := newOwner(t, rules)
 			if which == 1 {
-				alone = alone.neighbour()
+				alone = alone.newNeighbor()
 			}
 			for i := range logs[which] {
-				alone.apply(forPartition(logs[which][i], which))
+				alone.applyMessage(forPartition(logs[which][i], which))
 			}
-			alone.flush()
+			alone.endBatch()
 			if !slices.Equal(o.made, alone.made) || o.p.Sum != alone.p.Sum {
 				t.Fatalf("seed %d: %+v: partition %d beside one that failed: %s; digest %v, want %v", seed, rules.Policy, which, firstDifference(o.made, alone.made), o.p.Sum, alone.p.Sum)
 			}
@@ -281,7 +281,7 @@ func forPartition(m Message, part int) *Message {
 
 func FuzzCutAnywhere(f *testing.F) {
 	for seed := range uint64(8) {
-		f.Add(noise(seed), seed)
+		f.Add(drawBytes(seed), seed)
 	}
 	f.Fuzz(compareCuts)
 }
@@ -290,15 +290,15 @@ func FuzzCutAnywhere(f *testing.F) {
 func TestWatchIsNoState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
-		messages := encoded(t, drawLog(noise(seed)))
+		messages := encodeLog(t, drawLog(drawBytes(seed)))
 		a := newOwner(t, rulesOf(policies[0]))
-		a.feed(messages, func(uint64) bool { return false })
+		a.feedMessages(messages, func(uint64) bool { return false })
 		for i := range messages {
 			messages[i].Heard = time.Duration(i) * time.Minute
 		}
 		b := newOwner(t, rulesOf(policies[0]))
-		b.feed(messages, func(uint64) bool { return false })
-		if a.p.Sum != b.p.Sum || !slices.Equal(a.snapshot(), b.snapshot()) {
+		b.feedMessages(messages, func(uint64) bool { return false })
+		if a.p.Sum != b.p.Sum || !slices.Equal(a.encodeState(), b.encodeState()) {
 			t.Fatal("the state depends on when messages came")
 		}
 	}

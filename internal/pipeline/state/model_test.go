@@ -66,7 +66,7 @@ type modelStream struct {
 	heard   uint64
 }
 
-func (m *model) take(e entry) {
+func (m *model) takeEntry(e entry) {
 	m.at++
 	if e.lost {
 		m.lossy = true
@@ -81,11 +81,11 @@ func (m *model) take(e entry) {
 		}
 	}
 	if e.event != nil {
-		m.event(e)
+		m.takeEvent(e)
 		return
 	}
 	if e.promotion != nil {
-		m.promote(*e.promotion)
+		m.takePromotion(*e.promotion)
 		return
 	}
 	k := m.keys[e.key]
@@ -95,16 +95,16 @@ func (m *model) take(e entry) {
 		k.partial = m.lossy && e.number == 0
 	}
 	k.heard = m.at
-	m.place(k, e)
+	m.placeMessage(k, e)
 	if len(k.streams) == 0 {
-		m.stream(k, e.key)
+		m.findStream(k, e.key)
 	}
 }
 
-// place uses a message, lets it wait or drops it.
-func (m *model) place(k *modelKey, e entry) {
+// placeMessage uses a message, lets it wait or drops it.
+func (m *model) placeMessage(k *modelKey, e entry) {
 	if e.number == 0 {
-		m.use(k, waiting{e, m.at}, 0)
+		m.useMessage(k, waiting{e, m.at}, 0)
 		return
 	}
 	if e.life != k.life {
@@ -112,7 +112,7 @@ func (m *model) place(k *modelKey, e entry) {
 			m.giveUp(k)
 		}
 		if k.last > 0 {
-			k.raise(outcome.FlagGap)
+			k.raiseFlag(outcome.FlagGap)
 		}
 		k.life, k.last = e.life, 0
 	}
@@ -121,7 +121,7 @@ func (m *model) place(k *modelKey, e entry) {
 	case again || e.number <= k.last:
 	case e.number == k.last+1:
 		k.last++
-		m.use(k, waiting{e, m.at}, 0)
+		m.useMessage(k, waiting{e, m.at}, 0)
 		m.useWaiting(k, outcome.FlagReordered)
 	default:
 		k.waiting[e.number] = waiting{e, m.at}
@@ -134,7 +134,7 @@ func (m *model) place(k *modelKey, e entry) {
 // giveUp goes on as if what the first waiting message waits for had come.
 func (m *model) giveUp(k *modelKey) {
 	k.partial = k.partial || k.last == 0
-	k.raise(outcome.FlagGap)
+	k.raiseFlag(outcome.FlagGap)
 	k.last = slices.Min(slices.Collect(maps.Keys(k.waiting))) - 1
 	m.useWaiting(k, 0)
 }
@@ -147,18 +147,18 @@ func (m *model) useWaiting(k *modelKey, why outcome.Flag) {
 		}
 		k.last++
 		delete(k.waiting, k.last)
-		m.use(k, w, why)
+		m.useMessage(k, w, why)
 	}
 }
 
-func (k *modelKey) raise(f outcome.Flag) {
+func (k *modelKey) raiseFlag(f outcome.Flag) {
 	k.flags |= f
 	for _, s := range k.streams {
 		s.since |= f
 	}
 }
 
-func (m *model) stream(k *modelKey, name string) *modelStream {
+func (m *model) findStream(k *modelKey, name string) *modelStream {
 	s := k.streams[name]
 	if s == nil {
 		s = &modelStream{since: k.flags}
@@ -171,10 +171,10 @@ func (m *model) stream(k *modelKey, name string) *modelStream {
 	return s
 }
 
-// use gives a message's samples to their streams. why is a flag of its samples.
-func (m *model) use(k *modelKey, w waiting, why outcome.Flag) {
+// useMessage gives a message's samples to their streams. why is a flag of its samples.
+func (m *model) useMessage(k *modelKey, w waiting, why outcome.Flag) {
 	if w.bad {
-		k.raise(outcome.FlagPoisonSkipped)
+		k.raiseFlag(outcome.FlagPoisonSkipped)
 		m.dead = append(m.dead, w.at)
 		return
 	}
@@ -188,7 +188,7 @@ func (m *model) use(k *modelKey, w waiting, why outcome.Flag) {
 		names = slices.Sorted(maps.Keys(k.streams))
 	}
 	for _, name := range names {
-		s := m.stream(k, name)
+		s := m.findStream(k, name)
 		s.since |= why
 		s.flags |= s.since
 		last := -1
@@ -206,10 +206,10 @@ func (m *model) use(k *modelKey, w waiting, why outcome.Flag) {
 			}
 			s.samples = append(s.samples, r.value)
 			s.seq, s.row = w.number, uint32(i)
-			m.predict(name, s, r.end || w.end && i == last)
+			m.addPrediction(name, s, r.end || w.end && i == last)
 		}
 		if len(w.rows) == 0 && len(s.samples) > 0 {
-			m.close(name, s)
+			m.closeSequence(name, s)
 		}
 		if len(w.rows) > 0 {
 			s.since = 0
@@ -218,25 +218,25 @@ func (m *model) use(k *modelKey, w waiting, why outcome.Flag) {
 	k.flags = 0
 }
 
-func (m *model) predict(name string, s *modelStream, end bool) {
+func (m *model) addPrediction(name string, s *modelStream, end bool) {
 	switch {
 	case end:
-		m.close(name, s)
+		m.closeSequence(name, s)
 	case m.early > 0 && len(s.samples)%m.early == 0:
-		m.say(name, s, outcome.FlagEarly)
+		m.emitPrediction(name, s, outcome.FlagEarly)
 	}
 }
 
-func (m *model) close(name string, s *modelStream) {
-	m.say(name, s, 0)
+func (m *model) closeSequence(name string, s *modelStream) {
+	m.emitPrediction(name, s, 0)
 	s.samples, s.flags = nil, 0
 }
 
-func (m *model) say(name string, s *modelStream, more outcome.Flag) {
+func (m *model) emitPrediction(name string, s *modelStream, more outcome.Flag) {
 	m.out = append(m.out, made{name, s.seq, s.row, s.flags | more, m.at, hashSamples(0, s.samples...), s.readout})
 }
 
-func (m *model) promote(p wire.Promotion) {
+func (m *model) takePromotion(p wire.Promotion) {
 	if p.Number <= m.number {
 		return
 	}
@@ -250,7 +250,7 @@ func (m *model) promote(p wire.Promotion) {
 	}
 }
 
-func (m *model) event(e entry) {
+func (m *model) takeEvent(e entry) {
 	for _, key := range e.event.Gaps {
 		if k := m.keys[key]; k != nil && k.heard <= e.event.After {
 			for len(k.waiting) > 0 {
@@ -266,7 +266,7 @@ func (m *model) event(e entry) {
 		s := k.streams[n.Stream]
 		if len(s.samples) > 0 {
 			s.flags |= s.since | k.flags | outcome.FlagIdle
-			m.close(n.Stream, s)
+			m.closeSequence(n.Stream, s)
 		}
 		if n.Forget {
 			delete(k.streams, n.Stream)

@@ -36,40 +36,40 @@ func newOwner(t testing.TB, r Rules) *owner {
 		t.Fatal(err)
 	}
 	o := &owner{slots: &slots{t: t, apart: map[uint64][2]uint32{}}, m: NewMachine(r, dec), fx: &Effects{}}
-	o.hold(NewPartition(0))
+	o.holdPartition(NewPartition(0))
 	return o
 }
 
-func (o *owner) hold(p *Partition) { o.p, p.Holder = p, o }
+func (o *owner) holdPartition(p *Partition) { o.p, p.Holder = p, o }
 
-// few bounds the slots, so that rows leave and come back.
-func (o *owner) few(most int, chance *rand.Rand) *owner {
+// limitSlots bounds the slots, so that rows leave and come back.
+func (o *owner) limitSlots(most int, chance *rand.Rand) *owner {
 	o.most, o.chance = most, chance
 	return o
 }
 
-// neighbour is another partition on the same machine, with the same slots.
-func (o *owner) neighbour() *owner {
+// newNeighbor is another partition on the same machine, with the same slots.
+func (o *owner) newNeighbor() *owner {
 	n := &owner{slots: o.slots, m: o.m, fx: o.fx}
-	n.hold(NewPartition(1))
+	n.holdPartition(NewPartition(1))
 	return n
 }
 
-// feed applies messages in batches whose ends cut names, by the number of the
+// feedMessages applies messages in batches whose ends cut names, by the number of the
 // last message in each.
-func (o *owner) feed(messages []Message, cut func(seq uint64) bool) {
+func (o *owner) feedMessages(messages []Message, cut func(seq uint64) bool) {
 	o.t.Helper()
 	for i := range messages {
-		o.apply(&messages[i])
+		o.applyMessage(&messages[i])
 		if cut(messages[i].Seq) {
-			o.flush()
+			o.endBatch()
 		}
 	}
-	o.flush()
+	o.endBatch()
 }
 
-// apply takes one message into the batch.
-func (o *owner) apply(j *Message) {
+// applyMessage takes one message into the batch.
+func (o *owner) applyMessage(j *Message) {
 	o.t.Helper()
 	if o.failed {
 		return
@@ -82,28 +82,28 @@ func (o *owner) apply(j *Message) {
 		o.dead = append(o.dead, d.Msg.Seq)
 	}
 	o.fx.Dead, o.fx.Notes, o.fx.Tally = nil, nil, Tally{}
-	if err := o.assign(); err != nil {
+	if err := o.assignSlots(); err != nil {
 		o.failed = true
 		o.failures++
 	}
 }
 
-// assign gives the runs of a message their slots.
-func (o *owner) assign() error {
+// assignSlots gives the runs of a message their slots.
+func (o *owner) assignSlots() error {
 	defer func() { o.fx.Runs = o.fx.Runs[:0] }()
 	o.x = o.fx.X
 	for _, r := range o.fx.Runs {
 		st := r.Stream
 		if r.Drop {
-			o.vacate(st)
+			o.freeSlots(st)
 			continue
 		}
 		if st.Slots[r.Phase] < 0 {
-			if err := o.place(st, int(r.Phase), r.Reset); err != nil {
+			if err := o.placeRow(st, int(r.Phase), r.Reset); err != nil {
 				return err
 			}
 		}
-		o.use(st)
+		o.markUsed(st)
 		st.InUse = r.Open
 		run := placed{slot: st.Slots[r.Phase], reset: r.Reset, from: int(r.From), to: int(r.To)}
 		if r.Emit {
@@ -122,8 +122,8 @@ func (o *owner) assign() error {
 	return nil
 }
 
-// flush ends a batch.
-func (o *owner) flush() {
+// endBatch ends a batch.
+func (o *owner) endBatch() {
 	o.t.Helper()
 	flushAll([]*owner{o})
 }
@@ -132,16 +132,16 @@ func (o *owner) flush() {
 func flushAll(all []*owner) {
 	one := all[0]
 	one.t.Helper()
-	one.compute()
-	one.release()
+	one.computeRuns()
+	one.freeEnded()
 	for _, o := range all {
-		o.finish()
+		o.finishBatch()
 	}
 	*one.fx = Effects{}
 }
 
-// finish is what a batch's end means to the partition.
-func (o *owner) finish() {
+// finishBatch is what a batch's end means to the partition.
+func (o *owner) finishBatch() {
 	o.t.Helper()
 	if o.failed {
 		return
@@ -151,18 +151,18 @@ func (o *owner) finish() {
 	}
 	o.out, o.given = Predictions{}, 0
 	if o.spread != nil {
-		o.scatter()
+		o.storeAllRows()
 	}
-	if err := o.m.Rehash(o.p, o); err != nil {
+	if err := o.m.UpdateDigest(o.p, o); err != nil {
 		o.t.Fatal(err)
 	}
-	if _, err := o.p.Check(); err != nil {
+	if _, err := o.p.CompareDigest(); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-// scatter stores some rows apart.
-func (o *owner) scatter() {
+// storeAllRows stores some rows apart.
+func (o *owner) storeAllRows() {
 	for st := range o.p.Oldest() {
 		for i, slot := range st.Slots {
 			if slot >= 0 && o.spread.IntN(3) == 0 {
@@ -170,13 +170,13 @@ func (o *owner) scatter() {
 			}
 		}
 		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
-			o.remove(st)
+			o.removeHolder(st)
 		}
 	}
 }
 
-// snapshot encodes the partition.
-func (o *owner) snapshot() []byte {
+// encodeState encodes the partition.
+func (o *owner) encodeState() []byte {
 	o.t.Helper()
 	b, err := o.p.Encode(o.m.Shape, RowsIn{o})
 	if err != nil {
@@ -185,12 +185,12 @@ func (o *owner) snapshot() []byte {
 	return b
 }
 
-// restored is another owner that goes on from a snapshot. What was answered up to
+// restoreOwner is another owner that goes on from a snapshot. What was answered up to
 // message to, after which the state has this digest, and so many predictions
 // beyond it, are repeated in silence.
-func (o *owner) restored(b []byte, to uint64, ahead int, sum wire.Digest) *owner {
+func (o *owner) restoreOwner(b []byte, to uint64, ahead int, sum wire.Digest) *owner {
 	o.t.Helper()
-	n := newOwner(o.t, o.m.Rules).few(o.most, o.chance)
+	n := newOwner(o.t, o.m.Rules).limitSlots(o.most, o.chance)
 	n.apart = o.apart
 	p, err := Decode(b, o.m.Shape, 0)
 	if err != nil {
@@ -207,17 +207,17 @@ func (o *owner) restored(b []byte, to uint64, ahead int, sum wire.Digest) *owner
 			if row == nil {
 				continue
 			}
-			slot, err := n.take()
+			slot, err := n.takeSlot()
 			if err != nil {
 				o.t.Fatal(err)
 			}
 			st.Slots[i], st.Rows[i] = slot, nil
-			n.use(st)
+			n.markUsed(st)
 			copy(n.rows[slot][:], row)
 		}
 		st.Rows = nil
 	}
-	n.flush()
+	n.endBatch()
 	return n
 }
 

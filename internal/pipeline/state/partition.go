@@ -85,8 +85,8 @@ func (p *Partition) touchSource(src *Source) {
 	}
 }
 
-// heard makes a stream the most recent.
-func (p *Partition) heard(st *Stream) {
+// markHeard makes a stream the most recent.
+func (p *Partition) markHeard(st *Stream) {
 	p.clock++
 	st.heardAt, st.heardIn, st.HeardTime = p.clock, p.Done, p.heardNow
 	p.recency.MoveToFront(st.element)
@@ -111,8 +111,8 @@ func (p *Partition) Clear() {
 	p.recency.Init()
 }
 
-// source finds or makes the state of a key.
-func (p *Partition) source(key string) (src *Source, isNew bool) {
+// findSource finds or makes the state of a key.
+func (p *Partition) findSource(key string) (src *Source, isNew bool) {
 	src = p.Sources[key]
 	if isNew = src == nil; isNew {
 		key = strings.Clone(key) // the caller's is part of a larger string
@@ -135,7 +135,7 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	}
 	st.element = p.recency.PushFront(st)
 	src.Streams[st.ID] = st
-	p.heard(st)
+	p.markHeard(st)
 	return st
 }
 
@@ -157,9 +157,9 @@ func (p *Partition) forgetSource(src *Source) {
 	src.gone = true
 }
 
-// raise notes that something happened to a source: the next prediction of
+// raiseFlag notes that something happened to a source: the next prediction of
 // every sequence it may have touched will say so.
-func (p *Partition) raise(src *Source, f outcome.Flag) {
+func (p *Partition) raiseFlag(src *Source, f outcome.Flag) {
 	src.flags |= f
 	for _, st := range src.Streams {
 		st.Since |= f

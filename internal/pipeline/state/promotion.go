@@ -12,12 +12,12 @@ type Promotion struct {
 // partition and an engine need is bounded.
 const MostReadouts = 32
 
-// promote gives the sequences that begin from now on to a readout; at once, also
+// addPromotion gives the sequences that begin from now on to a readout; at once, also
 // those that are open.
-func (p *Partition) promote(next Promotion, now bool) {
+func (p *Partition) addPromotion(next Promotion, now bool) {
 	var kept []Promotion
 	if !now {
-		kept = p.answering()
+		kept = p.neededPromotions()
 	}
 	kept = append(kept, next)
 	p.promotions = kept[max(0, len(kept)-MostReadouts):]
@@ -39,9 +39,9 @@ func (p *Partition) ForgetPromotions() {
 	}
 }
 
-// answering are the promotions under which predictions may still be made: the
+// neededPromotions are the promotions under which predictions may still be made: the
 // newest, and those of the open sequences.
-func (p *Partition) answering() []Promotion {
+func (p *Partition) neededPromotions() []Promotion {
 	all := p.promotions
 	if all == nil {
 		all = []Promotion{{}}
@@ -54,7 +54,7 @@ func (p *Partition) answering() []Promotion {
 			continue
 		}
 		for i := range st.Slots {
-			used[under(all, st.beganUnder(i))] = true
+			used[indexOfPromotion(all, st.beganUnder(i))] = true
 		}
 	}
 	kept := make([]Promotion, 0, len(all)+1)
@@ -66,9 +66,9 @@ func (p *Partition) answering() []Promotion {
 	return kept
 }
 
-// under is the place of the promotion that answers for a sequence that began
+// indexOfPromotion is the place of the promotion that answers for a sequence that began
 // under one: that one, or the oldest of those that came later and are left.
-func under(all []Promotion, began uint64) int {
+func indexOfPromotion(all []Promotion, began uint64) int {
 	for i := range all {
 		if all[i].Number >= began {
 			return i
@@ -77,21 +77,21 @@ func under(all []Promotion, began uint64) int {
 	return len(all) - 1
 }
 
-// opens notes that a stream begins that had no open sequence: what its states had
+// noteOpened notes that a stream begins that had no open sequence: what its states had
 // before answers for nothing any more. (Windows overlap: some of its states begin
 // later.) So which promotions are kept depends on the open sequences alone, and is
 // the same after a restore, whose snapshot names no others.
-func (p *Partition) opens(st *Stream) {
+func (p *Partition) noteOpened(st *Stream) {
 	if p.promotions == nil {
 		return
 	}
 	for state := range st.Slots {
-		p.begins(st, int32(state))
+		p.noteBegun(st, int32(state))
 	}
 }
 
-// begins notes that a sequence of one of a stream's states begins.
-func (p *Partition) begins(st *Stream, state int32) {
+// noteBegun notes that a sequence of one of a stream's states begins.
+func (p *Partition) noteBegun(st *Stream, state int32) {
 	if p.promotions == nil {
 		return
 	}
@@ -101,18 +101,18 @@ func (p *Partition) begins(st *Stream, state int32) {
 	st.began[state] = p.Promotion().Number
 }
 
-// readout names the one that answers for a stream's state; empty = the one that
+// readoutOf names the one that answers for a stream's state; empty = the one that
 // the job began with.
-func (p *Partition) readout(st *Stream, state int32) string {
+func (p *Partition) readoutOf(st *Stream, state int32) string {
 	if p.promotions == nil {
 		return ""
 	}
-	return p.promotions[under(p.promotions, st.beganUnder(int(state)))].Readout
+	return p.promotions[indexOfPromotion(p.promotions, st.beganUnder(int(state)))].Readout
 }
 
-// Answers names the readout that answers for the open sequence of one of a stream's
+// ReadoutOf names the readout that answers for the open sequence of one of a stream's
 // states; empty = the one that the job began with.
-func (p *Partition) Answers(st *Stream, state int) string { return p.readout(st, int32(state)) }
+func (p *Partition) ReadoutOf(st *Stream, state int) string { return p.readoutOf(st, int32(state)) }
 
 // beganUnder is the promotion under which the sequence of a state began.
 func (st *Stream) beganUnder(state int) uint64 {

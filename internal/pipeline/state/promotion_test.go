@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// promotion is a promotion in the input of partition 0.
-func promotion(t *testing.T, p wire.Promotion) Message {
+// promotionMessage is a promotion in the input of partition 0.
+func promotionMessage(t *testing.T, p wire.Promotion) Message {
 	t.Helper()
 	data, err := json.Marshal(wire.PromoteEvent{Promotion: p})
 	if err != nil {
@@ -21,25 +21,25 @@ func promotion(t *testing.T, p wire.Promotion) Message {
 	return Message{Key: wire.IdlePrefix + "3", Header: wire.Header{wire.HeaderKind: {wire.KindPromote}}, Data: data}
 }
 
-func name(n int) string {
+func readoutName(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%032x", n)
 }
 
-// numbered gives messages their places in the input.
-func numbered(all ...Message) []Message {
+// numberMessages gives messages their places in the input.
+func numberMessages(all ...Message) []Message {
 	for i := range all {
 		all[i].Seq, all[i].Stored = uint64(i+1), int64(i+1)
 	}
 	return all
 }
 
-// rows is a message of so many samples of key a.
-func rows(t *testing.T, n int, end bool) Message {
+// rowsMessage is a message of so many samples of key a.
+func rowsMessage(t *testing.T, n int, end bool) Message {
 	t.Helper()
-	return encoded(t, []entry{{key: "a", rows: slices.Repeat([]sample{{stream: "a", value: 1}}, n), end: end}})[0]
+	return encodeLog(t, []entry{{key: "a", rows: slices.Repeat([]sample{{stream: "a", value: 1}}, n), end: end}})[0]
 }
 
 // What was promoted changes neither a state nor which predictions there are:
@@ -49,17 +49,17 @@ func TestPromotionsAreNotInTheDigest(t *testing.T) {
 	t.Parallel()
 	differ := 0
 	for seed := range manySeeds() / 5 {
-		log := drawLog(noise(seed))
+		log := drawLog(drawBytes(seed))
 		rules := rulesOf(policies[int(seed)%len(policies)])
 		with := newOwner(t, rules)
-		with.feed(encoded(t, log), func(uint64) bool { return true })
+		with.feedMessages(encodeLog(t, log), func(uint64) bool { return true })
 		for i := range log {
 			if log[i].promotion != nil {
 				log[i].promotion, log[i].event = nil, &wire.IdleEvent{}
 			}
 		}
 		without := newOwner(t, rules)
-		without.feed(encoded(t, log), func(uint64) bool { return true })
+		without.feedMessages(encodeLog(t, log), func(uint64) bool { return true })
 		if with.p.Sum != without.p.Sum || len(with.made) != len(without.made) {
 			t.Fatalf("seed %d: digest %v with promotions, %v without; %d and %d predictions", seed, with.p.Sum, without.p.Sum, len(with.made), len(without.made))
 		}
@@ -82,33 +82,33 @@ func TestPromotionsAreNotInTheDigest(t *testing.T) {
 // now. Windows overlap: each keeps the readout that it began with.
 func TestPromotionAtTheNextSequence(t *testing.T) {
 	next := func(n int) Message {
-		return promotion(t, wire.Promotion{Number: uint64(n), Readout: name(n), Who: "a"})
+		return promotionMessage(t, wire.Promotion{Number: uint64(n), Readout: readoutName(n), Who: "a"})
 	}
 	atOnce := func(n int) Message {
-		return promotion(t, wire.Promotion{Number: uint64(n), Readout: name(n), Now: true, Who: "a"})
+		return promotionMessage(t, wire.Promotion{Number: uint64(n), Readout: readoutName(n), Now: true, Who: "a"})
 	}
 	for what, c := range map[string]struct {
 		policy reservoir.Policy
 		log    []Message
 		want   []int
 	}{
-		"between sequences": {reservoir.Policy{Kind: reservoir.Marked}, []Message{rows(t, 2, true), next(1), rows(t, 2, true)}, []int{0, 1}},
-		"in a sequence":     {reservoir.Policy{Kind: reservoir.Marked, Early: 1}, []Message{rows(t, 1, false), next(1), rows(t, 2, true), rows(t, 1, true)}, []int{0, 0, 0, 1}},
-		"now":               {reservoir.Policy{Kind: reservoir.Marked, Early: 1}, []Message{rows(t, 1, false), atOnce(1), rows(t, 2, true), rows(t, 1, true)}, []int{0, 1, 1, 1}},
-		"twice in one":      {reservoir.Policy{Kind: reservoir.Count, Length: 4}, []Message{rows(t, 2, false), next(1), next(2), rows(t, 6, false)}, []int{0, 2}},
-		"windows":           {reservoir.Policy{Kind: reservoir.Window, Length: 4, Hop: 2}, []Message{rows(t, 3, false), next(1), rows(t, 5, false)}, []int{0, 0, 1}},
-		"endless":           {reservoir.Policy{Kind: reservoir.Endless, Early: 2}, []Message{rows(t, 3, false), next(1), rows(t, 3, false)}, []int{0, 1, 1}},
-		"repeated":          {reservoir.Policy{Kind: reservoir.Count, Length: 1}, []Message{next(1), rows(t, 1, false), next(2), next(1), rows(t, 1, false)}, []int{1, 2}},
-		"back":              {reservoir.Policy{Kind: reservoir.Count, Length: 1}, []Message{next(1), rows(t, 1, false), promotion(t, wire.Promotion{Number: 2, Who: "a"}), rows(t, 1, false)}, []int{1, 0}},
+		"between sequences": {reservoir.Policy{Kind: reservoir.Marked}, []Message{rowsMessage(t, 2, true), next(1), rowsMessage(t, 2, true)}, []int{0, 1}},
+		"in a sequence":     {reservoir.Policy{Kind: reservoir.Marked, Early: 1}, []Message{rowsMessage(t, 1, false), next(1), rowsMessage(t, 2, true), rowsMessage(t, 1, true)}, []int{0, 0, 0, 1}},
+		"now":               {reservoir.Policy{Kind: reservoir.Marked, Early: 1}, []Message{rowsMessage(t, 1, false), atOnce(1), rowsMessage(t, 2, true), rowsMessage(t, 1, true)}, []int{0, 1, 1, 1}},
+		"twice in one":      {reservoir.Policy{Kind: reservoir.Count, Length: 4}, []Message{rowsMessage(t, 2, false), next(1), next(2), rowsMessage(t, 6, false)}, []int{0, 2}},
+		"windows":           {reservoir.Policy{Kind: reservoir.Window, Length: 4, Hop: 2}, []Message{rowsMessage(t, 3, false), next(1), rowsMessage(t, 5, false)}, []int{0, 0, 1}},
+		"endless":           {reservoir.Policy{Kind: reservoir.Endless, Early: 2}, []Message{rowsMessage(t, 3, false), next(1), rowsMessage(t, 3, false)}, []int{0, 1, 1}},
+		"repeated":          {reservoir.Policy{Kind: reservoir.Count, Length: 1}, []Message{next(1), rowsMessage(t, 1, false), next(2), next(1), rowsMessage(t, 1, false)}, []int{1, 2}},
+		"back":              {reservoir.Policy{Kind: reservoir.Count, Length: 1}, []Message{next(1), rowsMessage(t, 1, false), promotionMessage(t, wire.Promotion{Number: 2, Who: "a"}), rowsMessage(t, 1, false)}, []int{1, 0}},
 	} {
 		o := newOwner(t, rulesOf(c.policy))
-		o.feed(numbered(c.log...), func(uint64) bool { return false })
+		o.feedMessages(numberMessages(c.log...), func(uint64) bool { return false })
 		var got, want []string
 		for _, p := range o.made {
 			got = append(got, p.readout)
 		}
 		for _, n := range c.want {
-			want = append(want, name(n))
+			want = append(want, readoutName(n))
 		}
 		if !slices.Equal(got, want) || len(o.dead) > 0 {
 			t.Errorf("%s: readouts %q, want %q; dead letters %v", what, got, want, o.dead)
@@ -118,7 +118,7 @@ func TestPromotionAtTheNextSequence(t *testing.T) {
 
 // What is no promotion of the stage's becomes a dead letter, and changes nothing.
 func TestForgedPromotions(t *testing.T) {
-	good := promotion(t, wire.Promotion{Number: 1, Readout: name(1), Who: "a"})
+	good := promotionMessage(t, wire.Promotion{Number: 1, Readout: readoutName(1), Who: "a"})
 	under := func(key string) Message { m := good; m.Key = key; return m }
 	text := func(s string) Message { m := good; m.Data = []byte(s); return m }
 	for what, m := range map[string]Message{
@@ -129,13 +129,13 @@ func TestForgedPromotions(t *testing.T) {
 		"two":                    text(string(good.Data) + string(good.Data)),
 		"of another partition":   text(strings.Replace(string(good.Data), `"partition":0`, `"partition":1`, 1)),
 		"unknown field":          text(strings.Replace(string(good.Data), `"partition":0`, `"partition":0,"more":1`, 1)),
-		"number 0":               promotion(t, wire.Promotion{Readout: name(1)}),
-		"no fingerprint":         promotion(t, wire.Promotion{Number: 1, Readout: "best"}),
-		"a long name":            promotion(t, wire.Promotion{Number: 1, Readout: strings.Repeat("a", 65)}),
-		"a long who":             promotion(t, wire.Promotion{Number: 1, Readout: name(1), Who: strings.Repeat("a", 129)}),
+		"number 0":               promotionMessage(t, wire.Promotion{Readout: readoutName(1)}),
+		"no fingerprint":         promotionMessage(t, wire.Promotion{Number: 1, Readout: "best"}),
+		"a long name":            promotionMessage(t, wire.Promotion{Number: 1, Readout: strings.Repeat("a", 65)}),
+		"a long who":             promotionMessage(t, wire.Promotion{Number: 1, Readout: readoutName(1), Who: strings.Repeat("a", 129)}),
 	} {
 		o := newOwner(t, rulesOf(policies[0]))
-		o.feed(numbered(m, rows(t, 1, true)), func(uint64) bool { return false })
+		o.feedMessages(numberMessages(m, rowsMessage(t, 1, true)), func(uint64) bool { return false })
 		if !slices.Equal(o.dead, []uint64{1}) || len(o.made) != 1 || o.made[0].readout != "" || o.p.promotions != nil || o.p.Len() != 1 {
 			t.Errorf("%s: dead letters %v, predictions %+v, %d streams", what, o.dead, o.made, o.p.Len())
 		}
@@ -145,17 +145,17 @@ func TestForgedPromotions(t *testing.T) {
 // Jobs that read one input have promotions of their own.
 func TestPromotionOfAnotherJob(t *testing.T) {
 	of := func(job string, n int) Message {
-		data, err := json.Marshal(wire.PromoteEvent{Job: job, Promotion: wire.Promotion{Number: uint64(n), Readout: name(n), Who: "a"}})
+		data, err := json.Marshal(wire.PromoteEvent{Job: job, Promotion: wire.Promotion{Number: uint64(n), Readout: readoutName(n), Who: "a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return Message{Key: wire.IdlePrefix + "3", Header: wire.Header{wire.HeaderKind: {wire.KindPromote}}, Data: data}
 	}
-	for job, want := range map[string]string{"": name(1), "b": name(2), "c": ""} {
+	for job, want := range map[string]string{"": readoutName(1), "b": readoutName(2), "c": ""} {
 		rules := rulesOf(policies[0])
 		rules.Events = job
 		o := newOwner(t, rules)
-		o.feed(numbered(of("", 1), of("b", 2), rows(t, 1, true)), func(uint64) bool { return false })
+		o.feedMessages(numberMessages(of("", 1), of("b", 2), rowsMessage(t, 1, true)), func(uint64) bool { return false })
 		if len(o.dead) > 0 || len(o.made) != 1 || o.made[0].readout != want {
 			t.Errorf("job %q: %+v, dead letters %v; want readout %q", job, o.made, o.dead, want)
 		}
@@ -168,32 +168,32 @@ func TestMostReadouts(t *testing.T) {
 	log := []Message{}
 	many := MostReadouts + 8
 	for i := range many {
-		one := rows(t, 1, false)
+		one := rowsMessage(t, 1, false)
 		one.Key = fmt.Sprint("k", i)
-		log = append(log, one, promotion(t, wire.Promotion{Number: uint64(i + 1), Readout: name(i + 1), Who: "a"}))
+		log = append(log, one, promotionMessage(t, wire.Promotion{Number: uint64(i + 1), Readout: readoutName(i + 1), Who: "a"}))
 	}
 	for i := range many {
-		end := rows(t, 1, true)
+		end := rowsMessage(t, 1, true)
 		end.Key = fmt.Sprint("k", i)
 		log = append(log, end)
 	}
-	log = append(log, promotion(t, wire.Promotion{Number: 1000, Readout: name(1000), Who: "a"}))
+	log = append(log, promotionMessage(t, wire.Promotion{Number: 1000, Readout: readoutName(1000), Who: "a"}))
 	o := newOwner(t, rulesOf(policies[0]))
-	o.feed(numbered(log...), func(uint64) bool { return false })
+	o.feedMessages(numberMessages(log...), func(uint64) bool { return false })
 	oldest := many - MostReadouts + 1
 	for i, p := range o.made {
-		if want := name(max(i, oldest)); p.readout != want {
+		if want := readoutName(max(i, oldest)); p.readout != want {
 			t.Fatalf("sequence %d of readout %q, want %q", i, p.readout, want)
 		}
 	}
 	if len(o.p.promotions) != 2 { // the one before is in the list until it is looked at again
 		t.Errorf("%d promotions are kept: %v", len(o.p.promotions), o.p.promotions)
 	}
-	sh, part, err := ShapeIn(o.snapshot())
+	sh, part, err := ShapeIn(o.encodeState())
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Decode(o.snapshot(), sh, part)
+	back, err := Decode(o.encodeState(), sh, part)
 	if err != nil || len(back.promotions) != 1 || back.Promotion().Number != 1000 {
 		t.Errorf("%v, %v", back, err)
 	}
@@ -204,9 +204,9 @@ func TestMostReadouts(t *testing.T) {
 // was silent at the snapshot, and had been open under promotion 2.
 func TestMostReadoutsAfterRestore(t *testing.T) {
 	next := func(n int) Message {
-		return promotion(t, wire.Promotion{Number: uint64(n), Readout: name(n), Who: "a"})
+		return promotionMessage(t, wire.Promotion{Number: uint64(n), Readout: readoutName(n), Who: "a"})
 	}
-	of := func(key string, n int) Message { m := rows(t, n, false); m.Key = key; return m }
+	of := func(key string, n int) Message { m := rowsMessage(t, n, false); m.Key = key; return m }
 	silence, err := json.Marshal(wire.IdleEvent{After: 5, Streams: []wire.StreamName{{Key: "s", Stream: "s"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -218,17 +218,17 @@ func TestMostReadoutsAfterRestore(t *testing.T) {
 	for n := 4; n <= MostReadouts+1; n++ {
 		log = append(log, next(n), of(fmt.Sprint("k", n), 1))
 	}
-	log = numbered(append(log, of("old", 1), of("s", 3))...)
+	log = numberMessages(append(log, of("old", 1), of("s", 3))...)
 	whole := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Window, Length: 4, Hop: 2}))
-	whole.feed(log[:snapshotAt], func(uint64) bool { return true })
-	goesOn := whole.restored(whole.snapshot(), 0, 0, wire.Digest{})
+	whole.feedMessages(log[:snapshotAt], func(uint64) bool { return true })
+	goesOn := whole.restoreOwner(whole.encodeState(), 0, 0, wire.Digest{})
 	for _, o := range []*owner{whole, goesOn} {
-		o.feed(log[snapshotAt:], func(uint64) bool { return true })
+		o.feedMessages(log[snapshotAt:], func(uint64) bool { return true })
 		var got []string
 		for _, p := range o.made {
 			got = append(got, p.stream+" "+p.readout)
 		}
-		if want := []string{"old " + name(1), "s " + name(3)}; !slices.Equal(got, want) {
+		if want := []string{"old " + readoutName(1), "s " + readoutName(3)}; !slices.Equal(got, want) {
 			t.Errorf("predictions %q, want %q", got, want)
 		}
 	}
@@ -237,12 +237,12 @@ func TestMostReadoutsAfterRestore(t *testing.T) {
 // A state for another job has no promotions.
 func TestRewoundForgetsPromotions(t *testing.T) {
 	o := newOwner(t, rulesOf(policies[0]))
-	o.feed(numbered(rows(t, 1, false), promotion(t, wire.Promotion{Number: 1, Readout: name(1), Who: "a"})), func(uint64) bool { return false })
-	p, err := Decode(o.snapshot(), o.m.Shape, 0)
+	o.feedMessages(numberMessages(rowsMessage(t, 1, false), promotionMessage(t, wire.Promotion{Number: 1, Readout: readoutName(1), Who: "a"})), func(uint64) bool { return false })
+	p, err := Decode(o.encodeState(), o.m.Shape, 0)
 	if err != nil || p.Promotion().Number != 1 {
 		t.Fatalf("promotion %+v, %v", p.Promotion(), err)
 	}
-	rewound, err := p.Rewound(o.m.Shape)
+	rewound, err := p.EncodeRewound(o.m.Shape)
 	if err == nil {
 		p, err = Decode(rewound, o.m.Shape, 0)
 	}
@@ -256,13 +256,13 @@ func TestRewoundForgetsPromotions(t *testing.T) {
 func TestPromotedRedistribution(t *testing.T) {
 	a, b := newOwner(t, rulesOf(policies[0])), newOwner(t, rulesOf(policies[0]))
 	next := func(n int, now bool) Message {
-		return promotion(t, wire.Promotion{Number: uint64(n), Readout: name(n), Now: now, Who: "a"})
+		return promotionMessage(t, wire.Promotion{Number: uint64(n), Readout: readoutName(n), Now: now, Who: "a"})
 	}
-	open := func(key string) Message { m := rows(t, 1, false); m.Key = key; return m }
-	a.feed(numbered(open("a0"), next(1, false), open("a1"), next(3, false), open("a3")), func(uint64) bool { return false })
-	b.feed(numbered(open("b0"), next(1, false), open("b1"), next(2, true), open("b2"), next(3, false), open("b3")), func(uint64) bool { return false })
+	open := func(key string) Message { m := rowsMessage(t, 1, false); m.Key = key; return m }
+	a.feedMessages(numberMessages(open("a0"), next(1, false), open("a1"), next(3, false), open("a3")), func(uint64) bool { return false })
+	b.feedMessages(numberMessages(open("b0"), next(1, false), open("b1"), next(2, true), open("b2"), next(3, false), open("b3")), func(uint64) bool { return false })
 	decoded := func(o *owner) *Partition {
-		p, err := Decode(o.snapshot(), o.m.Shape, 0)
+		p, err := Decode(o.encodeState(), o.m.Shape, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,12 +281,12 @@ func TestPromotedRedistribution(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int{"a0": 0, "a1": 1, "a3": 3, "b0": 2, "b1": 2, "b2": 2, "b3": 3} {
-		if got := p.readout(p.Sources[key].Streams[key], 0); got != name(want) {
-			t.Errorf("key %s has readout %q, want %q", key, got, name(want))
+		if got := p.readoutOf(p.Sources[key].Streams[key], 0); got != readoutName(want) {
+			t.Errorf("key %s has readout %q, want %q", key, got, readoutName(want))
 		}
 	}
 	late := newOwner(t, rulesOf(policies[0]))
-	late.feed(numbered(open("c"), next(1, false)), func(uint64) bool { return false })
+	late.feedMessages(numberMessages(open("c"), next(1, false)), func(uint64) bool { return false })
 	if _, err := Redistribute([]*Partition{decoded(a), decoded(late)}, []int{0}, func(string) int { return 0 }, wire.Place{Seq: 100}); err == nil || !strings.Contains(err.Error(), "complete the promotion") {
 		t.Errorf("partitions of promotions 3 and 1: %v", err)
 	}
@@ -294,8 +294,8 @@ func TestPromotedRedistribution(t *testing.T) {
 
 // A promotion of an earlier job of the name is passed over: the log has it still.
 func TestPromotionOfAnEarlierJob(t *testing.T) {
-	for begun, want := range map[string]string{"2026-01-31T12:00:00Z": name(1), "2026-01-01T00:00:00Z": "", "": ""} {
-		data, err := json.Marshal(wire.PromoteEvent{Begun: begun, Promotion: wire.Promotion{Number: 1, Readout: name(1), Who: "a"}})
+	for begun, want := range map[string]string{"2026-01-31T12:00:00Z": readoutName(1), "2026-01-01T00:00:00Z": "", "": ""} {
+		data, err := json.Marshal(wire.PromoteEvent{Begun: begun, Promotion: wire.Promotion{Number: 1, Readout: readoutName(1), Who: "a"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestPromotionOfAnEarlierJob(t *testing.T) {
 		rules := rulesOf(policies[0])
 		rules.Begun = "2026-01-31T12:00:00Z"
 		o := newOwner(t, rules)
-		o.feed(numbered(event, rows(t, 1, true)), func(uint64) bool { return false })
+		o.feedMessages(numberMessages(event, rowsMessage(t, 1, true)), func(uint64) bool { return false })
 		if len(o.dead) > 0 || len(o.made) != 1 || o.made[0].readout != want {
 			t.Errorf("begun %q: %+v, dead letters %v; want readout %q", begun, o.made, o.dead, want)
 		}

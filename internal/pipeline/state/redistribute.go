@@ -26,7 +26,7 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 		all[id].Done, all[id].DoneTime = at.Seq, at.Stored
 	}
 	heard := map[int][]*Stream{}
-	promotions, err := together(from)
+	promotions, err := mergePromotions(from)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 			}
 			p.Sources[key], src.Part = src, p
 			for i := range src.Held {
-				p.HeldBytes += src.Held[i].size()
+				p.HeldBytes += src.Held[i].byteSize()
 			}
 		}
 	}
@@ -70,10 +70,10 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 	return made, nil
 }
 
-// together are the promotions of partitions that become others. A promotion is
+// mergePromotions are the promotions of partitions that become others. A promotion is
 // the same in all of them, but some may never have had one that was followed by
 // another soon: what answers for a sequence is written down before.
-func together(from []*Partition) ([]Promotion, error) {
+func mergePromotions(from []*Partition) ([]Promotion, error) {
 	byNumber := map[uint64]Promotion{}
 	var last uint64
 	for i, old := range from {
@@ -88,7 +88,7 @@ func together(from []*Partition) ([]Promotion, error) {
 		}
 		for st := range old.Oldest() {
 			for state := range st.began {
-				st.began[state] = old.promotions[under(old.promotions, st.began[state])].Number
+				st.began[state] = old.promotions[indexOfPromotion(old.promotions, st.began[state])].Number
 			}
 			if st.began == nil && len(old.promotions) > 0 && old.promotions[0].Number > 0 {
 				st.began = slices.Repeat([]uint64{old.promotions[0].Number}, len(st.Slots))
@@ -100,14 +100,14 @@ func together(from []*Partition) ([]Promotion, error) {
 }
 
 // Digest is the digest of a decoded partition, as records have it.
-func (p *Partition) Digest() (wire.Digest, error) { return p.digest(false) }
+func (p *Partition) Digest() (wire.Digest, error) { return p.computeDigest(false) }
 
 // DigestOfKeys is the digest of what a decoded partition knows of its keys and
 // streams, whatever partition they are in: the sum over a job's partitions stays
 // the same when keys go from one to another.
-func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(true) }
+func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.computeDigest(true) }
 
-func (p *Partition) digest(anywhere bool) (sum wire.Digest, err error) {
+func (p *Partition) computeDigest(anywhere bool) (sum wire.Digest, err error) {
 	var buf []byte
 	for _, src := range p.Sources {
 		buf = AppendSource(append(buf[:0], 'k'), src)

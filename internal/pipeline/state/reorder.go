@@ -7,59 +7,59 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// buffer keeps a message that came too early. When the key has too many, or the
+// holdMessage keeps a message that came too early. When the key has too many, or the
 // partition too many bytes, the missing ones are given up: by count and never
 // by time, so that a replay decides the same.
-func (s *Machine) buffer(m *step, j *Message, seq uint64) error {
+func (s *Machine) holdMessage(m *step, j *Message, seq uint64) error {
 	src, p := m.src, m.p
 	i, _ := slices.BinarySearchFunc(src.Held, seq, bySeq)
 	h := Held{seq, *j}
 	src.Held = slices.Insert(src.Held, i, h)
-	p.HeldBytes += h.size()
+	p.HeldBytes += h.byteSize()
 	m.fx.Parked++
 	for len(src.Held) > s.Reorder || len(src.Held) > 0 && p.HeldBytes > s.ReorderBytes {
-		if err := s.giveUp(m); err != nil {
+		if err := s.giveUpMissing(m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// giveUp declares the messages before the first held one missing.
-func (s *Machine) giveUp(m *step) error {
+// giveUpMissing declares the messages before the first held one missing.
+func (s *Machine) giveUpMissing(m *step) error {
 	src := m.src
 	src.partial = src.partial || src.Last == 0
-	m.p.raise(src, outcome.FlagGap)
+	m.p.raiseFlag(src, outcome.FlagGap)
 	if !m.silent {
 		m.fx.Gaps++
-		m.note(Note{Kind: NoteGap, After: src.Last, Number: src.Held[0].seq})
+		m.addNote(Note{Kind: NoteGap, After: src.Last, Number: src.Held[0].seq})
 	}
 	if src.Last == 0 {
 		m.asked = m.p.Asked
 	}
 	src.Last, src.sum = src.Held[0].seq-1, 0
-	err := s.flush(m, 0)
+	err := s.useHeld(m, 0)
 	m.asked = 0
 	return err
 }
 
-// flush uses held messages as long as none is missing between them. The
+// useHeld uses held messages as long as none is missing between them. The
 // prediction that m causes belongs to m's place in the input.
-func (s *Machine) flush(m *step, f outcome.Flag) error {
+func (s *Machine) useHeld(m *step, f outcome.Flag) error {
 	src := m.src
 	for len(src.Held) > 0 && src.Held[0].seq == src.Last+1 {
 		h := src.Held[0]
 		src.Held = slices.Delete(src.Held, 0, 1)
-		m.p.HeldBytes -= h.size()
+		m.p.HeldBytes -= h.byteSize()
 		m.fx.Parked--
-		src.took(h.seq, h.msg.Data)
+		src.noteArrived(h.seq, h.msg.Data)
 		m.flags = f
 		silent := m.silent
 		m.silent = silent || h.msg.Seq < m.asked
 		if f != 0 && !m.silent {
 			m.fx.Reordered++
 		}
-		err := s.use(m, &h.msg, h.seq)
+		err := s.useMessage(m, &h.msg, h.seq)
 		if m.silent = silent; err != nil {
 			return err
 		}
@@ -68,20 +68,20 @@ func (s *Machine) flush(m *step, f outcome.Flag) error {
 	return nil
 }
 
-// startOver follows a producer that began counting again from 1. What it had sent too
+// followIncarnation follows a producer that began counting again from 1. What it had sent too
 // early before that is used: nothing that would fill the holes can come.
-func (s *Machine) startOver(m *step, inc string) error {
+func (s *Machine) followIncarnation(m *step, inc string) error {
 	src := m.src
 	if inc == src.incarnation {
 		return nil
 	}
 	for len(src.Held) > 0 {
-		if err := s.giveUp(m); err != nil {
+		if err := s.giveUpMissing(m); err != nil {
 			return err
 		}
 	}
 	if src.Last > 0 {
-		m.p.raise(src, outcome.FlagGap)
+		m.p.raiseFlag(src, outcome.FlagGap)
 		if !m.silent {
 			m.fx.Incarnations++
 		}

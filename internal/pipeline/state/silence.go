@@ -10,14 +10,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// silence does what an end event asks for.
-func (s *Machine) silence(m *step, j *Message) error {
+// applyIdleEvent does what an end event asks for.
+func (s *Machine) applyIdleEvent(m *step, j *Message) error {
 	e, err := wire.ParseIdle(j.Data, m.p.ID, j.Seq)
 	if !wire.IsIdleKey(j.Key) {
 		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends end events, under keys whose tokens begin with %s", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
 	}
 	if err != nil {
-		m.reject(j, wire.ReasonEvent, err)
+		m.addDeadLetter(j, wire.ReasonEvent, err)
 		return nil
 	}
 	if e.Job != s.Events { // another job has not heard of these streams: its silence is its own
@@ -32,7 +32,7 @@ func (s *Machine) silence(m *step, j *Message) error {
 		m.src = src
 		m.p.touchSource(src)
 		for len(src.Held) > 0 {
-			if err := s.giveUp(m); err != nil {
+			if err := s.giveUpMissing(m); err != nil {
 				return err
 			}
 		}
@@ -106,25 +106,25 @@ func (s *Machine) endSilent(m *step, st *Stream) {
 	}
 }
 
-// promote does what a promotion in the input asks for. What it does follows from
+// applyPromotion does what a promotion in the input asks for. What it does follows from
 // the log alone: whether the readout can be had is seen when a prediction needs
 // it.
-func (s *Machine) promote(m *step, j *Message) error {
+func (s *Machine) applyPromotion(m *step, j *Message) error {
 	e, err := wire.ParsePromote(j.Data, m.p.ID)
 	if !wire.IsIdleKey(j.Key) {
 		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends promotions, under keys whose tokens begin with %s", wire.HeaderKind, wire.KindPromote, j.Key, wire.IdlePrefix)
 	}
 	if err != nil {
-		m.reject(j, wire.ReasonEvent, err)
+		m.addDeadLetter(j, wire.ReasonEvent, err)
 		return nil
 	}
 	if s.OneReadout || e.Job != s.Events || e.Begun != s.Begun || e.Number <= m.p.Promotion().Number {
 		return nil // it is another job's, or an earlier one's, or was taken before
 	}
-	m.p.promote(Promotion{e.Number, e.Readout, j.Seq}, e.Now || s.Policy.Kind == reservoir.Endless)
+	m.p.addPromotion(Promotion{e.Number, e.Readout, j.Seq}, e.Now || s.Policy.Kind == reservoir.Endless)
 	if !m.silent {
 		m.fx.Promotions++
-		m.note(Note{Kind: NotePromotion, Number: e.Number, Readout: e.Readout})
+		m.addNote(Note{Kind: NotePromotion, Number: e.Number, Readout: e.Readout})
 	}
 	return nil
 }

@@ -26,11 +26,13 @@ func (s *Silence) Shortest() time.Duration {
 	return s.End
 }
 
-// since is how long a stream or key last heard then has said nothing.
-func (s *Silence) since(heard time.Duration) time.Duration { return s.Now - max(heard, s.Resumed) }
+// silenceSince is how long a stream or key last heard then has said nothing.
+func (s *Silence) silenceSince(heard time.Duration) time.Duration {
+	return s.Now - max(heard, s.Resumed)
+}
 
-// Silent is an end event of what has been silent too long.
-func (p *Partition) Silent(w Silence) *wire.IdleEvent {
+// SilentStreams is an end event of what has been silent too long.
+func (p *Partition) SilentStreams(w Silence) *wire.IdleEvent {
 	e := &wire.IdleEvent{Partition: p.ID, After: p.Done}
 	room := w.Bytes
 	var gaps map[*Source]bool
@@ -38,7 +40,7 @@ func (p *Partition) Silent(w Silence) *wire.IdleEvent {
 		if len(e.Streams)+len(e.Gaps) >= wire.IdleEntries {
 			break
 		}
-		quiet := w.since(st.HeardTime)
+		quiet := w.silenceSince(st.HeardTime)
 		if quiet < w.Shortest() {
 			break // the others were heard later
 		}
@@ -46,7 +48,7 @@ func (p *Partition) Silent(w Silence) *wire.IdleEvent {
 		n := wire.StreamName{Key: src.Key, Stream: st.ID, Forget: w.Forget > 0 && quiet >= w.Forget}
 		switch {
 		case len(src.Held) > 0:
-			if gaps[src] || w.since(src.HeardTime) < w.Shortest() {
+			if gaps[src] || w.silenceSince(src.HeardTime) < w.Shortest() {
 				continue
 			}
 			n = wire.StreamName{Key: src.Key}

@@ -44,9 +44,9 @@ type placed struct {
 
 var errNoSlot = errors.New("no slot")
 
-// place gives a stream's state a slot, with its row if that is stored apart.
-func (s *slots) place(st *Stream, phase int, reset bool) error {
-	slot, err := s.take()
+// placeRow gives a stream's state a slot, with its row if that is stored apart.
+func (s *slots) placeRow(st *Stream, phase int, reset bool) error {
+	slot, err := s.takeSlot()
 	if err != nil {
 		return err
 	}
@@ -57,27 +57,27 @@ func (s *slots) place(st *Stream, phase int, reset bool) error {
 	if !reset {
 		s.fetched = append(s.fetched, placed{slot: slot, from: int(st.Away[phase].Seq)})
 	}
-	st.Disown(phase)
+	st.ForgetStored(phase)
 	return nil
 }
 
-func (s *slots) take() (int32, error) {
-	if slot, ok := s.pop(); ok {
+func (s *slots) takeSlot() (int32, error) {
+	if slot, ok := s.popFree(); ok {
 		return slot, nil
 	}
-	s.compute()
-	s.release()
-	if slot, ok := s.pop(); ok {
+	s.computeRuns()
+	s.freeEnded()
+	if slot, ok := s.popFree(); ok {
 		return slot, nil
 	}
-	if !s.evict() {
+	if !s.evictRow() {
 		return 0, errNoSlot
 	}
-	slot, _ := s.pop()
+	slot, _ := s.popFree()
 	return slot, nil
 }
 
-func (s *slots) pop() (int32, bool) {
+func (s *slots) popFree() (int32, bool) {
 	if n := len(s.free); n > 0 {
 		slot := s.free[n-1]
 		s.free = s.free[:n-1]
@@ -90,16 +90,16 @@ func (s *slots) pop() (int32, bool) {
 	return int32(len(s.rows) - 1), true
 }
 
-// evict makes room: of rows that nobody needs any more, or by storing those of
+// evictRow makes room: of rows that nobody needs any more, or by storing those of
 // any stream. A shard takes the one used least recently; here it is chance, for
 // which one it is must not matter.
-func (s *slots) evict() bool {
+func (s *slots) evictRow() bool {
 	for _, st := range slices.Clone(s.holders) {
 		if st.Source.Part.Holder.(*owner).failed {
-			s.vacate(st)
+			s.freeSlots(st)
 		}
 	}
-	if s.release(); len(s.free) > 0 || s.nowhere {
+	if s.freeEnded(); len(s.free) > 0 || s.nowhere {
 		return len(s.free) > 0
 	}
 	st := s.holders[s.chance.IntN(len(s.holders))]
@@ -109,7 +109,7 @@ func (s *slots) evict() bool {
 			s.evicted++
 		}
 	}
-	s.remove(st)
+	s.removeHolder(st)
 	return true
 }
 
@@ -123,31 +123,31 @@ func (s *slots) putApart(st *Stream, phase int) {
 
 func appendRow(row [2]uint32) []byte { return AppendRowWords(nil, row[:]) }
 
-// vacate takes all rows from a stream. The runs in hand still use the slots.
-func (s *slots) vacate(st *Stream) {
+// freeSlots takes all rows from a stream. The runs in hand still use the slots.
+func (s *slots) freeSlots(st *Stream) {
 	for i, slot := range st.Slots {
 		if slot >= 0 {
 			s.leaving, st.Slots[i] = append(s.leaving, slot), -1
 		}
 		if st.IsAway(i) {
-			st.Disown(i)
+			st.ForgetStored(i)
 		}
 	}
-	s.remove(st)
+	s.removeHolder(st)
 }
 
-func (s *slots) use(st *Stream) {
+func (s *slots) markUsed(st *Stream) {
 	if !slices.Contains(s.holders, st) {
 		s.holders = append(s.holders, st)
 	}
 }
 
-func (s *slots) remove(st *Stream) {
+func (s *slots) removeHolder(st *Stream) {
 	s.holders = slices.DeleteFunc(s.holders, func(o *Stream) bool { return o == st })
 }
 
-// compute feeds the rows of the runs in hand.
-func (s *slots) compute() {
+// computeRuns feeds the rows of the runs in hand.
+func (s *slots) computeRuns() {
 	s.t.Helper()
 	for _, f := range s.fetched {
 		row, there := s.apart[uint64(f.from)]
@@ -171,8 +171,8 @@ func (s *slots) compute() {
 	s.runs, s.fetched = s.runs[:0], s.fetched[:0]
 }
 
-// release frees the slots of sequences that have ended. No run in hand uses them.
-func (s *slots) release() {
+// freeEnded frees the slots of sequences that have ended. No run in hand uses them.
+func (s *slots) freeEnded() {
 	for _, st := range s.closed {
 		if st.InUse {
 			continue
@@ -182,7 +182,7 @@ func (s *slots) release() {
 				s.free, st.Slots[i] = append(s.free, slot), -1
 			}
 		}
-		s.remove(st)
+		s.removeHolder(st)
 	}
 	s.free = append(s.free, s.leaving...)
 	s.closed, s.leaving = s.closed[:0], s.leaving[:0]

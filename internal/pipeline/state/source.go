@@ -36,22 +36,22 @@ type checksum uint64
 
 func sumOf(data []byte) checksum { return 1<<32 | checksum(wire.CRC(data)) }
 
-// took notes that a key's message has arrived in its turn.
-func (src *Source) took(seq uint64, data []byte) { src.Last, src.sum = seq, sumOf(data) }
+// noteArrived notes that a key's message has arrived in its turn.
+func (src *Source) noteArrived(seq uint64, data []byte) { src.Last, src.sum = seq, sumOf(data) }
 
-// contradicts reports whether a message that comes again is another than the
+// differsFromArrived reports whether a message that comes again is another than the
 // one that had its number, where that is known: of the last one, and of those
 // that wait.
-func (src *Source) contradicts(seq uint64, data []byte) bool {
+func (src *Source) differsFromArrived(seq uint64, data []byte) bool {
 	if i, held := slices.BinarySearchFunc(src.Held, seq, bySeq); held {
 		return !bytes.Equal(src.Held[i].msg.Data, data)
 	}
 	return seq == src.Last && src.sum != 0 && src.sum != sumOf(data)
 }
 
-// sorted lists the source's streams in an order that does not depend on the
+// sortedStreams lists the source's streams in an order that does not depend on the
 // map's.
-func (src *Source) sorted() []*Stream {
+func (src *Source) sortedStreams() []*Stream {
 	all := make([]*Stream, 0, len(src.Streams))
 	for _, st := range src.Streams {
 		all = append(all, st)
@@ -67,8 +67,8 @@ type Held struct {
 	msg Message
 }
 
-// size is what a held message counts against Rules.ReorderBytes.
-func (h *Held) size() int {
+// byteSize is what a held message counts against Rules.ReorderBytes.
+func (h *Held) byteSize() int {
 	n := len(h.msg.Data)
 	for k, vs := range h.msg.Header {
 		for _, v := range vs {
@@ -80,8 +80,8 @@ func (h *Held) size() int {
 
 func bySeq(h Held, seq uint64) int { return cmp.Compare(h.seq, seq) }
 
-// holds reports whether a message of that number waits already.
-func (src *Source) holds(seq uint64) bool {
+// holdsNumber reports whether a message of that number waits already.
+func (src *Source) holdsNumber(seq uint64) bool {
 	_, found := slices.BinarySearchFunc(src.Held, seq, bySeq)
 	return found
 }
@@ -99,7 +99,7 @@ const (
 // TurnOf is where a number stands among those that have come.
 func TurnOf(src *Source, n uint64) Turn {
 	switch {
-	case n <= src.Last || src.holds(n):
+	case n <= src.Last || src.holdsNumber(n):
 		return Repeat
 	case n > src.Last+1:
 		return TooEarly

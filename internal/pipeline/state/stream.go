@@ -54,16 +54,16 @@ func (st *Stream) PutAway(state int, ref wire.RowRef) {
 	p.Unnamed = true
 }
 
-// Disown lets go of a stored row: what the state is from now on does not name
+// ForgetStored lets go of a stored row: what the state is from now on does not name
 // it. Older snapshots may; it is deleted when none does.
-func (st *Stream) Disown(state int) {
+func (st *Stream) ForgetStored(state int) {
 	p := st.Source.Part
 	p.Freed = append(p.Freed, st.Away[state].Seq)
 	p.Away--
 	st.Away[state] = wire.RowRef{}
 }
 
-// forgettable reports whether a stream is between two sequences and nothing
+// canForget reports whether a stream is between two sequences and nothing
 // waits for it. Whether its slot is free again depends on the batch, and must
 // not decide.
-func (st *Stream) forgettable() bool { return !st.Seq.Open() && len(st.Source.Held) == 0 }
+func (st *Stream) canForget() bool { return !st.Seq.Open() && len(st.Source.Held) == 0 }

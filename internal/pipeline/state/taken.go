@@ -25,11 +25,11 @@ type Taken struct {
 // Row is where a sample was in its message.
 func (t *Taken) Row(i int) uint32 {
 	g := group{rows: t.rows}
-	return g.row(i)
+	return g.rowOf(i)
 }
 
-// tell hands a stream's part of a message to who listens.
-func (s *Machine) tell(m *step, st *Stream, g group, x []float32) {
+// reportTaken hands a stream's part of a message to who listens.
+func (s *Machine) reportTaken(m *step, st *Stream, g group, x []float32) {
 	if s.Taken != nil {
 		s.Taken(&Taken{Stream: st, Input: m.from, Seq: m.seq, Samples: g.Samples, X: x, Flags: st.Since, rows: g.rows})
 	}

@@ -23,11 +23,11 @@ type Clock struct {
 	spent [3]atomic.Int64
 }
 
-// Start begins, busy. It is called before any other goroutine reads.
-func (c *Clock) Start() { c.began = time.Now() }
+// StartClock begins, busy. It is called before any other goroutine reads.
+func (c *Clock) StartClock() { c.began = time.Now() }
 
-// Turn says that something else is done from now on.
-func (c *Clock) Turn(to Doing) {
+// TurnTo says that something else is done from now on.
+func (c *Clock) TurnTo(to Doing) {
 	if c.began.IsZero() { // a shard by itself, as in tests
 		return
 	}

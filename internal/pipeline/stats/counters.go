@@ -53,9 +53,9 @@ type classCounts struct {
 	N      []atomic.Uint64
 }
 
-// Classify makes room for the classes of a run. Those of the run before continue
+// SetClasses makes room for the classes of a run. Those of the run before continue
 // where they are the same.
-func (c *Counters) Classify(labels []string) {
+func (c *Counters) SetClasses(labels []string) {
 	if k := c.Classes.Load(); k == nil || !slices.Equal(k.Labels, labels) {
 		c.Classes.Store(&classCounts{labels, make([]atomic.Uint64, len(labels))})
 	}
@@ -75,8 +75,8 @@ var integrityOf = func() (at [1 << len(outcome.FlagNames)]uint8) {
 	return at
 }()
 
-// Grade counts predictions that the server has, all of flags that have names.
-func (c *Counters) Grade(preds []codec.Prediction) {
+// CountGrades counts predictions that the server has, all of flags that have names.
+func (c *Counters) CountGrades(preds []codec.Prediction) {
 	var n [len(Integrities)]uint64
 	var flagged [len(outcome.FlagNames)]uint64
 	for i := range preds {

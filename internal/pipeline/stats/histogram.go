@@ -10,8 +10,8 @@ import (
 // that chooses a leader. Times are in ns.
 var (
 	RowBounds    = []int64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536}
-	StepBounds   = times("10us", "30us", "100us", "300us", "1ms", "3ms", "10ms", "30ms", "100ms", "300ms", "1s", "3s", "10s")
-	CommitBounds = times("300us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "2s", "5s", "10s")
+	StepBounds   = parseTimes("10us", "30us", "100us", "300us", "1ms", "3ms", "10ms", "30ms", "100ms", "300ms", "1s", "3s", "10s")
+	CommitBounds = parseTimes("300us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "2s", "5s", "10s")
 )
 
 // Bounds of States: shares of units, and sizes of states, a decade in
@@ -33,16 +33,16 @@ type States struct {
 // mostSize is what the size of a larger state counts as, and one that is no number.
 const mostSize = 1e9
 
-// Add counts a state.
-func (s *States) Add(saturated, size float64) {
+// AddState counts a state.
+func (s *States) AddState(saturated, size float64) {
 	if !(size <= mostSize) {
 		size = mostSize
 	}
-	s.Saturated.Add(ShareBounds, int64(saturated*StateUnit+.5))
-	s.Size.Add(SizeBounds, int64(size*StateUnit+.5))
+	s.Saturated.AddValue(ShareBounds, int64(saturated*StateUnit+.5))
+	s.Size.AddValue(SizeBounds, int64(size*StateUnit+.5))
 }
 
-func times(text ...string) []int64 {
+func parseTimes(text ...string) []int64 {
 	ns := make([]int64, len(text))
 	for i, s := range text {
 		d, err := time.ParseDuration(s)
@@ -63,7 +63,7 @@ type Histogram struct {
 	sum    atomic.Int64
 }
 
-func (h *Histogram) Add(bounds []int64, v int64) {
+func (h *Histogram) AddValue(bounds []int64, v int64) {
 	i := 0
 	for i < len(bounds) && v > bounds[i] {
 		i++

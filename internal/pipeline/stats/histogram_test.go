@@ -9,7 +9,7 @@ import (
 func TestHistogram(t *testing.T) {
 	var h Histogram
 	for _, v := range []int64{0, 1, 2, 4, 5, 65536, 65537, 1 << 40} {
-		h.Add(RowBounds, v)
+		h.AddValue(RowBounds, v)
 	}
 	got := h.Read(RowBounds, 2)
 	if want := []uint64{2, 2, 1, 0, 0, 0, 0, 0, 1, 2}; !slices.Equal(got.Counts, want) {
@@ -30,7 +30,7 @@ func TestHistogram(t *testing.T) {
 func TestStatesNoNumber(t *testing.T) {
 	var s States
 	for _, size := range []float64{.5, math.NaN(), math.Inf(1), 1e300} {
-		s.Add(.25, size)
+		s.AddState(.25, size)
 	}
 	got := s.Size.Read(SizeBounds, StateUnit)
 	if beyond := got.Counts[len(SizeBounds)]; beyond != 3 || got.Sum != 3*mostSize+.5 {

@@ -18,8 +18,8 @@ type Shadow struct {
 	Agreeing    atomic.Uint64 // of both: those of the class that the answering readout has
 }
 
-// Of are the counts of one.
-func (s *Shadows) Of(readout string) *Shadow {
+// CountersOf are the counts of one.
+func (s *Shadows) CountersOf(readout string) *Shadow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -31,8 +31,8 @@ func (s *Shadows) Of(readout string) *Shadow {
 	return s.all[readout]
 }
 
-// Each hands all of them on, in no order.
-func (s *Shadows) Each(yield func(readout string, n *Shadow)) {
+// EachShadow hands all of them on, in no order.
+func (s *Shadows) EachShadow(yield func(readout string, n *Shadow)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for readout, n := range s.all {

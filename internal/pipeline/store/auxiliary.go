@@ -63,7 +63,7 @@ func OpenAuxiliary(ctx context.Context, js jetstream.JetStream, link *Link, job 
 // LookAll looks at each of them.
 func (b *Auxiliary) LookAll(ctx context.Context) {
 	for _, name := range b.names {
-		b.Look(ctx, name)
+		b.CheckStream(ctx, name)
 	}
 }
 
@@ -73,10 +73,10 @@ func (b *Auxiliary) LookAll(ctx context.Context) {
 // starts again.
 const settling = 500 * time.Millisecond
 
-// Look asks for one of them, and creates it again if it is gone, though not at the
+// CheckStream asks for one of them, and creates it again if it is gone, though not at the
 // first look. What cannot be asked for or made now is so at a later look. It reports
 // whether the stream is missing.
-func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
+func (b *Auxiliary) CheckStream(ctx context.Context, name string) (missing bool) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	stored := b.spilled() // before the question
@@ -91,13 +91,13 @@ func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 		if time.Since(b.gone[name]) < settling {
 			return true
 		}
-		s, err = b.restore(try, name)
+		s, err = b.restoreStream(try, name)
 	}
 	switch {
 	case err == nil:
 	case gone && ctx.Err() == nil && time.Since(b.told[name]) >= ToldEvery:
 		b.told[name] = time.Now()
-		b.log.Error("a NATS stream of the job was deleted and is not created again: "+b.lacks(name), "stream", name, "err", err)
+		b.log.Error("a NATS stream of the job was deleted and is not created again: "+b.missingNote(name), "stream", name, "err", err)
 		fallthrough
 	default:
 		return gone
@@ -113,7 +113,7 @@ func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 		}
 	}
 	if name == wire.DeadLetterStream(b.job) {
-		b.dropped(info)
+		b.noteDropped(info)
 	}
 	anew := !info.Created.Equal(was.Created) || emptied()
 	b.Known[name] = info
@@ -123,9 +123,9 @@ func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 		return false
 	}
 	if info.Created.Equal(was.Created) {
-		b.log.Warn("a NATS stream of the job has lost all its messages: "+b.lost(name), "stream", name)
+		b.log.Warn("a NATS stream of the job has lost all its messages: "+b.lossNote(name), "stream", name)
 	} else {
-		b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lost(name), "stream", name)
+		b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lossNote(name), "stream", name)
 	}
 	if name == wire.SnapshotStream(b.job) {
 		b.snaps.Generation.Add(1)
@@ -133,9 +133,9 @@ func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 	return false
 }
 
-// dropped tells of dead letters that made room for newer ones, again when there
+// noteDropped tells of dead letters that made room for newer ones, again when there
 // are twice as many: the server drops them in silence.
-func (b *Auxiliary) dropped(info *jetstream.StreamInfo) {
+func (b *Auxiliary) noteDropped(info *jetstream.StreamInfo) {
 	if most := info.Config.MaxMsgs; most <= 0 || info.State.Msgs < uint64(most) {
 		return
 	}
@@ -150,9 +150,9 @@ func (b *Auxiliary) dropped(info *jetstream.StreamInfo) {
 // found in a store that is there are lost for good, and stop their partitions.
 var errHolds = errors.New("it held state rows when it was seen last, which only its backup brings back")
 
-// restore makes a NATS stream as it was when last seen. Where another worker
+// restoreStream makes a NATS stream as it was when last seen. Where another worker
 // was first, that one's stands.
-func (b *Auxiliary) restore(ctx context.Context, name string) (jetstream.Stream, error) {
+func (b *Auxiliary) restoreStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.Known[name].Config
 	if name == wire.RowStream(b.job) {
 		if b.Known[name].State.Msgs > 0 || b.spilled() != b.rows {
@@ -172,8 +172,8 @@ func ownMetadata(cfg jetstream.StreamConfig) map[string]string {
 	return m
 }
 
-// lacks says what a stage cannot do without a NATS stream, and what helps.
-func (b *Auxiliary) lacks(name string) string {
+// missingNote says what a stage cannot do without a NATS stream, and what helps.
+func (b *Auxiliary) missingNote(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):
 		return "a partition that has a dead letter waits: restore the NATS stream, or allow the stage to create NATS streams"
@@ -187,8 +187,8 @@ func (b *Auxiliary) lacks(name string) string {
 	return "this worker continues with its partitions, but no other worker can take them over: allow the stage to create NATS streams, or start a worker that may"
 }
 
-// lost says what went with a NATS stream that was created again.
-func (b *Auxiliary) lost(name string) string {
+// lossNote says what went with a NATS stream that was created again.
+func (b *Auxiliary) lossNote(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):
 		return "the dead letters in it are lost; new ones are stored"

@@ -82,13 +82,13 @@ func findBucket(ctx context.Context, js jetstream.JetStream, name string) (bucke
 func bucketStream(bucket string) string { return "OBJ_" + bucket }
 
 // Subjects of the bucket, by the object store's format (ADR-20).
-func (s *bucket) chunks(id string) string { return "$O." + s.Bucket + ".C." + id }
-func (s *bucket) entry(name string) string {
+func (s *bucket) chunkSubject(id string) string { return "$O." + s.Bucket + ".C." + id }
+func (s *bucket) entrySubject(name string) string {
 	return "$O." + s.Bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))
 }
 
-// put stores an object.
-func (s *bucket) put(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
+// putObject stores an object.
+func (s *bucket) putObject(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
 	meta.Opts = &jetstream.ObjectMetaOptions{ChunkSize: bucketChunk}
 	_, err := s.objects.Put(ctx, meta, &paced{&unhurried{bytes.NewReader(b)}, ctx, s.upload})
 	return err
@@ -135,18 +135,18 @@ type Download struct {
 	next   uint64 // the next piece has this number or a higher one
 }
 
-// get reads an object of at most so many bytes. What seems lost in a cluster is
+// getObject reads an object of at most so many bytes. What seems lost in a cluster is
 // asked for again during StaleGrace. lost says which errors mean that. An object that
 // was stored anew while it was read, whose old pieces are gone therefore, is read
 // again, too.
-func (s *bucket) get(ctx context.Context, name string, most int64, d *Download, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
+func (s *bucket) getObject(ctx context.Context, name string, most int64, d *Download, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
-		err := s.read(ctx, name, most, d)
+		err := s.readObject(ctx, name, most, d)
 		if err == nil {
 			return d.data, d.info, nil
 		}
-		if time.Now().After(late) || !s.storedAnew(ctx, name, d.info) && !(lost(err) && s.replicated()) {
+		if time.Now().After(late) || !s.storedAnew(ctx, name, d.info) && !(lost(err) && s.isReplicated()) {
 			return nil, d.info, err
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
@@ -167,10 +167,10 @@ func (s *bucket) storedAnew(ctx context.Context, name string, was *jetstream.Obj
 	return err == nil && is.NUID != was.NUID
 }
 
-// read reads what d lacks of an object, and compares all of it with its stored
+// readObject reads what d lacks of an object, and compares all of it with its stored
 // sha256. The leader is asked for one piece after the other: a server that is slow
 // has no more to send than that, however often it is asked.
-func (s *bucket) read(ctx context.Context, name string, most int64, d *Download) error {
+func (s *bucket) readObject(ctx context.Context, name string, most int64, d *Download) error {
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
 	info, err := s.objects.GetInfo(try, name)
@@ -184,7 +184,7 @@ func (s *bucket) read(ctx context.Context, name string, most int64, d *Download)
 		return fmt.Errorf("it has %d bytes, want at most %d", info.Size, most)
 	}
 	for ; d.pieces < info.Chunks; d.pieces++ {
-		m, err := s.piece(ctx, s.chunks(info.NUID), d.next)
+		m, err := s.readChunk(ctx, s.chunkSubject(info.NUID), d.next)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return fmt.Errorf("%w: %d of %d are there", errChunks, d.pieces, info.Chunks)
 		}
@@ -196,7 +196,7 @@ func (s *bucket) read(ctx context.Context, name string, most int64, d *Download)
 		}
 		d.next = m.Sequence + 1
 	}
-	_, err = s.piece(ctx, s.chunks(info.NUID), d.next)
+	_, err = s.readChunk(ctx, s.chunkSubject(info.NUID), d.next)
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
 	}
@@ -211,10 +211,10 @@ func (s *bucket) read(ctx context.Context, name string, most int64, d *Download)
 	return err
 }
 
-// piece is the first message on a subject from number from on. A worker waits for no
+// readChunk is the first message on a subject from number from on. A worker waits for no
 // more than transfersAtOnce pieces together.
-func (s *bucket) piece(ctx context.Context, subject string, from uint64) (*jetstream.RawStreamMsg, error) {
-	done, err := s.transfer(ctx)
+func (s *bucket) readChunk(ctx context.Context, subject string, from uint64) (*jetstream.RawStreamMsg, error) {
+	done, err := s.beginTransfer(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -224,8 +224,8 @@ func (s *bucket) piece(ctx context.Context, subject string, from uint64) (*jetst
 	return s.stream.GetMsg(try, from, jetstream.WithGetMsgSubject(subject))
 }
 
-// transfer waits until something more may be read or written.
-func (s *bucket) transfer(ctx context.Context) (done func(), err error) {
+// beginTransfer waits until something more may be read or written.
+func (s *bucket) beginTransfer(ctx context.Context) (done func(), err error) {
 	if s.slots == nil {
 		return func() {}, nil
 	}
@@ -242,6 +242,6 @@ func transferTime(bytes uint64) time.Duration {
 	return CommitTimeout + time.Duration(bytes/slowestStore)*time.Second
 }
 
-// replicated reports whether the bucket has several copies, whose leader may
+// isReplicated reports whether the bucket has several copies, whose leader may
 // change.
-func (s *bucket) replicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }
+func (s *bucket) isReplicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }

@@ -30,9 +30,9 @@ var ErrRecordLost = errors.New("it makes no predictions")
 // to what it was before.
 var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old")
 
-// lost is the loss of the record that the server has acknowledged. left is the message of
+// lostError is the loss of the record that the server has acknowledged. left is the message of
 // the one that is there now, 0 for none.
-func (c *Committer) lost(left uint64) error {
+func (c *Committer) lostError(left uint64) error {
 	if left == 0 {
 		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), LostTrack(c.inputJob())}
 	}
@@ -99,16 +99,16 @@ type asked struct {
 	reconnects uint64
 }
 
-// Ask notes a question that goes to the server now.
-func (c *Committer) Ask() asked { return asked{time.Now(), c.JS.Conn().Stats().Reconnects} }
+// NoteAsked notes a question that goes to the server now.
+func (c *Committer) NoteAsked() asked { return asked{time.Now(), c.JS.Conn().Stats().Reconnects} }
 
-// Sure reports whether a record that the server has shown by its answer to q is
+// IsSure reports whether a record that the server has shown by its answer to q is
 // still the last, unless another worker published after it in order. A server
 // that comes back from before breaks every connection first. A cluster's leader
 // may come back without that: then the time is too short for another worker to
 // claim the partition and bring the numbers to where they were.
-func (c *Committer) Sure(q asked) bool {
-	now := c.Ask()
+func (c *Committer) IsSure(q asked) bool {
+	now := c.NoteAsked()
 	return now.reconnects == q.reconnects && now.at.Sub(q.at) < surely
 }
 
@@ -122,8 +122,8 @@ func (c *Committer) mayBegin(q asked) bool {
 // Reassure reads the record again where it is not sure any more. Where the
 // answer is another, or does not come, begin sends nothing and await finds out.
 func (c *Committer) Reassure(ctx context.Context) {
-	q := c.Ask()
-	if c.Sure(c.Heard) {
+	q := c.NoteAsked()
+	if c.IsSure(c.Heard) {
 		return
 	}
 	if r, seq, err := c.Read(ctx); err == nil && seq == c.Last && r == c.acked {
@@ -144,28 +144,28 @@ func (c *Committer) Read(ctx context.Context) (wire.Record, uint64, error) {
 // inputJob is the job whose input is read.
 func (c *Committer) inputJob() string { return cmp.Or(c.InputJob, c.Job) }
 
-// Claim makes the partition ours: it repeats the last record with the next
+// ClaimPartition makes the partition ours: it repeats the last record with the next
 // epoch, provided nothing was published in between. Older owners' expectations
 // are gone from then on. wait says whether to give the owner in the record
 // time to release it. body is a message of no predictions. A record that refuses
 // has something against is left as it is.
-func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Record) bool) error {
+func (c *Committer) ClaimPartition(ctx context.Context, body []byte, wait func(wire.Record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
 	var gone missing
 	for {
-		q := c.Ask()
+		q := c.NoteAsked()
 		r, seq, err := c.Read(ctx)
 		switch {
 		case errors.Is(err, wire.ErrRecord):
 			return err
-		case gone.confirmed(err):
+		case gone.isConfirmed(err):
 			return GoneOutput(c.Job, c.inputJob())
 		case err != nil: // server away: ask again
 		case seq > 0 && r.Worker == c.Worker && r.Kind == wire.KindClaim && r.Epoch == tried:
 			c.Accept(r, seq, q)
 			return nil
-		case seq > 0 && c.refusal(r) != nil:
-			return c.refusal(r)
+		case seq > 0 && c.checkRecord(r) != nil:
+			return c.checkRecord(r)
 		case seq > 0 && wait(r):
 		case seq == 0 && c.Begins != nil && !c.mayBegin(q):
 			if err = c.Begins(ctx); err == nil {
@@ -175,12 +175,12 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 			if errors.Is(err, ErrRecordLost) {
 				return err
 			}
-		case !c.Sure(q): // read it again
+		case !c.IsSure(q): // read it again
 		default:
 			r.Kind, r.Worker, r.Arithmetic, r.Identity, r.Generation = wire.KindClaim, c.Worker, c.Ours, c.Model, c.Generation
 			r.Epoch++
 			tried = r.Epoch
-			q = c.Ask()
+			q = c.NoteAsked()
 			var ack *jetstream.PubAck
 			if ack, err = c.Publish(ctx, r, seq, body); err == nil {
 				c.Accept(r, ack.Sequence, q)
@@ -198,12 +198,12 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 	}
 }
 
-// Overtaken says what a failure to restore means: where another worker has
+// CheckOvertaken says what a failure to restore means: where another worker has
 // claimed the partition since, it may have replaced and deleted the very
 // snapshot that was missing, and the failure is no more than being late. It
 // asks until the server answers: a worker that was asleep so long has questions
 // under way that ended meanwhile.
-func (c *Committer) Overtaken(ctx context.Context, cause error) error {
+func (c *Committer) CheckOvertaken(ctx context.Context, cause error) error {
 	if c.Last == 0 { // not claimed at all
 		return cause
 	}
@@ -223,10 +223,10 @@ func (c *Committer) Overtaken(ctx context.Context, cause error) error {
 func (c *Committer) Publish(ctx context.Context, r wire.Record, expect uint64, body []byte) (*jetstream.PubAck, error) {
 	ctx, cancel := c.Link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
-	return c.JS.PublishMsg(ctx, c.message(r, expect, body), jetstream.WithRetryAttempts(0))
+	return c.JS.PublishMsg(ctx, c.newMessage(r, expect, body), jetstream.WithRetryAttempts(0))
 }
 
-func (c *Committer) message(r wire.Record, expect uint64, body []byte) *nats.Msg {
+func (c *Committer) newMessage(r wire.Record, expect uint64, body []byte) *nats.Msg {
 	m := &nats.Msg{Subject: c.Subject(), Data: body, Header: r.Header()}
 	if c.Condition != nil {
 		c.Condition(m, r)
@@ -236,36 +236,36 @@ func (c *Committer) message(r wire.Record, expect uint64, body []byte) *nats.Msg
 	return m
 }
 
-// fenced reports whether commits have the fence, so that a record that is not
+// isFenced reports whether commits have the fence, so that a record that is not
 // ours says that another worker has the partition.
-func (c *Committer) fenced() bool { return c.Condition == nil }
+func (c *Committer) isFenced() bool { return c.Condition == nil }
 
-// refusal is why a claim leaves a record as it is.
-func (c *Committer) refusal(r wire.Record) error {
+// checkRecord is why a claim leaves a record as it is.
+func (c *Committer) checkRecord(r wire.Record) error {
 	if c.Refuses == nil {
 		return nil
 	}
 	return c.Refuses(r)
 }
 
-// Begin publishes predictions (body) with the record they lead to, if the
+// BeginPublish publishes predictions (body) with the record they lead to, if the
 // record before it is sure. await must follow. body must not change until then.
 // besides are headers that are no part of the record: nobody compares them.
-func (c *Committer) Begin(body []byte, next wire.Record, besides wire.Header) {
+func (c *Committer) BeginPublish(body []byte, next wire.Record, besides wire.Header) {
 	c.next = next
-	c.msg = c.message(next, c.Last, body)
+	c.msg = c.newMessage(next, c.Last, body)
 	maps.Copy(c.msg.Header, besides)
 	// A nil future means that it was not sent; await sees to it.
-	if c.future = nil; c.Sure(c.Heard) {
-		c.sent = c.Ask()
+	if c.future = nil; c.IsSure(c.Heard) {
+		c.sent = c.NoteAsked()
 		c.future, _ = c.JS.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
 	}
 }
 
-// Await returns when the commit is stored, or an error when it never can be:
+// AwaitPublish returns when the commit is stored, or an error when it never can be:
 // errFenced where another worker has the partition now, or what the server
 // lost or refuses. While the server is away it waits, until ctx ends.
-func (c *Committer) Await(ctx context.Context) error {
+func (c *Committer) AwaitPublish(ctx context.Context) error {
 	var err error
 	if c.future == nil {
 		err = errUnsure
@@ -285,7 +285,7 @@ func (c *Committer) Await(ctx context.Context) error {
 			return fmt.Errorf("%w: commit on %s", ErrUnfinished, c.Subject())
 		}
 	}
-	return c.resolve(ctx, err)
+	return c.resolveDoubt(ctx, err)
 }
 
 // Accept takes down what the server has stored: it says so in its answer to q.
@@ -293,12 +293,12 @@ func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
 	c.Record, c.acked, c.Last, c.Heard, c.future = r, r, seq, q, nil
 }
 
-// resolve finds out what became of a commit without an answer: it reads the
+// resolveDoubt finds out what became of a commit without an answer: it reads the
 // record and publishes again while the old one stands. The server's check
 // lets at most one of the attempts in, even one that arrives late. A refusal
 // alone proves nothing: a cluster's leader may refuse the right expectation
 // for a moment.
-func (c *Committer) resolve(ctx context.Context, cause error) error {
+func (c *Committer) resolveDoubt(ctx context.Context, cause error) error {
 	if errors.Is(cause, errUnsure) {
 		c.Log.Info("a commit waits: the server is asked for the partition's record first", "subject", c.Subject(), "input", c.next.InSeq, "why", cause)
 	} else {
@@ -307,10 +307,10 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 	var staleSince time.Time
 	var gone missing
 	for {
-		q := c.Ask()
+		q := c.NoteAsked()
 		r, seq, err := c.Read(ctx)
 		switch {
-		case gone.confirmed(err):
+		case gone.isConfirmed(err):
 			return GoneOutput(c.Job, c.inputJob())
 		case errors.Is(err, wire.ErrRecord):
 			return err
@@ -320,24 +320,24 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 		case seq > c.Last && r == c.next:
 			c.Accept(r, seq, q)
 			return nil
-		case seq > c.Last && c.fenced():
+		case seq > c.Last && c.isFenced():
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", ErrFenced, c.Subject(), r.Epoch, r.Worker, c.Record.Epoch)
-		case seq == c.Last && r != c.acked && c.fenced():
+		case seq == c.Last && r != c.acked && c.isFenced():
 			return fmt.Errorf("%w: message %d on %s was written by this worker in epoch %d, and is now of worker %s in epoch %d: the output went back in time (a power failure? a restored backup?); that worker makes the lost predictions again", ErrFenced, c.Last, c.Subject(), c.Record.Epoch, r.Worker, r.Epoch)
 		case seq < c.Last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()
 			}
 			if time.Since(staleSince) > StaleGrace {
-				return c.lost(seq)
+				return c.lostError(seq)
 			}
-		case !c.Sure(q) && c.fenced(): // read it again
+		case !c.IsSure(q) && c.isFenced(): // read it again
 		default:
 			staleSince = time.Time{}
-			switch err = c.again(ctx); {
+			switch err = c.publishAgain(ctx); {
 			case err == nil:
 				return nil
-			case permanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
+			case isPermanent(err) && !errors.Is(err, nats.ErrConnectionClosed):
 				return fmt.Errorf("pipeline: commit on %s refused: %w: undo what was changed on %s, or give it and its account more space: %w", c.Subject(), err, wire.OutputStream(c.Job), ErrLater)
 			}
 		}
@@ -355,12 +355,12 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 	}
 }
 
-// again publishes the same message once more.
-func (c *Committer) again(ctx context.Context) error {
+// publishAgain publishes the same message once more.
+func (c *Committer) publishAgain(ctx context.Context) error {
 	c.Retries()
 	ctx, cancel := c.Link.Attempt(ctx)
 	defer cancel()
-	q := c.Ask()
+	q := c.NoteAsked()
 	ack, err := c.JS.PublishMsg(ctx, c.msg, jetstream.WithRetryAttempts(0))
 	if err == nil {
 		c.Accept(c.next, ack.Sequence, q)
@@ -368,9 +368,9 @@ func (c *Committer) again(ctx context.Context) error {
 	return err
 }
 
-// permanent reports whether publishing again can never succeed. A refused
+// isPermanent reports whether publishing again can never succeed. A refused
 // expectation is not an error by itself: the record decides.
-func permanent(err error) bool {
+func isPermanent(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
 		return api.Code == 400 && !OvertakenBy(err)

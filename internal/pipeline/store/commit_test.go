@@ -18,7 +18,7 @@ var ofModel = wire.Identity{Network: strings.Repeat("0", wire.HashDigits)}
 func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	c := layout("old")
+	c := layoutOf("old")
 	if err := EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -27,15 +27,15 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	com := &Committer{JS: js, Stream: out, Job: c.Job, Worker: "w", Model: ofModel, Log: pipelinetest.Log(t), Retries: func() {}}
-	if err := com.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
+	if err := com.ClaimPartition(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	commit := func() (sent bool, err error) {
 		next := com.Record
 		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
-		com.Begin(nil, next, nil)
+		com.BeginPublish(nil, next, nil)
 		sent = com.future != nil
-		return sent, com.Await(t.Context())
+		return sent, com.AwaitPublish(t.Context())
 	}
 	old := func() { com.Heard.at = com.Heard.at.Add(-2 * surely) }
 	earlier := func() { com.Heard.reconnects-- }
@@ -70,8 +70,8 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 func TestHeadersBesidesARecord(t *testing.T) {
 	r := wire.Record{Kind: wire.KindCommit, Epoch: 3, Worker: "w", Created: "x", Identity: ofModel, Position: wire.Position{InSeq: 7, Outs: 2}}
 	com := &Committer{Job: "j", Record: r}
-	plain := com.message(r, 4, nil).Header
-	with := com.message(r, 4, nil).Header
+	plain := com.newMessage(r, 4, nil).Header
+	with := com.newMessage(r, 4, nil).Header
 	with["traceparent"], with["tracestate"] = []string{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, []string{"a=1"}
 	a, errA := wire.ParseRecord(wire.Header(plain), "j.out.0", 5)
 	b, errB := wire.ParseRecord(wire.Header(with), "j.out.0", 5)

@@ -47,9 +47,9 @@ type DeadLetters struct {
 type Waiter interface {
 	// Waits is told that the server did not take something, which is tried
 	// again; its error ends that.
-	Waits(what string, err error) error
+	RetryLater(what string, err error) error
 	// Taken is told that the server has it.
-	Taken()
+	NoteTaken()
 }
 
 // Publish sends a message to the dead letters with its reason. The body is
@@ -64,20 +64,20 @@ func (e *DeadLetters) Publish(ctx context.Context, d *DeadLetter, w Waiter) erro
 	h.Set(wire.HeaderReason, d.Reason.String())
 	h.Set(wire.HeaderInSeq, strconv.FormatUint(d.Seq, 10))
 	h.Set(wire.HeaderInSubject, wire.InputSubject(cmp.Or(e.Input, e.Job), d.Part, d.Key))
-	h.Set(jetstream.MsgIDHeader, e.id(d))
+	h.Set(jetstream.MsgIDHeader, e.messageID(d))
 	msg := &nats.Msg{Subject: wire.DeadLetterSubject(e.Job, d.Part), Header: h, Data: d.Data}
 	if most := e.Limit; len(msg.Data) > most-headerBytes(h) {
 		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.Data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
 	p := patiently{e.JS, e.Link, e.Retries}
-	return p.publish(ctx, msg, "dead letter", wire.DeadLetterStream(e.Job), w)
+	return p.publishUntilStored(ctx, msg, "dead letter", wire.DeadLetterStream(e.Job), w)
 }
 
-// id is the same for each attempt to publish a dead letter. A message
+// messageID is the same for each attempt to publish a dead letter. A message
 // that came with an imported state has no place in the input, but a number
 // among its key's.
-func (e *DeadLetters) id(d *DeadLetter) string {
+func (e *DeadLetters) messageID(d *DeadLetter) string {
 	if d.Seq == 0 {
 		return fmt.Sprintf("%s.%d.0.%s.%s", e.Job, d.Part, d.Key, wire.Get(d.Header, wire.HeaderSeq))
 	}

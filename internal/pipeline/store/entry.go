@@ -45,7 +45,7 @@ func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, ou
 	for {
 		e, seq, err := ReadEntry(ctx, out, job)
 		if err == nil && seq == 0 {
-			e, err = recorded(ctx, own, out, job)
+			e, err = recordedEntry(ctx, own, out, job)
 		}
 		if err != nil || own.Differs(e.Identity) != "" || seq > 0 && (own.Readout == "" || e.Readout != "") {
 			return e, err
@@ -60,11 +60,11 @@ func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, ou
 	}
 }
 
-// recorded is what the partitions' records say of the model of a job without an
+// recordedEntry is what the partitions' records say of the model of a job without an
 // entry: what is no contradiction to own if there is any, otherwise what is one, or
 // nothing. If both are found, partitions of the other model are stopped when they are
 // claimed.
-func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
+func recordedEntry(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
 		return wire.Entry{}, fmt.Errorf("pipeline: records not listed: %w", err)

@@ -54,5 +54,5 @@ func (f *Features) Publish(ctx context.Context, part int, body []byte, w Waiter)
 	m := &nats.Msg{Subject: wire.FeatureSubject(f.Job, part), Data: body, Header: nats.Header{
 		wire.HeaderKind: {wire.KindFeatures}, wire.HeaderOutCreated: {f.Begun}, wire.HeaderNetwork: {f.Network},
 	}}
-	return p.publish(ctx, m, "predictions with their features", wire.FeatureStream(f.Job), w)
+	return p.publishUntilStored(ctx, m, "predictions with their features", wire.FeatureStream(f.Job), w)
 }

@@ -13,9 +13,9 @@ import (
 // missing is how long a NATS stream has not been found without a break.
 type missing struct{ since time.Time }
 
-// confirmed notes a question's outcome, and reports whether the NATS stream is
+// isConfirmed notes a question's outcome, and reports whether the NATS stream is
 // gone: a cluster that is choosing leaders may not find it for a moment.
-func (m *missing) confirmed(err error) bool {
+func (m *missing) isConfirmed(err error) bool {
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
 		m.since = time.Time{}
 		return false

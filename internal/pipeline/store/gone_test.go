@@ -14,7 +14,7 @@ import (
 func TestMissingLooksTwice(t *testing.T) {
 	var m missing
 	gone := jetstream.ErrStreamNotFound
-	if m.confirmed(gone) || m.confirmed(context.DeadlineExceeded) || !m.since.IsZero() {
+	if m.isConfirmed(gone) || m.isConfirmed(context.DeadlineExceeded) || !m.since.IsZero() {
 		t.Error("one answer confirmed a loss, or another did not end the doubt")
 	}
 }
@@ -23,7 +23,7 @@ func TestMissingLooksTwice(t *testing.T) {
 // does not: no error promises that.
 func TestLostRecord(t *testing.T) {
 	c := &Committer{Job: "eusn", Part: 3, Last: 17}
-	left, gone := c.lost(12), c.lost(0)
+	left, gone := c.lostError(12), c.lostError(0)
 	if want := "continues from message 12 and makes the lost predictions again"; errors.Is(left, ErrRecordLost) || !strings.Contains(left.Error(), want) {
 		t.Errorf("%v, want %q", left, want)
 	}
@@ -31,7 +31,7 @@ func TestLostRecord(t *testing.T) {
 		t.Error(gone)
 	}
 	c.InputJob = "plant"
-	if gone = c.lost(0); !strings.Contains(gone.Error(), "--input-job plant") {
+	if gone = c.lostError(0); !strings.Contains(gone.Error(), "--input-job plant") {
 		t.Errorf("%v, want the job whose input is read", gone)
 	}
 }

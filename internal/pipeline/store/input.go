@@ -26,33 +26,33 @@ func (r *Input) Name() string { return wire.InputStream(r.Job) }
 // Before is the message behind which whoever has all up to seq continues.
 func (r *Input) Before(seq uint64) uint64 { return max(seq+1, r.From) - 1 }
 
-// begins makes of what the server has what there is for the reader: input before
+// applyFrom makes of what the server has what there is for the reader: input before
 // From is like input that was removed.
-func (r *Input) begins(info *jetstream.StreamInfo) *jetstream.StreamInfo {
+func (r *Input) applyFrom(info *jetstream.StreamInfo) *jetstream.StreamInfo {
 	info.State.FirstSeq = max(info.State.FirstSeq, r.From)
 	return info
 }
 
-// Look asks for the input's identity and range once.
-func (r *Input) Look(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+// ReadInfo asks for the input's identity and range once.
+func (r *Input) ReadInfo(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()
 	info, err := r.Stream.Info(try, opts...)
 	if err != nil {
 		return nil, err
 	}
-	return r.begins(info), nil
+	return r.applyFrom(info), nil
 }
 
 // OtherHistory is what to do about an input that went back.
 const OtherHistory = "this partition makes no more predictions from it: restore the store that has these messages. Without a backup, restart: partitions that had read none of the lost messages continue, and a new job can read the input as it is now"
 
-// Unchanged makes sure, by the input's leader, that an input message is still
+// CheckUnchanged makes sure, by the input's leader, that an input message is still
 // the one that partition part has read: the input may have gone back to what it
 // was before, as after a power failure or when a backup was put in its place,
 // and may have grown beyond that message again. One that was removed from the
 // input's beginning cannot be asked for, and passes.
-func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
+func (r *Input) CheckUnchanged(ctx context.Context, part int, at wire.Place) error {
 	if at.Seq == 0 {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 	case info.State.FirstSeq > at.Seq:
 		return nil
 	}
-	msg, err := r.message(ctx, at.Seq)
+	msg, err := r.readMessage(ctx, at.Seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		if info, err = r.Info(ctx, at.Seq); err == nil && info.State.FirstSeq <= at.Seq { // it has not aged away meanwhile
 			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.Seq, name, part)
@@ -80,8 +80,8 @@ func (r *Input) Unchanged(ctx context.Context, part int, at wire.Place) error {
 	return err
 }
 
-// message asks for an input message until the server answers.
-func (r *Input) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+// readMessage asks for an input message until the server answers.
+func (r *Input) readMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	for {
 		try, cancel := r.Link.Attempt(ctx)
 		msg, err := r.Stream.GetMsg(try, seq)
@@ -100,7 +100,7 @@ func (r *Input) message(ctx context.Context, seq uint64) (*jetstream.RawStreamMs
 func (r *Input) Info(ctx context.Context, seq uint64) (*jetstream.StreamInfo, error) {
 	var late time.Time
 	for {
-		info, err := r.Look(ctx)
+		info, err := r.ReadInfo(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil, LostInput(r.Job)
 		}
@@ -131,11 +131,11 @@ func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, e
 	if r.Mixed != nil {
 		return r.nextMixed(ctx, part, known)
 	}
-	return r.next(ctx, part, known)
+	return r.nextMessage(ctx, part, known)
 }
 
-// next is the first message behind known on a partition's subjects.
-func (r *Input) next(ctx context.Context, part int, known uint64) (wire.Place, error) {
+// nextMessage is the first message behind known on a partition's subjects.
+func (r *Input) nextMessage(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()
 	m, err := r.Stream.GetMsg(try, r.Before(known)+1, jetstream.WithGetMsgSubject(r.Pattern.InputFilter(r.Job, part)))

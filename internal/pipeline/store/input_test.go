@@ -31,7 +31,7 @@ func TestInputMessageIsAskedAgain(t *testing.T) {
 		defer l.mu.Unlock()
 		l.up, l.cut = context.WithCancel(context.Background())
 	})
-	msg, err := (&Input{Stream: stream, Link: l}).message(t.Context(), 1)
+	msg, err := (&Input{Stream: stream, Link: l}).readMessage(t.Context(), 1)
 	if err != nil || string(msg.Data) != "answer" {
 		t.Errorf("message %v, error %v", msg, err)
 	}

@@ -17,7 +17,7 @@ import (
 // short of (about one read in fifty here) are asked for again.
 func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 	urls := pipelinetest.Trio(t)
-	c := layout("lead")
+	c := layoutOf("lead")
 	c.Replicas = 3
 	var all []*Snapshots
 	for _, u := range urls {
@@ -37,7 +37,7 @@ func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 		if s.stream.CachedInfo().Config.AllowDirect {
 			t.Errorf("worker %d may read from any replica", i)
 		}
-		if !s.replicated() {
+		if !s.isReplicated() {
 			t.Errorf("worker %d takes three copies for one", i)
 		}
 	}

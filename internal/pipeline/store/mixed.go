@@ -115,7 +115,7 @@ func (r *Input) Has(part int, seq uint64, subject string) bool {
 func (r *Input) nextMixed(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	m := r.Mixed
 	if known < m.after {
-		if at, err := r.next(ctx, part, known); err != nil || at.Seq > 0 && at.Seq <= m.after {
+		if at, err := r.nextMessage(ctx, part, known); err != nil || at.Seq > 0 && at.Seq <= m.after {
 			return at, err
 		}
 	}
@@ -132,5 +132,5 @@ func (r *Input) nextMixed(ctx context.Context, part int, known uint64) (wire.Pla
 			return wire.Place{}, err
 		}
 	}
-	return r.next(ctx, part, max(known, m.to))
+	return r.nextMessage(ctx, part, max(known, m.to))
 }

@@ -68,12 +68,12 @@ func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, transferTime(uint64(len(b))))
 	defer cancel()
-	m.sweep(ctx)
+	m.sweepUnnamed(ctx)
 	meta := jetstream.ObjectMeta{Name: name, Metadata: map[string]string{aboutKey: about}}
-	err := m.upload(ctx, meta, b)
+	err := m.uploadModel(ctx, meta, b)
 	if errors.Is(err, jetstream.ErrBadObjectMeta) { // the client reads what is there first
-		if err = m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.entry(name))); err == nil {
-			err = m.upload(ctx, meta, b)
+		if err = m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.entrySubject(name))); err == nil {
+			err = m.uploadModel(ctx, meta, b)
 		}
 	}
 	if err != nil {
@@ -82,9 +82,9 @@ func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	return nil
 }
 
-// upload is put, but what was stored of an object that is not complete when ctx ends
+// uploadModel is put, but what was stored of an object that is not complete when ctx ends
 // is removed: the client does that while its own context lasts, which is longer.
-func (m *Models) upload(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
+func (m *Models) uploadModel(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
 	end, _ := ctx.Deadline() // Put has set one
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(CommitTimeout))
 	defer cancel()
@@ -112,12 +112,12 @@ func (r whileOpen) Read(b []byte) (int, error) {
 // than any lasts.
 const oldPiece = 10 * time.Minute
 
-// sweep removes pieces of uploads that ended without an entry: of programs that were
+// sweepUnnamed removes pieces of uploads that ended without an entry: of programs that were
 // killed, or lost their server. It is tried, and tried again with the next model.
-func (m *Models) sweep(ctx context.Context) {
+func (m *Models) sweepUnnamed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
-	info, err := m.stream.Info(ctx, jetstream.WithSubjectFilter(m.chunks("*")))
+	info, err := m.stream.Info(ctx, jetstream.WithSubjectFilter(m.chunkSubject("*")))
 	if err != nil || len(info.State.Subjects) == 0 {
 		return
 	}
@@ -131,7 +131,7 @@ func (m *Models) sweep(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		delete(pieces, m.chunks(o.NUID))
+		delete(pieces, m.chunkSubject(o.NUID))
 	}
 	for subject := range pieces {
 		last, err := m.stream.GetLastMsgForSubject(ctx, subject)
@@ -145,7 +145,7 @@ func (m *Models) sweep(ctx context.Context) {
 // there is none of a name is an answer, and not asked for again: who publishes a
 // model asks first whether it is there.
 func (m *Models) Get(ctx context.Context, name string) ([]byte, Object, error) {
-	b, info, err := m.get(ctx, name, MaxModelFile, new(Download), func(err error) bool {
+	b, info, err := m.getObject(ctx, name, MaxModelFile, new(Download), func(err error) bool {
 		return LostSnapshot(err) && !errors.Is(err, jetstream.ErrObjectNotFound)
 	})
 	if err != nil {
@@ -154,8 +154,8 @@ func (m *Models) Get(ctx context.Context, name string) ([]byte, Object, error) {
 	return b, objectOf(info), nil
 }
 
-// Look is Get without the content.
-func (m *Models) Look(ctx context.Context, name string) (Object, error) {
+// FindModel is Get without the content.
+func (m *Models) FindModel(ctx context.Context, name string) (Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
 	info, err := m.objects.GetInfo(ctx, name)

@@ -38,7 +38,7 @@ func TestHalfModelsAreRemoved(t *testing.T) {
 	}
 	pieces := func() (n int) {
 		t.Helper()
-		info, err := m.stream.Info(t.Context(), jetstream.WithSubjectFilter(m.chunks("*")))
+		info, err := m.stream.Info(t.Context(), jetstream.WithSubjectFilter(m.chunkSubject("*")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,11 +53,11 @@ func TestHalfModelsAreRemoved(t *testing.T) {
 	}
 	inTime, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err = m.upload(&ending{inTime, 3}, jetstream.ObjectMeta{Name: "late"}, whole)
+	err = m.uploadModel(&ending{inTime, 3}, jetstream.ObjectMeta{Name: "late"}, whole)
 	if !errors.Is(err, context.DeadlineExceeded) || pieces() != 5 {
 		t.Errorf("a model that is not stored in time: %v, %d pieces, want those of the first", err, pieces())
 	}
-	if _, err := js.Publish(t.Context(), m.chunks("killed"), []byte("piece")); err != nil {
+	if _, err := js.Publish(t.Context(), m.chunkSubject("killed"), []byte("piece")); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Put(t.Context(), "small", "about", []byte("x")); err != nil || pieces() != 7 {
@@ -72,7 +72,7 @@ func TestHalfModelsAreRemoved(t *testing.T) {
 			t.Errorf("%s: %v, %d bytes, want %d", name, err, len(got), len(want))
 		}
 	}
-	if _, err := m.Look(t.Context(), "late"); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := m.FindModel(t.Context(), "late"); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("the model that was not stored: %v", err)
 	}
 }

@@ -23,10 +23,10 @@ func (s *Snapshots) RemoveRows(ctx context.Context, rows []uint64, log *slog.Log
 	}
 }
 
-// Orphans counts the rows of a partition that owners before this epoch have
+// RemoveOrphans counts the rows of a partition that owners before this epoch have
 // left and the snapshot does not name. It is asked before the partition is
 // worked on: from then on those named are deleted too.
-func (s *Snapshots) Orphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
+func (s *Snapshots) RemoveOrphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
 	ctx, cancel := s.Link.Attempt(ctx)
 	defer cancel()
 	info, err := s.rows.Info(ctx, jetstream.WithSubjectFilter(wire.RowSubjects(s.Job, part)))

@@ -35,7 +35,7 @@ func TestOvertakenAnswerIsNoLoss(t *testing.T) {
 	}
 	b.Mu.Lock()
 	looked := make(chan bool)
-	go func() { looked <- b.Look(t.Context(), name) }()
+	go func() { looked <- b.CheckStream(t.Context(), name) }()
 	time.Sleep(300 * time.Millisecond) // the answer is there and waits for the lock
 	if _, err := js.Publish(t.Context(), "test."+name, nil); err != nil {
 		t.Fatal(err)

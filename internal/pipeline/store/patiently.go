@@ -20,10 +20,10 @@ type patiently struct {
 	retries func()
 }
 
-// publish publishes a message until the server has it, perhaps more than once. A server
+// publishUntilStored publishes a message until the server has it, perhaps more than once. A server
 // that is there and refuses it, or does not answer for patience, gives the partition up
 // for a while: the others' answers wait behind it.
-func (e *patiently) publish(ctx context.Context, msg *nats.Msg, what, stream string, w Waiter) error {
+func (e *patiently) publishUntilStored(ctx context.Context, msg *nats.Msg, what, stream string, w Waiter) error {
 	what += " on " + msg.Subject
 	var since time.Time // when the server, being there, first did not answer
 	for {
@@ -33,20 +33,20 @@ func (e *patiently) publish(ctx context.Context, msg *nats.Msg, what, stream str
 		cancel()
 		switch {
 		case err == nil:
-			w.Taken()
+			w.NoteTaken()
 			return nil
 		case ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("%w: %s", ErrUnfinished, what)
-		case !Refused(err) && !Unheard(err) && !late: // the server is away
+		case !IsRefused(err) && !IsUnanswered(err) && !late: // the server is away
 			since = time.Time{}
 		case since.IsZero():
 			since = time.Now()
 		}
-		if Refused(err) || !since.IsZero() && time.Since(since) > patience {
+		if IsRefused(err) || !since.IsZero() && time.Since(since) > patience {
 			return fmt.Errorf("pipeline: %s cannot be stored: %w: make space in %s, restore it or undo what was changed, or allow the stage to publish there: %w", what, err, stream, ErrLater)
 		}
 		e.retries()
-		if err := w.Waits(what, err); err != nil {
+		if err := w.RetryLater(what, err); err != nil {
 			return err
 		}
 		_ = Pause(ctx, RetryWait) // the next attempt fails by itself if ctx has ended

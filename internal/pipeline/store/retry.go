@@ -22,16 +22,16 @@ const (
 // until the cause is gone. Nothing was committed that rests on what failed.
 var ErrLater = errors.New("the stage tries again automatically")
 
-// Refused reports whether the server has said no to a message: asking again at
+// IsRefused reports whether the server has said no to a message: asking again at
 // once is of no use.
-func Refused(err error) bool {
+func IsRefused(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) || errors.Is(err, nats.ErrMaxPayload)
 }
 
-// Unheard reports whether the server has no NATS stream that would take a
+// IsUnanswered reports whether the server has no NATS stream that would take a
 // message: it was deleted, or has no leader for now.
-func Unheard(err error) bool {
+func IsUnanswered(err error) bool {
 	return errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders)
 }
 

@@ -95,7 +95,7 @@ func (s *Snapshots) PutRows(ctx context.Context, rows []StoredRow) error {
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("pipeline: %d state rows to %s: %w", left, where, cause)
-		case s.refused(cause):
+		case s.isRefused(cause):
 			return fmt.Errorf("pipeline: %s accepts no state rows: %w: make space there, restore it or undo what was changed, or raise max_slots: %w", where, cause, ErrLater)
 		case time.Now().After(late):
 			s.Mute.Store(true)
@@ -107,11 +107,11 @@ func (s *Snapshots) PutRows(ctx context.Context, rows []StoredRow) error {
 	}
 }
 
-// refused reports whether the server has said no, so that asking again at once
+// isRefused reports whether the server has said no, so that asking again at once
 // is of no use. A replicated stream that nobody answers for is choosing a
 // leader.
-func (s *Snapshots) refused(err error) bool {
-	return Refused(err) || Unheard(err) && !s.replicated()
+func (s *Snapshots) isRefused(err error) bool {
+	return IsRefused(err) || IsUnanswered(err) && !s.isReplicated()
 }
 
 // putGroup publishes those of a few rows that have no number yet, and returns
@@ -149,17 +149,17 @@ func (s *Snapshots) putGroup(ctx context.Context, rows []StoredRow) (failure err
 	return failure
 }
 
-// Probe asks a store that has not answered for anything but silence, beside
+// ProbeRows asks a store that has not answered for anything but silence, beside
 // the work, with a row of its own: under epoch 0, which no owner has, it is
 // swept where it stays behind.
-func (s *Snapshots) Probe(ctx context.Context, part, size int, log *slog.Logger) {
+func (s *Snapshots) ProbeRows(ctx context.Context, part, size int, log *slog.Logger) {
 	ctx, cancel := s.Link.Attempt(ctx)
 	defer cancel()
 	ack, err := s.rowJS.PublishMsg(ctx, &nats.Msg{Subject: wire.RowSubject(s.Job, part, 0), Data: make([]byte, size)}, jetstream.WithRetryAttempts(0))
 	if err == nil {
 		s.RemoveRows(ctx, []uint64{ack.Sequence}, log)
 	}
-	if err == nil || s.refused(err) {
+	if err == nil || s.isRefused(err) {
 		s.Mute.Store(false)
 	}
 }
@@ -192,12 +192,12 @@ func (s *Snapshots) getRow(ctx context.Context, ref wire.RowRef, words int) ([]u
 		case err == nil:
 			return parseRow(m.Data, ref, words, where)
 		case errors.Is(err, jetstream.ErrMsgNotFound):
-			if s.replicated() && time.Since(begin) < StaleGrace {
+			if s.isReplicated() && time.Since(begin) < StaleGrace {
 				break // a new leader may not know it yet
 			}
 			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.Seq, where, err, ErrRow)
 		case ctx.Err() != nil:
-		case s.refused(err):
+		case s.isRefused(err):
 			return nil, fmt.Errorf("pipeline: state row %d of %s cannot be read: %w: restore the store: %w", ref.Seq, where, err, ErrLater)
 		case time.Since(begin) > s.Patience || s.Mute.Load():
 			s.Mute.Store(true)

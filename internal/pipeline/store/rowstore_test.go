@@ -44,7 +44,7 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	put := func() uint64 {
 		t.Helper()
-		s, err := snapshotsOf(t.Context(), js, layout("anew"))
+		s, err := snapshotsOf(t.Context(), js, layoutOf("anew"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func (d *dumb) PublishMsg(ctx context.Context, _ *nats.Msg, _ ...jetstream.Publi
 func TestMuteRowStore(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	s, err := snapshotsOf(t.Context(), js, layout("mute"))
+	s, err := snapshotsOf(t.Context(), js, layoutOf("mute"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,13 +112,13 @@ func TestMuteRowStore(t *testing.T) {
 	}
 	asked := d.asked.Load()
 	pipelinetest.Mentions(t, put(), "has not answered", ErrLater.Error())
-	s.Probe(t.Context(), 0, 12, pipelinetest.Log(t))
+	s.ProbeRows(t.Context(), 0, 12, pipelinetest.Log(t))
 	pipelinetest.Mentions(t, put(), "has not answered", ErrLater.Error())
 	if n := d.asked.Load(); n != asked {
 		t.Errorf("asked %d times more", n-asked)
 	}
 	s.rowJS = well
-	s.Probe(t.Context(), 0, 12, pipelinetest.Log(t))
+	s.ProbeRows(t.Context(), 0, 12, pipelinetest.Log(t))
 	if err := put(); err != nil {
 		t.Errorf("after its answer: %v", err)
 	}

@@ -70,8 +70,8 @@ type sentShadow struct {
 	err         error
 }
 
-// Ready reports whether shadows are sent now.
-func (s *Shadows) Ready() bool { return time.Now().After(s.until) }
+// IsReady reports whether shadows are sent now.
+func (s *Shadows) IsReady() bool { return time.Now().After(s.until) }
 
 // Send publishes n predictions of a shadow, the last of which has the number outs in
 // its partition. Await must follow.
@@ -95,7 +95,7 @@ func (s *Shadows) Await(ctx context.Context) {
 	for i := range s.sent {
 		one := &s.sent[i]
 		if one.err == nil {
-			one.err = one.await(ctx, late.C, failed != nil)
+			one.err = one.awaitStored(ctx, late.C, failed != nil)
 		}
 		if one.err != nil {
 			failed = one.err
@@ -121,8 +121,8 @@ func (s *Shadows) Await(ctx context.Context) {
 // errShadowLate is that of a server that is slow.
 var errShadowLate = errors.New("no answer in time")
 
-// await waits for one answer; at once: no longer than it has.
-func (one *sentShadow) await(ctx context.Context, late <-chan time.Time, atOnce bool) error {
+// awaitStored waits for one answer; at once: no longer than it has.
+func (one *sentShadow) awaitStored(ctx context.Context, late <-chan time.Time, atOnce bool) error {
 	select {
 	case <-one.future.Ok():
 		return nil

@@ -19,14 +19,14 @@ func TestShadowsPause(t *testing.T) {
 	}
 	missed := 0
 	s := &Shadows{JS: js, Job: "job", Patience: ShadowPatience, Log: pipelinetest.Log(t), Count: func(_ string, _, n int) { missed += n }}
-	if s.Await(t.Context()); !s.Ready() {
+	if s.Await(t.Context()); !s.IsReady() {
 		t.Error("paused before anything was sent")
 	}
 	begun := time.Now()
 	s.Send("a", 0, 3, 3, nil) // there is no such NATS stream
 	s.Send("b", 0, 2, 2, nil)
 	s.Await(t.Context())
-	if s.Ready() || missed != 5 || s.until.Sub(begun) < shadowPause || len(s.sent) != 0 {
-		t.Errorf("ready %v, %d missed, nothing is sent for %v", s.Ready(), missed, s.until.Sub(begun))
+	if s.IsReady() || missed != 5 || s.until.Sub(begun) < shadowPause || len(s.sent) != 0 {
+		t.Errorf("ready %v, %d missed, nothing is sent for %v", s.IsReady(), missed, s.until.Sub(begun))
 	}
 }

@@ -58,7 +58,7 @@ func TestSlowSnapshotIsReadOnce(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
 	t.Cleanup(srv.Close)
 	_, js := pipelinetest.Connect(t, srv)
-	c := layout("slow")
+	c := layoutOf("slow")
 	if err := EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -72,14 +72,14 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 // waits for it: a question that comes while the bucket has no leader is never
 // answered, and the next snapshot serves as well.
 func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
-	done, err := s.transfer(ctx)
+	done, err := s.beginTransfer(ctx)
 	if err != nil {
 		return fmt.Errorf("pipeline: snapshot %s: %w", name, err)
 	}
 	defer done()
 	ctx, cancel := context.WithTimeout(ctx, min(uploadTimeout, transferTime(uint64(len(b)))))
 	defer cancel()
-	if err := s.put(ctx, jetstream.ObjectMeta{Name: name}, b); err != nil {
+	if err := s.putObject(ctx, jetstream.ObjectMeta{Name: name}, b); err != nil {
 		return fmt.Errorf("pipeline: snapshot %s: %w", name, err)
 	}
 	return nil
@@ -92,7 +92,7 @@ func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
 
 // GetRest is Get that continues where an attempt with the same d ended.
 func (s *Snapshots) GetRest(ctx context.Context, name string, d *Download) ([]byte, error) {
-	b, _, err := s.get(ctx, name, maxSnapshot, d, LostSnapshot)
+	b, _, err := s.getObject(ctx, name, maxSnapshot, d, LostSnapshot)
 	return b, err
 }
 
@@ -107,10 +107,10 @@ func LostSnapshot(err error) bool {
 func (s *Snapshots) Remove(ctx context.Context, name string, log *slog.Logger) {
 	info, err := s.objects.GetInfo(ctx, name)
 	if err == nil {
-		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(name)))
+		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entrySubject(name)))
 	}
 	if err == nil {
-		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks(info.NUID)))
+		err = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunkSubject(info.NUID)))
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		log.Debug("old snapshot not deleted", "name", name, "err", err)

@@ -20,23 +20,23 @@ import (
 func TestHalfUploadsAreSwept(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx := t.Context()
-	s, err := snapshotsOf(ctx, js, layout("half"))
+	s, err := snapshotsOf(ctx, js, layoutOf("half"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	piece := func(id string) {
 		t.Helper()
-		if _, err := js.Publish(ctx, s.chunks(id), []byte("piece")); err != nil {
+		if _, err := js.Publish(ctx, s.chunkSubject(id), []byte("piece")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	there := func(id string) uint64 {
 		t.Helper()
-		info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunks(id)))
+		info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunkSubject(id)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return info.State.Subjects[s.chunks(id)]
+		return info.State.Subjects[s.chunkSubject(id)]
 	}
 	if err := s.Put(ctx, "p0.e1.5", []byte("a snapshot in use")); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestHalfUploadsAreSwept(t *testing.T) {
 func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx := t.Context()
-	s, err := snapshotsOf(ctx, js, layout("nothing"))
+	s, err := snapshotsOf(ctx, js, layoutOf("nothing"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 func TestFailedQuestionIsNoLoss(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx := t.Context()
-	s, err := snapshotsOf(ctx, js, layout("question"))
+	s, err := snapshotsOf(ctx, js, layoutOf("question"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,17 +104,17 @@ func TestFailedQuestionIsNoLoss(t *testing.T) {
 	there := s.stream
 	s.stream = &mute{there}
 	var d Download
-	if err := s.read(ctx, "p0.e1.5", maxSnapshot, &d); !errors.Is(err, nats.ErrReconnectBufExceeded) || LostSnapshot(err) {
+	if err := s.readObject(ctx, "p0.e1.5", maxSnapshot, &d); !errors.Is(err, nats.ErrReconnectBufExceeded) || LostSnapshot(err) {
 		t.Errorf("no answer about the pieces: %v, lost %v; want the client's error, and not lost", err, LostSnapshot(err))
 	}
 	s.stream = there
-	if err := s.read(ctx, "p0.e1.5", maxSnapshot, &d); err != nil || string(d.data) != "state" {
+	if err := s.readObject(ctx, "p0.e1.5", maxSnapshot, &d); err != nil || string(d.data) != "state" {
 		t.Errorf("asked again: %q, %v", d.data, err)
 	}
-	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunks("*"))); err != nil {
+	if err := s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.chunkSubject("*"))); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.read(ctx, "p0.e1.5", maxSnapshot, new(Download)); !LostSnapshot(err) {
+	if err := s.readObject(ctx, "p0.e1.5", maxSnapshot, new(Download)); !LostSnapshot(err) {
 		t.Errorf("without its pieces: %v, want a lost snapshot", err)
 	}
 }
@@ -141,7 +141,7 @@ func TestUploadsDoNotHang(t *testing.T) {
 	ctx, began := t.Context(), time.Time{}
 	for _, user := range []string{"all", "some"} {
 		js := pipelinetest.JetStreamAt(t, ns.ClientURL(), nats.UserInfo(user, user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-		s, err := snapshotsOf(ctx, js, layout("hang"))
+		s, err := snapshotsOf(ctx, js, layoutOf("hang"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ type Layout struct {
 	DeadLetterKeep int64         // dead letters kept; negative = all
 }
 
-func (c Layout) streams() []jetstream.StreamConfig {
+func (c Layout) listStreams() []jetstream.StreamConfig {
 	in := jetstream.StreamConfig{
 		Name:     wire.InputStream(c.Job),
 		Subjects: c.Input.Subjects(),
@@ -99,10 +99,10 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 	if err != nil {
 		account = nil // its limit of consumers is not known
 	}
-	for _, want := range c.streams() {
+	for _, want := range c.listStreams() {
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			if s, err = createStream(ctx, js, want); overlap(err) {
+			if s, err = createStream(ctx, js, want); isOverlap(err) {
 				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject), or let this one read the other's input (input.job)", err)
 			}
 			if err != nil {
@@ -166,9 +166,9 @@ func AccountWants(err error) error {
 	return err
 }
 
-// overlap reports whether a NATS stream was refused for the subjects of
+// isOverlap reports whether a NATS stream was refused for the subjects of
 // another; the client has no name for that.
-func overlap(err error) bool {
+func isOverlap(err error) bool {
 	const subjectOverlap = 10065
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == subjectOverlap
@@ -191,7 +191,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if got.Discard != want.Discard && want.SubjectTransform != nil {
 		differs("discard policy", got.Discard, want.Discard, "a full NATS stream must refuse new messages, not drop unread ones")
 	}
-	errs = append(errs, Discards(got))
+	errs = append(errs, CheckDiscards(got))
 	if got.MaxAge != 0 && strings.HasSuffix(want.Name, "-ROWS") {
 		differs("max age", got.MaxAge, want.MaxAge, "state rows must stay until they come back")
 	}
@@ -211,10 +211,10 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// Discards says which limit of a job's input or output would remove what the
+// CheckDiscards says which limit of a job's input or output would remove what the
 // stage rests on: input that nobody has read, or the last message of a
 // partition, which is its position.
-func Discards(got jetstream.StreamConfig) error {
+func CheckDiscards(got jetstream.StreamConfig) error {
 	undo := func(limit string, has any, means, flag string) error {
 		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; remove the limit: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)
 	}

@@ -18,15 +18,15 @@ import (
 // What a second worker finds is compared as if it had been there for long.
 func TestSecondComerCompares(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	c := layout("late")
+	c := layoutOf("late")
 	c.Partitions = 3
 	other := c
 	other.Partitions = 4
-	for i, want := range c.streams() {
+	for i, want := range c.listStreams() {
 		if _, err := js.CreateStream(t.Context(), want); err != nil {
 			t.Fatal(err)
 		}
-		s, err := createStream(t.Context(), js, other.streams()[i])
+		s, err := createStream(t.Context(), js, other.listStreams()[i])
 		if err != nil || s.CachedInfo().Config.Name != want.Name {
 			t.Errorf("%s: %v", want.Name, err)
 		}
@@ -34,8 +34,8 @@ func TestSecondComerCompares(t *testing.T) {
 	pipelinetest.Mentions(t, EnsureStreams(t.Context(), js, other, pipelinetest.Log(t)), "partition(4,1)", "partition(3,1)", "eusn-stream job resize")
 }
 
-// layout is a job's with the settings that a stage takes by itself.
-func layout(job string) Layout {
+// layoutOf is a job's with the settings that a stage takes by itself.
+func layoutOf(job string) Layout {
 	pattern, _ := wire.ParsePattern(wire.DefaultInputSubject)
 	return Layout{Job: job, Input: pattern, Partitions: 64, MaxMessage: 1<<20 - 16<<10, Replicas: 1, DeadLetterKeep: 100_000}
 }
@@ -76,7 +76,7 @@ func TestServerHashesAsPatternsSay(t *testing.T) {
 		}
 		for n, part := range map[int]int{16: c.Partition["16"], 3: c.Partition["3"], 4096: c.Partition["4096"]} {
 			job := fmt.Sprintf("hash%d-%d", i, n) // the server may find old messages in a NATS stream made again at once
-			in, err := js.CreateStream(t.Context(), Layout{Job: job, Input: p, Partitions: n, Replicas: 1}.streams()[0])
+			in, err := js.CreateStream(t.Context(), Layout{Job: job, Input: p, Partitions: n, Replicas: 1}.listStreams()[0])
 			if err != nil {
 				t.Fatalf("%s: %v", c.Pattern, err)
 			}

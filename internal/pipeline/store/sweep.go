@@ -37,7 +37,7 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 		}
 		if mine, ok := ours[part]; ok && epoch < mine.Epoch && o.Name != mine.Found {
 			if o.Deleted { // a marker, as the object store leaves them
-				_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(o.Name))) // or the next time
+				_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entrySubject(o.Name))) // or the next time
 				continue
 			}
 			s.Remove(ctx, o.Name, log)
@@ -69,7 +69,7 @@ func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() err
 		switch {
 		case !ok || part < first:
 		case o.Deleted:
-			_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entry(o.Name))) // or the next time
+			_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entrySubject(o.Name))) // or the next time
 		default:
 			s.Remove(ctx, o.Name, log)
 		}
@@ -89,7 +89,7 @@ func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() err
 // still under way gets its entry, or gives up, within uploadTimeout. No clock
 // but our own passing of time decides.
 func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, log *slog.Logger) {
-	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunks("*")))
+	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunkSubject("*")))
 	if err != nil {
 		log.Debug("snapshots' pieces not listed", "err", err)
 		return
@@ -97,7 +97,7 @@ func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, lo
 	before := s.suspects
 	s.suspects = map[string]bool{}
 	for subject := range info.State.Subjects {
-		id := strings.TrimPrefix(subject, s.chunks(""))
+		id := strings.TrimPrefix(subject, s.chunkSubject(""))
 		switch {
 		case entries[id]:
 		case before[id]:

@@ -70,7 +70,7 @@ func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) 
 	}
 	in := info.State
 	d := Trimmed{Input: info.Config.Name, First: in.FirstSeq, Last: in.LastSeq, Needs: slices.Clone(t.Also)}
-	jobs, err := t.jobs(ctx, js)
+	jobs, err := t.listJobs(ctx, js)
 	if err != nil {
 		return d, err
 	}
@@ -109,8 +109,8 @@ func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) 
 	return d, nil
 }
 
-// jobs are those that may need the input.
-func (t Trim) jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+// listJobs are those that may need the input.
+func (t Trim) listJobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	readers, err := ReadersOf(ctx, js, t.Job)
 	if err != nil {
 		return nil, err
@@ -141,11 +141,11 @@ func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, err
 	for p := range job.Partitions {
 		r, err := job.Record(ctx, p)
 		if err == nil {
-			err = job.reads(ctx, p, &r)
+			err = job.noteReads(ctx, p, &r)
 		}
-		at := needed(&r)
+		at := neededFrom(&r)
 		if err == nil && at > r.InSeq+1 {
-			at, err = job.unread(ctx, p, &r, at)
+			at, err = job.oldestUnread(ctx, p, &r, at)
 		}
 		if err != nil {
 			return least, err
@@ -157,9 +157,9 @@ func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, err
 	return least, nil
 }
 
-// reads makes sure that a partition's record is of the input that is there, as a claim
+// noteReads makes sure that a partition's record is of the input that is there, as a claim
 // does: of another one, and of one that went back, it does not say what is needed.
-func (j *Job) reads(ctx context.Context, part int, r *wire.Record) error {
+func (j *Job) noteReads(ctx context.Context, part int, r *wire.Record) error {
 	if r.Created == "" && j.Source.Job == "" {
 		return nil
 	}
@@ -196,11 +196,11 @@ func (j *Job) reads(ctx context.Context, part int, r *wire.Record) error {
 	return nil
 }
 
-// unread is at, or the partition's first message behind its last one, where that is
+// oldestUnread is at, or the partition's first message behind its last one, where that is
 // before it: what a record says of messages that there were none of says nothing of an
 // input that has lost its end since, as in a power failure, and has got other messages
 // there. That place has no time of its own to tell; so the input is asked.
-func (j *Job) unread(ctx context.Context, part int, r *wire.Record, at uint64) (uint64, error) {
+func (j *Job) oldestUnread(ctx context.Context, part int, r *wire.Record, at uint64) (uint64, error) {
 	next, err := j.Input(nil).Next(ctx, part, r.InSeq)
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: input of partition %d of job %q: %w", part, j.Name, err)
@@ -211,10 +211,10 @@ func (j *Job) unread(ctx context.Context, part int, r *wire.Record, at uint64) (
 	return at, nil
 }
 
-// needed is the first message that a partition needs by its record: the one behind
+// neededFrom is the first message that a partition needs by its record: the one behind
 // its stored state. Where that is its last state, the record may say up to where
 // no other message of the partition is.
-func needed(r *wire.Record) uint64 {
+func neededFrom(r *wire.Record) uint64 {
 	if r.SnapSeq == r.InSeq && r.Ahead == 0 {
 		return max(r.InSeq, r.EmptyTo) + 1
 	}

@@ -25,7 +25,7 @@ func TestNeeded(t *testing.T) {
 		{"the last state, and no input after it", wire.Position{InSeq: 9}, 9, 20, 21},
 		{"the last state, and a commit of several parts", wire.Position{InSeq: 9, Ahead: 3}, 9, 20, 10},
 	} {
-		if got := needed(&wire.Record{Position: c.read, SnapSeq: c.snap, EmptyTo: c.end}); got != c.want {
+		if got := neededFrom(&wire.Record{Position: c.read, SnapSeq: c.snap, EmptyTo: c.end}); got != c.want {
 			t.Errorf("%s: message %d is needed, want %d", c.what, got, c.want)
 		}
 	}

@@ -94,7 +94,7 @@ func headerSchema(required, optional []string, kinds ...string) object {
 	return s
 }
 
-func message(name, summary, contentType string, headers object) object {
+func asyncMessage(name, summary, contentType string, headers object) object {
 	return object{
 		"name": name, "title": name, "summary": summary, "contentType": contentType, "headers": headers,
 		"payload": object{"type": "string", "format": "binary", "description": summary},
@@ -103,8 +103,8 @@ func message(name, summary, contentType string, headers object) object {
 
 const arrow = "application/vnd.apache.arrow.stream"
 
-// columns are those of predictions, for messages: AsyncAPI has no words for those of Arrow.
-func columns() (all []object) {
+// asyncColumns are those of predictions, for messages: AsyncAPI has no words for those of Arrow.
+func asyncColumns() (all []object) {
 	for _, c := range outcome.Columns {
 		if c.Arrow == "" {
 			continue
@@ -121,49 +121,49 @@ func columns() (all []object) {
 	return all
 }
 
-func asyncMessages() object {
-	all := messages()
-	all["predictions"].(object)["payload"].(object)["x-columns"] = columns()
+func asyncMessageObjects() object {
+	all := asyncMessages()
+	all["predictions"].(object)["payload"].(object)["x-columns"] = asyncColumns()
 	return all
 }
 
-func messages() object {
+func asyncMessages() object {
 	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable, HeaderLastTime, HeaderDead, traceParent, traceState}
 	identity := []string{HeaderArith, HeaderNetwork, HeaderReadout}
 	record := append([]string{
 		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen, HeaderPromoted, traceParent, traceState,
 	}, identity...)
 	return object{
-		"samples": message("samples", "samples of one stream, or of several with a column stream_id, in order: an Arrow IPC stream with one column per channel, and perhaps ts, end and stream_id (codec/doc.go). A job with another input.format reads JSON, CSV, line protocol or bare numbers instead (docs/formats.md)", arrow,
+		"samples": asyncMessage("samples", "samples of one stream, or of several with a column stream_id, in order: an Arrow IPC stream with one column per channel, and perhaps ts, end and stream_id (codec/doc.go). A job with another input.format reads JSON, CSV, line protocol or bare numbers instead (docs/formats.md)", arrow,
 			headerSchema(nil, producer)),
-		"endEvent": message("endEvent", "the stage's own: sequences that silence has ended, as JSON (pipeline/doc.go, Silence)", "application/json",
+		"endEvent": asyncMessage("endEvent", "the stage's own: sequences that silence has ended, as JSON (pipeline/doc.go, Silence)", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindIdle)),
-		"promotion": message("promotion", "the stage's own: another readout answers in this partition, as JSON (pipeline/doc.go, Promotion)", "application/json",
+		"promotion": asyncMessage("promotion", "the stage's own: another readout answers in this partition, as JSON (pipeline/doc.go, Promotion)", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindPromote)),
-		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns x-columns (docs/reference.md). Those of kind claim and released have no predictions", arrow,
+		"predictions": asyncMessage("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns x-columns (docs/reference.md). Those of kind claim and released have no predictions", arrow,
 			headerSchema([]string{HeaderKind, HeaderEpoch, HeaderWorker, HeaderInCreated, HeaderInSeq, HeaderAhead, HeaderOuts}, record, KindCommit, KindClaim, KindReleased)),
-		"job": message("job", "which model the job runs; its body has no predictions", arrow,
+		"job": asyncMessage("job", "which model the job runs; its body has no predictions", arrow,
 			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderPromotions, HeaderShadows}, identity...), KindJob)),
-		"shadow": message("shadow", "what a readout that does not answer says of predictions, before they are published: an Arrow IPC stream with the columns of predictions, and active_class, active_readout, began, input and stored (codec/doc.go)", arrow,
+		"shadow": asyncMessage("shadow", "what a readout that does not answer says of predictions, before they are published: an Arrow IPC stream with the columns of predictions, and active_class, active_readout, began, input and stored (codec/doc.go)", arrow,
 			headerSchema([]string{HeaderKind, HeaderOuts, HeaderOutCreated}, nil, KindShadow)),
-		"features": message("features", "predictions that carry their features, before they are published: an Arrow IPC stream with the columns of predictions, and number, samples, began, input, stored and features (codec/doc.go)", arrow,
+		"features": asyncMessage("features", "predictions that carry their features, before they are published: an Arrow IPC stream with the columns of predictions, and number, samples, began, input, stored and features (codec/doc.go)", arrow,
 			headerSchema([]string{HeaderKind, HeaderNetwork, HeaderOutCreated}, nil, KindFeatures)),
-		"deadLetter": message("deadLetter", "an input message that could not be used: its bytes and headers, and why", "application/octet-stream",
+		"deadLetter": asyncMessage("deadLetter", "an input message that could not be used: its bytes and headers, and why", "application/octet-stream",
 			headerSchema([]string{HeaderError, HeaderReason, HeaderInSeq, HeaderInSubject}, []string{HeaderTruncated, HeaderDropped, HeaderDead})),
-		"sentAgain": message("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",
+		"sentAgain": asyncMessage("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",
 			headerSchema([]string{HeaderKind, HeaderDead, HeaderInSeq, HeaderInSubject, HeaderError}, nil, KindSentAgain)),
-		"label": message("label", "what somebody says that a part of a stream was, as JSON: stream; from and to (times of samples), or seq and row (of a prediction); label, or withdrawn: true; who; when (internal/labels/doc.go). Nats-Msg-Id is the first 32 hex digits of the body's SHA-256", "application/json",
+		"label": asyncMessage("label", "what somebody says that a part of a stream was, as JSON: stream; from and to (times of samples), or seq and row (of a prediction); label, or withdrawn: true; who; when (internal/labels/doc.go). Nats-Msg-Id is the first 32 hex digits of the body's SHA-256", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindLabel)),
-		"alarm": message("alarm", "what happened to an alarm, as JSON: number, event (raised, acknowledged or cleared), id, alarm (number of the event that raised it), rule, key, stream, class, probability, novelty, novelty_p, value, low, high, since, time, position (in the output), who, why; or which rules hold from then on (docs/alarms.md)", "application/json",
+		"alarm": asyncMessage("alarm", "what happened to an alarm, as JSON: number, event (raised, acknowledged or cleared), id, alarm (number of the event that raised it), rule, key, stream, class, probability, novelty, novelty_p, value, low, high, since, time, position (in the output), who, why; or which rules hold from then on (docs/alarms.md)", "application/json",
 			headerSchema([]string{HeaderKind, HeaderWorker}, []string{HeaderJudged, HeaderPrediction}, KindAlarm)),
-		"alarmState": message("alarmState", "of the process that writes the alarms, for itself: its record, and pieces of its state", "application/octet-stream",
+		"alarmState": asyncMessage("alarmState", "of the process that writes the alarms, for itself: its record, and pieces of its state", "application/octet-stream",
 			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
-		"acknowledgement": message("acknowledgement", "a request, as JSON: rule, key, who, and perhaps alarm; the answer has event or error", "application/json", headerSchema(nil, nil)),
-		"alive":           message("alive", "a question without a body; the answer, as JSON, has writer, position (judged of the output), last (message of the alarm log) and written (position and number up to which the bucket of the latest is)", "application/json", headerSchema(nil, nil)),
-		"ruleSet":         message("ruleSet", "a request, as JSON: rules (names and texts, all that hold from then on), who; the answer has event or error", "application/json", headerSchema(nil, nil)),
-		"question":        message("question", "a request without a content", "application/octet-stream", headerSchema(nil, nil)),
-		"report":          message("report", "what a process of the job says of itself, as JSON: form, role, job, id, host, pid, program, started, time, errors, marks, and stage, gateway or alarms (docs/status.md)", "application/json", headerSchema(nil, nil)),
-		"stateRow":        message("stateRow", "the state of a stream that the engine has no room for: 32-bit words, little endian", "application/octet-stream", headerSchema(nil, nil)),
+		"acknowledgement": asyncMessage("acknowledgement", "a request, as JSON: rule, key, who, and perhaps alarm; the answer has event or error", "application/json", headerSchema(nil, nil)),
+		"alive":           asyncMessage("alive", "a question without a body; the answer, as JSON, has writer, position (judged of the output), last (message of the alarm log) and written (position and number up to which the bucket of the latest is)", "application/json", headerSchema(nil, nil)),
+		"ruleSet":         asyncMessage("ruleSet", "a request, as JSON: rules (names and texts, all that hold from then on), who; the answer has event or error", "application/json", headerSchema(nil, nil)),
+		"question":        asyncMessage("question", "a request without a content", "application/octet-stream", headerSchema(nil, nil)),
+		"report":          asyncMessage("report", "what a process of the job says of itself, as JSON: form, role, job, id, host, pid, program, started, time, errors, marks, and stage, gateway or alarms (docs/status.md)", "application/json", headerSchema(nil, nil)),
+		"stateRow":        asyncMessage("stateRow", "the state of a stream that the engine has no room for: 32-bit words, little endian", "application/octet-stream", headerSchema(nil, nil)),
 	}
 }
 
@@ -230,7 +230,7 @@ func asyncAPI() object {
 		},
 		"servers":  object{"embedded": object{"host": "127.0.0.1:4222", "protocol": "nats", "description": "the server inside eusn-stream run; or yours"}},
 		"channels": channels, "operations": operations,
-		"components": object{"messages": asyncMessages(), "parameters": parameters},
+		"components": object{"messages": asyncMessageObjects(), "parameters": parameters},
 	}
 }
 

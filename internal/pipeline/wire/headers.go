@@ -96,7 +96,7 @@ func SpellHeaders(h Header) error {
 		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable: // most messages have no others
 		default:
 			if producerHeader(k) != "" {
-				return respell(h)
+				return respellHeaders(h)
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func producerHeader(k string) string {
 	return ""
 }
 
-func respell(h Header) error {
+func respellHeaders(h Header) error {
 	spelt := map[string]string{} // name -> how it is written
 	for _, k := range slices.Sorted(maps.Keys(h)) {
 		name := producerHeader(k)

@@ -117,14 +117,14 @@ func (p Pattern) Names() []string {
 	return p.names
 }
 
-// single reports whether a key is one token at the end of the subject, as in all
+// isSingle reports whether a key is one token at the end of the subject, as in all
 // jobs of programs that knew nothing else. Their subjects stay as they are.
-func (p Pattern) single() bool {
+func (p Pattern) isSingle() bool {
 	return len(p.names) == 1 && !p.rest && p.tokens[len(p.tokens)-1] == "*"
 }
 
-// Several reports whether keys may have several tokens.
-func (p Pattern) Several() bool { return len(p.names) > 1 || p.rest }
+// IsSeveral reports whether keys may have several tokens.
+func (p Pattern) IsSeveral() bool { return len(p.names) > 1 || p.rest }
 
 // Takes reports whether subjects of a job's own, which have three tokens or more,
 // are among the pattern's.
@@ -153,7 +153,7 @@ func (p Pattern) Destination(job string, partitions int) string {
 
 // InputFilter takes a partition's messages of the input.
 func (p Pattern) InputFilter(job string, part int) string {
-	if p.single() {
+	if p.isSingle() {
 		return fmt.Sprintf("%s.in.%d.*", job, part)
 	}
 	return fmt.Sprintf("%s.in.%d.>", job, part)
@@ -161,7 +161,7 @@ func (p Pattern) InputFilter(job string, part int) string {
 
 // MaxKey is how many bytes a key may have, 0 = as many as the server takes.
 func (p Pattern) MaxKey() int {
-	if p.single() {
+	if p.isSingle() {
 		return 0
 	}
 	return MaxKey
@@ -169,7 +169,7 @@ func (p Pattern) MaxKey() int {
 
 // CheckKey refuses what cannot be a key of this pattern.
 func (p Pattern) CheckKey(key string) error {
-	if p.single() {
+	if p.isSingle() {
 		return CheckToken(key)
 	}
 	n := 0
@@ -194,7 +194,7 @@ func (p Pattern) CheckKey(key string) error {
 // Subject is where the messages of a key are published. The key must be one of
 // the pattern's: CheckKey.
 func (p Pattern) Subject(key string) string {
-	if p.single() {
+	if p.isSingle() {
 		return p.filter[:len(p.filter)-1] + key
 	}
 	b := strings.Builder{}
@@ -220,7 +220,7 @@ func (p Pattern) Subject(key string) string {
 // subject is none of the pattern's.
 func (p Pattern) Key(subject string) (key string, ok bool) {
 	if p.parts != nil {
-		return subject, p.part(subject) != nil || p.isEvent(subject)
+		return subject, p.partOf(subject) != nil || p.isEvent(subject)
 	}
 	parts := strings.Split(subject, ".")
 	var values []string
@@ -248,7 +248,7 @@ func (p Pattern) Values(key string) []string {
 	if p.parts != nil {
 		return p.valuesOfAll(key)
 	}
-	if p.single() {
+	if p.isSingle() {
 		return []string{key}
 	}
 	return strings.Split(key, ".")[:len(p.names)]
@@ -260,7 +260,7 @@ func (p Pattern) PartitionOf(key string, partitions int) int {
 	switch {
 	case p.rest:
 		hashed = p.Subject(key)
-	case p.Several():
+	case p.IsSeveral():
 		hashed = strings.ReplaceAll(key, ".", "")
 	}
 	return PartitionOf(hashed, partitions)
@@ -301,7 +301,7 @@ func (p Pattern) IdleKey(part, partitions int) string {
 		tokens++
 	}
 	if p.parts != nil {
-		first = p.events() + "."
+		first = p.eventSubject() + "."
 	}
 	others := strings.Repeat("."+IdlePrefix+"0", max(1, tokens)-1)
 	for i := 0; ; i++ {

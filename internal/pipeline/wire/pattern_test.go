@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func pattern(t testing.TB, text string) Pattern {
+func mustParse(t testing.TB, text string) Pattern {
 	t.Helper()
 	p, err := ParsePattern(text)
 	if err != nil {
@@ -33,7 +33,7 @@ func TestPartitionsOfPatterns(t *testing.T) {
 		t.Fatal(len(cases), err)
 	}
 	for _, c := range cases {
-		p := pattern(t, c.Pattern)
+		p := mustParse(t, c.Pattern)
 		if key, ok := p.Key(c.Subject); key != c.Key || !ok || p.Subject(c.Key) != c.Subject || p.CheckKey(c.Key) != nil {
 			t.Errorf("%s of %s: key %q, %v, and back %s, %v", c.Subject, c.Pattern, key, ok, p.Subject(c.Key), p.CheckKey(c.Key))
 		}
@@ -47,7 +47,7 @@ func TestPartitionsOfPatterns(t *testing.T) {
 
 // What jobs of programs that knew one trailing * have on the server stays as it is.
 func TestSinglePatternStays(t *testing.T) {
-	p := pattern(t, DefaultInputSubject)
+	p := mustParse(t, DefaultInputSubject)
 	if d := p.Destination("eusn", 64); d != "eusn.in.{{partition(64,1)}}.{{wildcard(1)}}" {
 		t.Error(d)
 	}
@@ -68,12 +68,12 @@ func TestPatternOnTheServer(t *testing.T) {
 		"plant.>":                    {"plant.>", "j.in.{{partition(8)}}.>", "j.in.7.>"},
 		"plant.{site}.line.*.more.>": {"plant.*.line.*.more.>", "j.in.{{partition(8)}}.{{wildcard(1)}}.{{wildcard(2)}}.>", "j.in.7.>"},
 	} {
-		p := pattern(t, text)
+		p := mustParse(t, text)
 		if got := [3]string{p.Filter(), p.Destination("j", 8), p.InputFilter("j", 7)}; got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}
-	p := pattern(t, "plant.{site}.line.*.sensor.{s}")
+	p := mustParse(t, "plant.{site}.line.*.sensor.{s}")
 	if !slices.Equal(p.Names(), []string{"site", "", "s"}) || !slices.Equal(p.Values("A.3.7"), []string{"A", "3", "7"}) || p.Values("A.3") != nil {
 		t.Error(p.Names(), p.Values("A.3.7"), p.Values("A.3"))
 	}
@@ -138,16 +138,16 @@ func TestWrongPatterns(t *testing.T) {
 		{"press.*.v mill.>", "eusn-idle-0.eusn-idle-0", "none of these takes it"},
 		{"press.*.v mill.>", "mill." + strings.Repeat("ab.", 90) + "x", "276 bytes, want at most 256"},
 	} {
-		if err := pattern(t, c.pattern).CheckKey(c.key); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := mustParse(t, c.pattern).CheckKey(c.key); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("key %q of %s: %v, want %q", c.key, c.pattern, err, c.says)
 		}
 	}
 	for subject, job := range map[string]string{"plant.>": "plant", "plant.in.*": "plant", "eusn.*.*.x": "eusn", "a.* plant.in.3": "plant"} {
-		if !pattern(t, subject).Takes(job) {
+		if !mustParse(t, subject).Takes(job) {
 			t.Errorf("%s takes nothing of job %s", subject, job)
 		}
 	}
-	if pattern(t, "eusn.*").Takes("eusn") || pattern(t, "plant.>").Takes("eusn") {
+	if mustParse(t, "eusn.*").Takes("eusn") || mustParse(t, "plant.>").Takes("eusn") {
 		t.Error("a job's own subjects have three tokens, and begin with its name")
 	}
 }
@@ -157,7 +157,7 @@ func TestKeysAreOneToOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	letters := []string{"a", "b", "ab", "-", "7", "in", "0"}
 	for _, text := range []string{"sensors.*", "p.*.*", "p.*.l.*", "p.*.l.*.t", "p.>", "p.*.>", "p.*.l.>"} {
-		p := pattern(t, text)
+		p := mustParse(t, text)
 		of := map[string]string{}
 		for range 3000 {
 			var parts []string
@@ -186,10 +186,10 @@ func TestKeysAreOneToOne(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := pattern(t, "p.*.l").Key("p.a.l.b"); ok {
+	if _, ok := mustParse(t, "p.*.l").Key("p.a.l.b"); ok {
 		t.Error("a longer subject is taken")
 	}
-	if _, ok := pattern(t, "p.*.>").Key("p.a"); ok {
+	if _, ok := mustParse(t, "p.*.>").Key("p.a"); ok {
 		t.Error("a shorter subject is taken")
 	}
 }
@@ -197,7 +197,7 @@ func TestKeysAreOneToOne(t *testing.T) {
 // Every partition has a key for end events, whatever the number of partitions.
 func TestIdleKeys(t *testing.T) {
 	for _, text := range []string{"sensors.*", "p.*.*", "p.*.l.*.s.*", "p.>", "p.*.>", "p.*.l", "p.*.l q.>"} {
-		p := pattern(t, text)
+		p := mustParse(t, text)
 		for _, n := range []int{1, 2, 8, 16, 64, 97, 256} {
 			for part := range n {
 				if key := p.IdleKey(part, n); !IsIdleKey(key) || p.PartitionOf(key, n) != part || p.CheckKey(key) != nil {
@@ -216,8 +216,8 @@ func TestIdleKeys(t *testing.T) {
 // Several subjects are one input: what the server does with a message of one, it
 // does with one of each, whatever their order.
 func TestSeveralSubjects(t *testing.T) {
-	p := pattern(t, "press.{press}.vibration  mill.{line}.> hall")
-	if p.Filter() != "hall mill.*.> press.*.vibration" || pattern(t, "hall press.*.vibration mill.*.>").Filter() != p.Filter() {
+	p := mustParse(t, "press.{press}.vibration  mill.{line}.> hall")
+	if p.Filter() != "hall mill.*.> press.*.vibration" || mustParse(t, "hall press.*.vibration mill.*.>").Filter() != p.Filter() {
 		t.Error(p.Filter())
 	}
 	if d, f := p.Destination("j", 8), p.InputFilter("j", 7); d != "j.in.{{partition(8)}}.>" || f != "j.in.7.>" || p.Source() != ">" || p.MaxKey() != MaxKey {
@@ -235,7 +235,7 @@ func TestSeveralSubjects(t *testing.T) {
 	if !slices.Equal(p.Names(), []string{"line", "press"}) || !slices.Equal(p.Values("mill.A.x"), []string{"A", ""}) || !slices.Equal(p.Values("press.3.vibration"), []string{"", "3"}) || p.Values("press.3") != nil {
 		t.Error(p.Names(), p.Values("mill.A.x"), p.Values("press.3.vibration"), p.Values("press.3"))
 	}
-	if one := pattern(t, "press.*.x"); !slices.Equal(one.Subjects(), []string{"press.*.x"}) || one.Source() != "press.*.x" {
+	if one := mustParse(t, "press.*.x"); !slices.Equal(one.Subjects(), []string{"press.*.x"}) || one.Source() != "press.*.x" {
 		t.Error(one.Subjects(), one.Source())
 	}
 }

@@ -88,8 +88,8 @@ func (p Promotions) Last() Promotion {
 	return p[len(p)-1]
 }
 
-// And adds one.
-func (p Promotions) And(next Promotion) Promotions {
+// AppendPromotion adds one.
+func (p Promotions) AppendPromotion(next Promotion) Promotions {
 	all := append(append(Promotions{}, p...), next)
 	return all[max(0, len(all)-KeptPromotions):]
 }
@@ -139,7 +139,7 @@ type Promoted struct {
 // noReadout stands for an empty name.
 const noReadout = "-"
 
-func (p Promoted) text() string {
+func (p Promoted) joinText() string {
 	name := p.Readout
 	if name == "" {
 		name = noReadout

@@ -35,7 +35,7 @@ func TestPromotedRecord(t *testing.T) {
 func TestPromotions(t *testing.T) {
 	var all Promotions
 	for n := range KeptPromotions + 3 {
-		all = all.And(Promotion{Number: uint64(n + 1), Readout: strings.Repeat("0", 32), Who: "a", When: time.Unix(int64(n), 0).UTC()})
+		all = all.AppendPromotion(Promotion{Number: uint64(n + 1), Readout: strings.Repeat("0", 32), Who: "a", When: time.Unix(int64(n), 0).UTC()})
 	}
 	if len(all) != KeptPromotions || all.Last().Number != KeptPromotions+3 || all[0].Number != 4 {
 		t.Errorf("kept %d, from %d to %d", len(all), all[0].Number, all.Last().Number)

@@ -89,7 +89,7 @@ func (r *Record) Header() Header {
 		h[HeaderGen] = u(r.Generation)
 	}
 	if r.Promoted.Known > 0 {
-		h[HeaderPromoted] = []string{r.Promoted.text()}
+		h[HeaderPromoted] = []string{r.Promoted.joinText()}
 	}
 	if r.Rests.Seq > 0 {
 		h[HeaderRests], h[HeaderRestsTime] = u(r.Rests.Seq), []string{strconv.FormatInt(r.Rests.Stored, 10)}
@@ -161,7 +161,7 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 		u(HeaderSnapSeq, &r.SnapSeq)
 	}
 	if err == nil {
-		err = r.check()
+		err = r.checkRecord()
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", seq, subject, err, ErrRecord, wayOut(subject, seq))
@@ -169,8 +169,8 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 	return r, nil
 }
 
-// check refuses what no worker writes.
-func (r *Record) check() error {
+// checkRecord refuses what no worker writes.
+func (r *Record) checkRecord() error {
 	switch {
 	case len(r.Network) != HashDigits:
 		return fmt.Errorf("header %s is %q, want %d digits", HeaderNetwork, r.Network, HashDigits)

@@ -58,8 +58,8 @@ func (r Resize) UnderWay() bool { return r.Step != "" }
 // Abandoning reports whether a change is being abandoned.
 func (r Resize) Abandoning() bool { return r.Step == ResizeAbandon || r.Step == ReplaceAbandon }
 
-// What says which change is under way.
-func (r Resize) What() string {
+// DescribeStep says which change is under way.
+func (r Resize) DescribeStep() string {
 	switch {
 	case r.With != "" && r.Abandoning():
 		return fmt.Sprintf("the change to the network and states of job %q is being abandoned", r.With)
@@ -81,7 +81,9 @@ type ChangeError struct {
 	Change Resize
 }
 
-func (e *ChangeError) Error() string { return fmt.Sprintf("job %q: %s", e.Job, e.Change.What()) }
+func (e *ChangeError) Error() string {
+	return fmt.Sprintf("job %q: %s", e.Job, e.Change.DescribeStep())
+}
 
 // Is makes every ChangeError an ErrChanging.
 func (e *ChangeError) Is(target error) bool { return target == ErrChanging }

@@ -76,7 +76,7 @@ func (p Pattern) Subjects() []string {
 	if p.parts == nil {
 		return p.Filters()
 	}
-	return append(p.Filters(), p.events()+".*")
+	return append(p.Filters(), p.eventSubject()+".*")
 }
 
 // Source is which of these subjects the server makes Destination of: all.
@@ -87,16 +87,16 @@ func (p Pattern) Source() string {
 	return ">"
 }
 
-// events is where the end events of an input with several subjects are published:
+// eventSubject is where the end events of an input with several subjects are published:
 // no two jobs on a server have the same subjects, so no two have the same events.
-func (p Pattern) events() string {
+func (p Pattern) eventSubject() string {
 	h := fnv.New32a()
 	h.Write([]byte(p.filter))
 	return fmt.Sprintf("%s%08x", IdlePrefix, h.Sum32())
 }
 
-// part is which of several subjects takes a subject; nil = none.
-func (p Pattern) part(subject string) *Pattern {
+// partOf is which of several subjects takes a subject; nil = none.
+func (p Pattern) partOf(subject string) *Pattern {
 	for i := range p.parts {
 		if _, ok := p.parts[i].Key(subject); ok {
 			return &p.parts[i]
@@ -108,13 +108,13 @@ func (p Pattern) part(subject string) *Pattern {
 // isEvent reports whether end events may have a key of an input with several
 // subjects.
 func (p Pattern) isEvent(key string) bool {
-	number, ok := strings.CutPrefix(key, p.events()+".")
+	number, ok := strings.CutPrefix(key, p.eventSubject()+".")
 	return ok && !strings.Contains(number, ".")
 }
 
 // checkSeveral refuses what is the key of none of several subjects.
 func (p Pattern) checkSeveral(key string) error {
-	if p.part(key) == nil && !p.isEvent(key) {
+	if p.partOf(key) == nil && !p.isEvent(key) {
 		return fmt.Errorf("%.300q cannot be a key of %s: a job with several input subjects has whole subjects for keys, and none of these takes it", key, p.filter)
 	}
 	return nil
@@ -136,7 +136,7 @@ func (p Pattern) namesOfAll() []string {
 // valuesOfAll are what the names stand for in a key; empty for those of other
 // subjects.
 func (p Pattern) valuesOfAll(key string) []string {
-	part := p.part(key)
+	part := p.partOf(key)
 	if part == nil {
 		return nil
 	}

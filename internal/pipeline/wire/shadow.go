@@ -19,7 +19,7 @@ type Shadow struct {
 	When    time.Time `json:"when"`
 }
 
-func (s *Shadow) check() error {
+func (s *Shadow) checkShadow() error {
 	p := Promotion{Number: 1, Readout: s.Readout, Who: s.Who}
 	if s.Readout == "" {
 		return errors.New("a shadow without a readout")
@@ -59,7 +59,7 @@ func ParseShadows(text string) (all Shadows, err error) {
 	err = json.Unmarshal([]byte(text), &all)
 	for i := range all {
 		if err == nil {
-			err = all[i].check()
+			err = all[i].checkShadow()
 		}
 		if err == nil && all[:i].Has(all[i].Readout) {
 			err = fmt.Errorf("it names %s twice", all[i].Readout)
