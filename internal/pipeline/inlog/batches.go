@@ -8,29 +8,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 )
 
-// Source gives messages, numbered upwards, and then io.EOF. A source that is also an
-// io.Closer must be closed.
+// Source returns messages with ascending numbers, and then io.EOF. A source that is
+// also an io.Closer must be closed.
 type Source interface {
 	Next(ctx context.Context) (Message, error)
-	Removed() uint64 // how many messages were gone before they could be read
+	Removed() uint64 // number of messages removed before they could be read
 }
 
 // Batches hands the messages of a source to a shard, in batches.
 type Batches struct {
 	Source Source
 	Direct *shard.Direct
-	// Lost: messages before the first one that is read are lost.
+	// Lost: messages before the first message read are lost.
 	Lost bool
-	// Cut: the reading begins in the middle of the log. At its end, the messages that
-	// wait for earlier ones are used.
+	// Cut: reading begins in the middle of the log. At its end, held messages are used.
 	Cut bool
 	// Read is called after each message, and reports whether the batch may have another.
 	Read func(*Message) bool
 }
 
-// Fill begins a batch and reads messages until the batch is full. ended is why the
-// source gives no more: io.EOF, or an error of the source. What was read before is
-// in the batch.
+// Fill begins a batch and reads messages until the batch is full. ended is the reason
+// why the source returns no more: io.EOF, or an error. Messages read before are in the
+// batch.
 func (b *Batches) Fill(ctx context.Context) (ended, err error) {
 	b.Direct.BeginBatch()
 	for room := true; room; {

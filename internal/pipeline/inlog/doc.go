@@ -1,5 +1,4 @@
-// Package inlog is what programs need that work beside the live stage and take
-// no part in its job: the messages of a job's input in their order (Log), and
-// files that only one of them writes (Lock). It publishes nothing, and makes
-// nothing on the server but a consumer in memory.
+// Package inlog serves programs that read a job's input without taking part in the job:
+// the messages in order (Log), and an exclusive lock on output files (Lock). It
+// publishes nothing, and creates nothing on the server except a consumer in memory.
 package inlog

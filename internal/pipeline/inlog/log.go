@@ -22,17 +22,17 @@ import (
 const (
 	maxPull     = 8 << 20         // bytes asked for at a time: the live stage reads from the same server
 	readAhead   = 64              // messages that wait for the engine
-	heartbeat   = time.Second     // between signs of life of the server while there is nothing
-	forgetAfter = time.Minute     // the server's copy of a consumer that went away
+	heartbeat   = time.Second     // between the server's heartbeats while there is no message
+	forgetAfter = time.Minute     // the server deletes a consumer without a client after this time
 	closing     = 5 * time.Second // for a callback that nothing else ends
-	silence     = 5 * time.Second // without a message: is there still one to come?
+	silence     = 5 * time.Second // without a message: check whether any message remains
 )
 
 // Errors of a log.
 var (
-	// ErrDue is what Log.Next returns when Log.Due says so.
+	// ErrDue is returned by Log.Next when Log.Due fires.
 	ErrDue = errors.New("inlog: it is time for something else")
-	// ErrOtherLog is a log that is not the one that was read before.
+	// ErrOtherLog reports that the log is not the log read before.
 	ErrOtherLog = errors.New("what was read so far is of another log: begin again with another output")
 )
 
@@ -45,39 +45,39 @@ type Place struct {
 	Stored int64  `json:"stored"` // ns
 }
 
-// Message is an input message, and the partition that it was stored in.
+// Message is an input message, and the partition in which it was stored.
 type Message struct {
 	state.Message
 	Stored int
 }
 
-// Log reads the input of a job, all partitions or one, in the order in which it was
-// stored. It changes nothing on the server but for a consumer in memory.
+// Log reads the input of a job, all partitions or one, in stored order. It changes
+// nothing on the server except for a consumer in memory.
 type Log struct {
 	Input *store.Input
 	JS    jetstream.JetStream
 	Log   *slog.Logger
 	Due   <-chan time.Time // optional: makes Next return ErrDue while there is no message
-	Only  string           // optional: a subject of the stored input; no other message is read, and Removed counts none. Not for a log that is followed
+	Only  string           // optional: a subject of the stored input; only its messages are read, and Removed stays 0. Not for a followed log
 
-	last    uint64 // it ends there
+	last    uint64 // the log ends at this message
 	at      Place  // the last message handed out
 	removed uint64
-	final   bool // there was no message behind it, as its consumer saw it
+	final   bool // no message followed at the time of delivery
 	came    chan delivered
 	fault   chan error
 	stop    func()
 }
 
-// delivered is a message as the consumer brings it.
+// delivered is a message from the consumer.
 type delivered struct {
 	jetstream.Msg
 	Place
-	first bool // of a consumer: those before it may not be what they were
-	final bool // there was none behind it when it came
+	first bool // first message of a consumer: earlier messages may have changed
+	final bool // no message followed at the time of delivery
 }
 
-// Open begins behind the message after, and ends with message last.
+// Open begins after the message after, and ends with message last.
 func (l *Log) Open(ctx context.Context, after Place, begin, last uint64) error {
 	l.at, l.last = after, last
 	if after.Seq == 0 {
@@ -121,12 +121,12 @@ func (l *Log) Close() error {
 	return nil
 }
 
-// Removed is how many messages were gone before they could be read.
+// Removed returns the number of messages removed before they could be read.
 func (l *Log) Removed() uint64 { return l.removed }
 
 func (l *Log) deliverMessage(ctx context.Context, m jetstream.Msg) {
 	if ctx.Err() != nil {
-		return // the message before may have been let go: none may follow it
+		return // the previous message may have been skipped: no message may follow
 	}
 	meta, err := m.Metadata()
 	if err != nil {
@@ -142,8 +142,8 @@ func (l *Log) deliverMessage(ctx context.Context, m jetstream.Msg) {
 	}
 }
 
-// Next is the next message of a partition, or io.EOF behind the last. Where
-// messages were removed before they could be read, it says so (state.Message.Lost).
+// Next returns the next message of a partition, or io.EOF after the last. If messages
+// were removed before they could be read, state.Message.Lost is set.
 func (l *Log) Next(ctx context.Context) (Message, error) {
 	if l.final {
 		if err := l.confirmEmpty(ctx); err != nil {
@@ -164,7 +164,7 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 			if m.Seq <= l.at.Seq {
 				continue
 			}
-			if m.Seq > l.last { // all up to there are gone
+			if m.Seq > l.last { // all messages up to last are removed
 				l.skipMessages(l.last - l.at.Seq)
 				l.at.Seq = l.last
 				return Message{}, io.EOF
@@ -193,7 +193,7 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 	return Message{}, io.EOF
 }
 
-// knownLast is a message that the log had.
+// knownLast returns the last message known to be in the log.
 func (l *Log) knownLast() uint64 {
 	if l.last == Endless {
 		return l.at.Seq
@@ -216,15 +216,15 @@ func (l *Log) readInfo(ctx context.Context) error {
 	return l.confirmEmpty(ctx)
 }
 
-// skipMessages counts messages that are not there. Where only some are read, most are not
-// among these.
+// skipMessages counts missing messages. If only some messages are read, most of the
+// missing messages are others.
 func (l *Log) skipMessages(n uint64) {
 	if l.Only == "" {
 		l.removed += n
 	}
 }
 
-// confirmEmpty ends the reading where there is no message of those that are read.
+// confirmEmpty ends the reading if no wanted message remains.
 func (l *Log) confirmEmpty(ctx context.Context) error {
 	if l.Only == "" || l.at.Seq >= l.last {
 		return nil
@@ -242,7 +242,7 @@ func (l *Log) confirmEmpty(ctx context.Context) error {
 	return nil
 }
 
-// checkSameInput makes sure that the last message handed out is the one it was.
+// checkSameInput requires that the last returned message is unchanged.
 func (l *Log) checkSameInput(ctx context.Context) error {
 	if l.at.Stored == 0 { // none was
 		return nil
@@ -256,7 +256,7 @@ func (l *Log) checkSameInput(ctx context.Context) error {
 		case err == nil && m.Time.UnixNano() != l.at.Stored:
 			return fmt.Errorf("inlog: message %d of %s was stored %s, but the one that was read %s: the input has other messages than before (a restored backup? a power failure?): %w",
 				l.at.Seq, name, wire.CreatedText(m.Time), wire.CreatedText(time.Unix(0, l.at.Stored)), ErrOtherLog)
-		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound): // it was removed from the beginning
+		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound): // removed from the beginning
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			return store.LostInput(l.Input.Job)

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Once a message was let go because the reading ends, none of those behind it is
-// handed on: the reader would take the one between for removed.
+// After a message was dropped because the reading ends, no later message is passed on:
+// the reader would treat the dropped message as removed.
 func TestNothingBehindWhatWasLetGo(t *testing.T) {
 	t.Parallel()
 	for range 100 {

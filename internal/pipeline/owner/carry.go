@@ -10,8 +10,8 @@ import (
 )
 
 // carrying publishes the predictions that carry their features, before the commits of
-// the same predictions: so what is committed and is of the share is there. It belongs
-// to an emitter.
+// the same predictions, so a committed prediction of the share is already stored. It
+// belongs to an emitter.
 type carrying struct {
 	out      *store.Features // nil: none do
 	enc      *codec.PredictionEncoder
@@ -20,8 +20,8 @@ type carrying struct {
 	details  []codec.Details // of rows
 }
 
-// SetFeatures says where predictions that carry their features go, n features each. It is
-// called before the emitter runs.
+// SetFeatures sets the destination of predictions that carry their n features. Call it
+// before the emitter runs.
 func (e *Emitter) SetFeatures(out *store.Features, n int) error {
 	meta := e.shadows.meta
 	meta.First, meta.Features = e.shadows.first, n
@@ -33,8 +33,8 @@ func (e *Emitter) SetFeatures(out *store.Features, n int) error {
 	return nil
 }
 
-// publishFeatures sends those of the predictions [from, to) of an answer, the first of which
-// has the number after outs.
+// publishFeatures sends the carried predictions among the predictions [from, to) of an
+// answer; prediction from has the number after outs.
 func (c *carrying) publishFeatures(ctx context.Context, a *shard.Answer, from, to int, outs uint64) error {
 	if c.out == nil || len(a.Carried) == 0 {
 		return nil

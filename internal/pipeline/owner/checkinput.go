@@ -10,8 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// checkInput compares the input with what the record says of it, and decides
-// from where to replay.
+// checkInput compares the input with the record, and decides where the replay begins.
 func (t *Ownership) checkInput(ctx context.Context) error {
 	c, p, name := t.c, t.part, t.w.Server.In.Name()
 	info, err := t.w.Server.In.Info(ctx, c.Record.InSeq)
@@ -40,12 +39,12 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 		return fmt.Errorf("pipeline: the record on %s: header %s is %q: %w", c.Subject(), wire.HeaderLosses, c.Record.Losses, err)
 	}
 	if c.Record.Ahead > 0 && c.Record.Rests.Seq > 0 && in.FirstSeq > c.Record.Rests.Seq {
-		p.State.Skip, c.Record.Ahead = 0, 0 // they are of one message, which will not come again
+		p.State.Skip, c.Record.Ahead = 0, 0 // the predictions belong to one message, which is gone
 	}
 	v := &t.Input
 	v.replayed, v.rests = c.Record.InSeq, c.Record.Rests.Seq
 	p.Answered.Store(c.Record.InSeq)
-	if c.Record.EmptyTo > 0 && c.Record.EmptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
+	if c.Record.EmptyTo > 0 && c.Record.EmptyTo <= in.LastSeq { // otherwise the input has gone back since the record, and EmptyTo is invalid
 		v.empty.Store(&state.Interval{From: c.Record.InSeq, To: c.Record.EmptyTo})
 		v.told.Store(c.Record.EmptyTo)
 	}
@@ -58,9 +57,9 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	return nil
 }
 
-// checkSameInput makes sure that the last input message that the partition stands on is
-// the one it was, and reports whether input of it may have been lost between
-// that and the message that has come.
+// checkSameInput requires that the partition's last input message is unchanged in the
+// input, and reports whether input of the partition may have been lost between that
+// message and the message received now.
 func (t *Ownership) checkSameInput(next wire.Place) (lost bool, err error) {
 	if t.w.Trusting {
 		return false, nil
@@ -79,8 +78,8 @@ func (t *Ownership) checkSameInput(next wire.Place) (lost bool, err error) {
 }
 
 // checkUnanswered refuses to begin a partition that may have begun before: the job's
-// entry, which was there, is gone with all records, or the partition has snapshots,
-// but no record. Imported ones (epoch 0) come before the record.
+// entry existed and is gone with all records, or the partition has snapshots but no
+// record. Imported snapshots (epoch 0) precede the record.
 func (t *Ownership) checkUnanswered(ctx context.Context) error {
 	try, cancel := t.w.Server.Link.Attempt(ctx)
 	defer cancel()

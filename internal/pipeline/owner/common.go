@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// nearby is how many input messages behind a partition a common consumer may
-	// be for it to join: it will hear nothing new until the consumer has come so far.
+	// nearby is how many input messages a common consumer may be behind a partition for
+	// the partition to join: the partition receives nothing new until the consumer has
+	// caught up.
 	nearby = 4096
 	// queuePatience is how long a common consumer waits for room in a shard's queue
-	// while the partitions of other shards wait behind it.
+	// while the partitions of other shards wait.
 	queuePatience = 100 * time.Millisecond
-	// ApartTime is how long a partition that has left a common consumer reads by
-	// its own, and how long none begins after one has ended.
+	// ApartTime is how long a partition that has left a common consumer reads with its
+	// own consumer, and the pause between the end of a common reading and the next.
 	ApartTime = 5 * time.Second
-	// createTimeout bounds how long partitions hear nothing while a common consumer
-	// is made, and refusedTime how often that is tried where the server does not.
+	// createTimeout limits how long partitions receive nothing while a common consumer
+	// is created; refusedTime is the pause after a failure.
 	createTimeout = 2 * time.Second
 	refusedTime   = 10 * time.Minute
 )
@@ -37,58 +38,57 @@ const (
 // between two of its own, so a consumer for each partition costs more
 // (docs/results.md).
 //
-// It is a faster way for what goes well, and everything else is left to the
-// consumers of the partitions. A partition joins (take) when all its messages up
-// to the common consumer's place are with its shard. It leaves, and reads by its
-// own consumer behind the last message that its shard got, when its shard takes no
-// messages for a while, or its input may have been lost. All leave when the
-// worker has no longer all partitions, or the consumer has a fault.
+// Common is an optimization of normal operation; everything else is left to the
+// consumers of the partitions. A partition joins (takeMember) when its shard has all of
+// its messages up to the common consumer's position. It leaves, and reads with its own
+// consumer after the last message in its shard, if its shard accepts no messages for a
+// while, or its input may have been lost. All partitions leave if the worker no longer
+// owns all partitions, or the consumer has a fault.
 //
-// No message is left out or comes too early: of what a partition gets, from the
-// common consumer or its own, each is in order and has no gap, and each begins no
-// later than behind the last message that its shard has. So a message that both
-// bring is a repeat, which the shard drops.
+// No message is skipped or comes too early: the messages from the common consumer and
+// from a partition's own consumer are each in order and without gaps, and each sequence
+// begins no later than after the last message in the shard. A message that both deliver
+// is a repeat, which the shard drops.
 type Common struct {
 	w     *Worker
-	open  func() (jetstream.JetStream, error) // its connection
+	open  func() (jetstream.JetStream, error) // opens the reader's connection
 	apart time.Duration
 
 	whole  atomic.Bool // the worker has all partitions
-	mu     sync.Mutex  // never held while something is waited for
-	gather *gathering  // nil: no partitions are waited for
+	mu     sync.Mutex  // never held during a wait
+	gather *gathering  // nil: no gathering
 	after  time.Time   // no reading begins before
 	now    *commonReading
-	beside sync.WaitGroup // consumers that are made or stopped
+	beside sync.WaitGroup // consumers being created or stopped
 }
 
-// commonReading is a Common's time with one consumer. All of it is behind Common.mu,
-// but its members' asked.
+// commonReading is the lifetime of one common consumer. All fields are guarded by
+// Common.mu, except its members' asked.
 type commonReading struct {
-	at      uint64 // what becomes of the messages up to this one is decided
-	handed  uint64 // the messages up to this one are with their partitions
+	at      uint64 // messages up to this message are assigned
+	handed  uint64 // the partitions have the messages up to this message
 	members []*member
 	joined  int64  // members
-	unread  int64  // input messages that the server had when the last one came
-	count   uint64 // messages of its consumer that have come
+	unread  int64  // input messages unread on the server when the last message came
+	count   uint64 // messages received from its consumer
 	over    bool
 	stop    func()       // nil while the consumer is being made
-	behind  func() int64 // messages that have come and wait for came; nil as stop
+	behind  func() int64 // number of received messages that wait for acceptMessage; nil as stop
 }
 
 // member is a partition that a common consumer reads for.
 type member struct {
 	t     *Ownership
-	asked bool // whether its input is the one that it was
+	asked bool // the input was compared with the partition's last message
 }
 
-// NewCommon makes the common reader of a worker, which reads nothing before the
-// worker has all partitions. open gives its connection. apart is ApartTime but in
-// tests.
+// NewCommon makes the common reader of a worker; it reads only while the worker owns
+// all partitions. open opens its connection. apart is ApartTime except in tests.
 func NewCommon(w *Worker, apart time.Duration, open func() (jetstream.JetStream, error)) *Common {
 	return &Common{w: w, open: open, apart: apart}
 }
 
-// SetWhole tells whether the worker has all partitions.
+// SetWhole records whether the worker owns all partitions.
 func (c *Common) SetWhole(whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *Common) SetWhole(whole bool) {
 	}
 }
 
-// CountReads reports for how many partitions it reads.
+// CountReads returns the number of partitions that it reads.
 func (c *Common) CountReads() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *Common) CountReads() int {
 	return int(c.now.joined)
 }
 
-// StopSharing lets every partition read by its own consumer again.
+// StopSharing makes every partition read with its own consumer.
 func (c *Common) StopSharing() {
 	if c == nil {
 		return
@@ -117,13 +117,13 @@ func (c *Common) StopSharing() {
 	c.endReading()
 }
 
-// Close ends it for good.
+// Close ends the common reader permanently.
 func (c *Common) Close() {
 	c.SetWhole(false)
 	c.beside.Wait()
 }
 
-// startReading begins a reading behind message at; the lock is held.
+// startReading begins a reading after message at; the lock is held.
 func (c *Common) startReading(at uint64) {
 	r := &commonReading{at: at, members: make([]*member, c.w.Partitions)}
 	c.now = r
@@ -138,9 +138,10 @@ func (c *Common) joinMember(t *Ownership) {
 	t.watchChanges()
 }
 
-// takeMember lets a partition join whose shard has all its messages up to seq, and
-// reports whether it did: from then on it gets its messages here. One that has no
-// messages waiting (current) begins a reading if there is none.
+// takeMember lets a partition join if its shard has all messages of the partition up to
+// seq, and reports whether the partition joined: from then on, its messages come from
+// here. A partition without waiting messages (current) begins a reading if there is
+// none.
 func (c *Common) takeMember(t *Ownership, seq uint64, current bool) bool {
 	if c == nil || !c.whole.Load() || t.w.Drain != nil || t.w.Server.In.Mixed != nil || t.Input.Doubt.Load() {
 		return false
@@ -148,7 +149,7 @@ func (c *Common) takeMember(t *Ownership, seq uint64, current bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if !c.whole.Load() || t.ctx.Err() != nil || now.Before(t.Input.apart) { // one that has ended has left for good
+	if !c.whole.Load() || t.ctx.Err() != nil || now.Before(t.Input.apart) { // an ended partition does not return
 		return false
 	}
 	if c.now == nil {
@@ -188,7 +189,7 @@ func (c *Common) splitOff(r *commonReading, t *Ownership) {
 	t.watchChanges()
 }
 
-// endReading ends the reading, if there is one; the lock is held.
+// endReading ends the reading, if any; the lock is held.
 func (c *Common) endReading() {
 	r := c.now
 	if r == nil {
@@ -238,7 +239,7 @@ func (c *Common) consumeInput(r *commonReading, start uint64) (*pushed, error) {
 	return p, nil
 }
 
-// loseReading ends a reading whose consumer has a fault.
+// loseReading ends a reading after a fault of its consumer.
 func (c *Common) loseReading(r *commonReading, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,11 +253,11 @@ func (c *Common) loseReading(r *commonReading, err error) {
 	}
 }
 
-// acceptMessage hands a message to its partition.
+// acceptMessage passes a message to its partition.
 func (c *Common) acceptMessage(r *commonReading, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
-		c.StopSharing() // the partition that it is for will say so
+		c.StopSharing() // the message's partition will report the problem
 		return
 	}
 	at := wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
@@ -270,7 +271,7 @@ func (c *Common) acceptMessage(r *commonReading, m *nats.Msg) {
 	if c.now != r {
 		return
 	}
-	for _, other := range r.members { // they would wait as long
+	for _, other := range r.members { // other members of the shard would wait as long
 		if other != nil && other.t.shard == member.t.shard {
 			c.splitOff(r, other.t)
 		}
@@ -280,15 +281,15 @@ func (c *Common) acceptMessage(r *commonReading, m *nats.Msg) {
 	}
 }
 
-// passMember notes that a message is with its partition, or is nobody's here.
+// passMember records that a message was passed on, or belongs to no member.
 func (c *Common) passMember(r *commonReading, seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.handed = seq
 }
 
-// followMember notes a message that has come, and returns for whom it is; nil = nobody
-// here. Where messages may be missing before it, all partitions leave.
+// followMember records a received message, and returns its member; nil = none. If
+// messages may be missing before it, all partitions leave.
 func (c *Common) followMember(r *commonReading, subject string, seq, ofConsumer uint64, unread int64) *member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -307,8 +308,8 @@ func (c *Common) followMember(r *commonReading, subject string, seq, ofConsumer 
 	return nil
 }
 
-// handMessage passes a message to the partition's shard. False says that the partition
-// must leave: it has not got the message.
+// handMessage passes the message to the partition's shard. If it returns false, the
+// partition has not received the message and must leave.
 func (m *member) handMessage(msg *nats.Msg, at wire.Place) bool {
 	t := m.t
 	v := &t.Input
@@ -358,9 +359,9 @@ func (t *Ownership) queueJob(j shard.Job) bool {
 	return false
 }
 
-// memberShare is how many unread messages each partition has, as far as is known: what
-// the server had when the last one came, or what has come since, if that is more.
-// Under overload tens of thousands of messages wait in this process.
+// memberShare returns the number of unread messages per partition, as far as known: the
+// server's count at the last message, or the messages received since, if larger. Under
+// overload, tens of thousands of messages wait in this process.
 func (c *Common) memberShare() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

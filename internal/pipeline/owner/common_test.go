@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// commonOf is a common reader whose consumer is never made, and partitions.
+// commonOf returns a common reader whose consumer is never created, and its partitions.
 func commonOf(t *testing.T, partitions int) (*Common, []*Ownership) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := &Worker{Job: "j", Partitions: partitions, Log: slog.New(slog.DiscardHandler), Counters: new(stats.Counters), Shards: ctx, Server: Server{In: &store.Input{Job: "j"}}, Safeguards: Safeguards{Trusting: true}}
@@ -41,15 +41,15 @@ func requireTaken(t *testing.T, c *Common, o *Ownership, seq uint64, current, wa
 	}
 }
 
-// A partition joins only where the common consumer has yet to come to all that its
-// shard lacks, and where that is near.
+// A partition joins only if the common consumer has not passed any message that the
+// partition's shard lacks, and is near.
 func TestWhoJoinsTheCommonReader(t *testing.T) {
 	c, o := commonOf(t, 6)
 	requireTaken(t, c, o[0], 10, true, false) // the worker has not all partitions
 	c.SetWhole(true)
-	requireTaken(t, c, o[0], 10, false, false) // has messages waiting: the others would wait for it
+	requireTaken(t, c, o[0], 10, false, false) // the partition has waiting messages, which would delay the other partitions
 	requireTaken(t, c, o[0], 10, true, true)
-	requireTaken(t, c, o[1], 9, true, false) // message 10 may be its own, and does not come here
+	requireTaken(t, c, o[1], 9, true, false) // message 10 may belong to the partition, and does not come from the common consumer
 	r := c.now
 	if m := c.followMember(r, "j.in.1.k", 12, 1, 5); m != nil {
 		t.Errorf("message 12 goes to %+v, which reads by its own", m)
@@ -80,8 +80,8 @@ func TestWhoJoinsTheCommonReader(t *testing.T) {
 	}
 }
 
-// A partition that has ended may have one message left in hand: it does not join
-// with it, because nobody would take it out again.
+// A partition that has ended may still process one message: it does not join then,
+// because it would never be removed.
 func TestEndedPartitionDoesNotJoin(t *testing.T) {
 	c, o := commonOf(t, 2)
 	c.SetWhole(true)
@@ -97,8 +97,8 @@ func TestEndedPartitionDoesNotJoin(t *testing.T) {
 	}
 }
 
-// Where the client has made the consumer again, or messages have gone unread, no
-// message is used: each partition looks by itself.
+// If the client has recreated the consumer, or messages were skipped, no message is
+// used: each partition checks its input.
 func TestCommonReaderEndsAtADoubt(t *testing.T) {
 	for name, next := range map[string]func(*Common, *commonReading) *member{
 		"a new consumer":              func(c *Common, r *commonReading) *member { return c.followMember(r, "j.in.0.k", 12, 1, 9) },
@@ -124,7 +124,8 @@ func TestCommonReaderEndsAtADoubt(t *testing.T) {
 	}
 }
 
-// A partition that is in doubt, or whose shard takes nothing, has not got a message.
+// A partition with a doubtful input, or with a full shard queue, has not received a
+// message.
 func TestHandOrLeave(t *testing.T) {
 	_, all := commonOf(t, 1)
 	o := all[0]
@@ -148,13 +149,13 @@ func TestHandOrLeave(t *testing.T) {
 	}
 }
 
-// Partitions that begin together read together, but for one that is far behind.
+// Partitions that begin together read together, except a partition that is far behind.
 func TestPartitionsGather(t *testing.T) {
 	c, o := commonOf(t, 4)
 	c.SetWhole(true)
 	c.ExpectPartitions(4)
 	joined := make(chan int, 4)
-	for p, seq := range []uint64{nearby + 100, 50, nearby + 90, 2*nearby + 90} { // after the last, the others are not all near
+	for p, seq := range []uint64{nearby + 100, 50, nearby + 90, 2*nearby + 90} { // after the last, the partitions are not all near
 		go func() {
 			if c.joinGathering(o[p], seq) {
 				joined <- p
@@ -172,7 +173,7 @@ func TestPartitionsGather(t *testing.T) {
 	}
 }
 
-// Nobody waits long for a partition that takes long to claim.
+// A partition that is slow to claim delays the others only briefly.
 func TestPartitionsGatherInTime(t *testing.T) {
 	c, o := commonOf(t, 3)
 	c.SetWhole(true)
@@ -183,8 +184,8 @@ func TestPartitionsGatherInTime(t *testing.T) {
 	requireTaken(t, c, o[0], 8, false, true)
 }
 
-// What has come to this process and waits there is no less unread than what the
-// server has.
+// Received messages that wait in this process count as unread, like messages on the
+// server.
 func TestShareOfUnread(t *testing.T) {
 	c, _ := commonOf(t, 2)
 	if n := c.memberShare(); n != 0 {
@@ -199,8 +200,8 @@ func TestShareOfUnread(t *testing.T) {
 	c.now = nil
 }
 
-// A partition that has been silent for an hour is not an hour behind because the common
-// consumer has messages of others.
+// A partition silent for an hour is not an hour behind while the common consumer has
+// messages of other partitions.
 func TestSilentPartitionIsNotBehind(t *testing.T) {
 	c, o := commonOf(t, 2)
 	silent := o[1]

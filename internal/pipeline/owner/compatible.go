@@ -7,9 +7,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// OtherRecord is why a worker does not continue from a partition's record: its
-// states are of another arithmetic or model than this worker's. nil: nothing is
-// against it.
+// OtherRecord returns the reason why a worker cannot continue from a partition's
+// record: the states belong to another arithmetic or model. nil: the worker can
+// continue.
 func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
 	if !r.Continues(arithmetic) {
 		return OtherArithmetic(subject, r.Arithmetic, arithmetic)
@@ -20,8 +20,8 @@ func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Id
 	return nil
 }
 
-// otherGeneration is why a worker does not continue from a record of another
-// number of partitions than its own. Who drains takes records of before, too.
+// otherGeneration returns the reason why a worker cannot continue from a record of
+// another number of partitions. A draining worker accepts earlier records, too.
 func (w *Worker) otherGeneration(subject string, r wire.Record) error {
 	if r.Generation == w.Generation || w.Drain != nil && r.Generation < w.Generation {
 		return nil
@@ -30,8 +30,7 @@ func (w *Worker) otherGeneration(subject string, r wire.Record) error {
 		subject, r.Generation, w.Generation)
 }
 
-// OtherArithmetic words that states were computed in an arithmetic that is not
-// this engine's.
+// OtherArithmetic reports states computed in another arithmetic than this engine's.
 func OtherArithmetic(whose, theirs, ours string) error {
 	name := func(arithmetic string) string {
 		if arithmetic == "" {

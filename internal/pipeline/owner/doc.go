@@ -6,14 +6,14 @@
 // of the shard commits the predictions, stores the snapshots and writes the last
 // record.
 //
-// Goroutines. Hold runs in the ownership's own. The committer is Hold's until the
-// shard has the partition, and the Emitter's afterwards. What several goroutines
-// read is atomic, or is behind a lock that is held for a few assignments
-// (storing, end), never during a request. One lock is held during requests: it
-// lets the callbacks of one consumer ask the server in turn (Receive).
+// Goroutines. HoldPartition runs in the ownership's goroutine. It uses the committer
+// until the shard has the partition, and the Emitter uses the committer afterwards.
+// Fields read by several goroutines are atomic, or guarded by a lock held only for a
+// few assignments (storing, end), never during a request. One lock is held during
+// requests: it serializes the callbacks of one consumer (Receive).
 //
-// Rebuild restores and replays without a claim, to verify a state. InputWatch
-// checks the input of partitions that get no messages.
+// Rebuild restores and replays without a claim, to verify a state. InputWatch checks
+// the input of partitions that receive no messages.
 //
 // # Files
 //
@@ -29,7 +29,7 @@
 //   - gather.go: begins the first partitions of a worker together
 //   - place.go: tracks how far the input was read
 //   - lookbehind.go: detects removed input (InputWatch)
-//   - lookahead.go: detects a consumer that delivers nothing
+//   - lookahead.go: detects a consumer without deliveries
 //   - oldest.go: asks for the age of the oldest unanswered message
 //   - health.go: reports phase and lag of an ownership
 //   - emit.go: commits the predictions of a shard (Emitter)
@@ -37,12 +37,12 @@
 //   - carry.go: publishes predictions with features
 //   - shadow.go: publishes predictions of shadows
 //   - release.go: stores snapshots and writes the last record
-//   - storing.go: tracks which states are stored
+//   - storing.go: tracks the stored states
 //   - retire.go: keeps replaced snapshots for a while
-//   - rowlife.go: lists the states that are stored apart from a snapshot
+//   - rowlife.go: lists the states stored outside a snapshot
 //   - idle_message.go: publishes end events for silent streams
 //   - promote.go: publishes promotions into the input
-//   - promoting.go: tracks the promotion that a record has
+//   - promoting.go: tracks the promotion in a record
 //   - drained.go: reports whether all input up to a message is answered
 //   - traces.go: creates the spans of traced messages
 package owner

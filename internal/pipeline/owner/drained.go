@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// IsDrained reports whether the partition has answered all input up to where its
-// worker drains it.
+// IsDrained reports whether the partition has answered all input up to its worker's
+// drain position.
 func (t *Ownership) IsDrained(ctx context.Context) (bool, error) {
-	// In this order: a message that comes between the two counts as waiting.
+	// In this order: a message that arrives between the two reads counts as waiting.
 	at, waiting := t.Input.brought.Load(), t.part.Waiting.Load()
 	if !t.reading.Load() || !t.isRebuilt.Load() || t.failed.Load() || waiting > 0 {
 		return false, nil
@@ -21,8 +21,8 @@ func (t *Ownership) IsDrained(ctx context.Context) (bool, error) {
 	return IsAnswered(ctx, t.w.Server.In, t.part.State.ID, at, t.w.Drain.To)
 }
 
-// IsAnswered reports whether a partition has no input behind message at up to
-// message to.
+// IsAnswered reports whether a partition has no input after message at, up to message
+// to.
 func IsAnswered(ctx context.Context, in *store.Input, part int, at, to uint64) (bool, error) {
 	next, err := in.Next(ctx, part, at)
 	return err == nil && (next == wire.Place{} || next.Seq > to), err

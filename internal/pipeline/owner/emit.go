@@ -13,27 +13,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// Emitter publishes a shard's answers and commits them. It belongs to one
-// goroutine.
+// Emitter publishes a shard's answers and commits them. It belongs to one goroutine.
 type Emitter struct {
 	dead     *store.DeadLetters
 	splitter Splitter
 	counters *stats.Counters
-	releases sync.WaitGroup // uploads and last records, each in its goroutine
+	releases sync.WaitGroup // uploads and last records, one goroutine each
 	reading  sync.WaitGroup // records, before a commit
 
 	commits int      // of the batch in hand
-	cursor  []int    // by partition.index: predictions of the batch already published, -1 = nothing more to say
-	bodies  [][]byte // likewise: of the commits in hand
-	from    []int    // likewise: their first predictions
+	cursor  []int    // by partition.index: published predictions of the batch, -1 = nothing left
+	bodies  [][]byte // by partition.index: message bodies of the current commits
+	from    []int    // by partition.index: first predictions of the current commits
 	shadows shadowing
 	carries carrying
 	traces  tracing
 }
 
-// NewEmitter makes the emitter of a shard with so many partitions. first is what
-// predictions call the job's first readout where another one was promoted; limit is
-// how many bytes of a message's body the server takes.
+// NewEmitter makes the emitter of a shard with the given number of partitions. first
+// names the job's first readout in predictions after another readout was promoted;
+// limit is the largest message body that the server accepts, bytes.
 func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string, limit, partitions int, counters *stats.Counters) (*Emitter, error) {
 	enc, err := codec.NewPredictionEncoder(meta)
 	if err != nil {
@@ -51,7 +50,7 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string
 	}, nil
 }
 
-// SetTracer says who takes the spans of a job. It is called before the emitter runs.
+// SetTracer sets the receiver of a job's spans. Call it before the emitter runs.
 func (e *Emitter) SetTracer(t trace.Tracer, job string) {
 	e.traces = tracing{tracer: t, job: job, commits: make([][]commit, len(e.cursor))}
 }
@@ -60,14 +59,14 @@ func (e *Emitter) SetTracer(t trace.Tracer, job string) {
 func (e *Emitter) Run(ctx context.Context, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
 		e.publishBatch(ctx, b)
-		free <- b // room for every batch there is
+		free <- b // capacity for all batches
 	}
 	e.releases.Wait()
 }
 
-// publishBatch makes a batch's answers durable: first its dead letters, then the
-// predictions with the position that covers both. What goes wrong concerns one
-// partition, and ends its ownership.
+// publishBatch makes a batch's answers durable: first dead letters, then predictions
+// with the position that covers both. A fault concerns one partition, and ends its
+// ownership.
 func (e *Emitter) publishBatch(ctx context.Context, b *shard.Batch) {
 	start := time.Now()
 	for i := range b.Dead {
@@ -118,16 +117,16 @@ func (e *Emitter) publishBatch(ctx context.Context, b *shard.Batch) {
 	}
 	for _, i := range b.Touched { // last: when nothing waits, all is counted
 		a := &b.Answers[i]
-		if !a.Part.Failed() && a.InSeq > a.Part.Answered.Load() { // before Waiting, which is read first
+		if !a.Part.Failed() && a.InSeq > a.Part.Answered.Load() { // before Waiting, which readers load first
 			a.Part.Answered.Store(a.InSeq)
 		}
 		a.Part.Waiting.Add(-int64(a.Messages))
 	}
 }
 
-// publishRound commits one message on every partition that has something to say,
-// side by side, and reports whether any has more. An answer without
-// predictions and dead letters needs no commit: a replay repeats it.
+// publishRound commits one message on every partition with something to commit, in
+// parallel, and reports whether any partition has more. An answer without predictions
+// and dead letters needs no commit: a replay repeats it.
 func (e *Emitter) publishRound(ctx context.Context, b *shard.Batch) (more bool) {
 	e.encodeAnswers(ctx, b)
 	e.shadows.awaitShadows(ctx)
@@ -165,8 +164,8 @@ func (e *Emitter) publishRound(ctx context.Context, b *shard.Batch) (more bool) 
 	return more
 }
 
-// encodeAnswers makes the bodies of the next commits, and publishes what shadows say of the
-// predictions in them, and those that carry their features.
+// encodeAnswers encodes the bodies of the next commits, and publishes the shadows'
+// predictions and the predictions with features.
 func (e *Emitter) encodeAnswers(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
@@ -194,10 +193,10 @@ func (e *Emitter) encodeAnswers(ctx context.Context, b *shard.Batch) {
 	}
 }
 
-// isAnswerDue reports whether an answer whose first predictions are out has something
-// to commit. A commit without predictions moves the position alone, and says
-// that nothing is out beyond it: not while the first predictions of a message
-// to come are out.
+// isAnswerDue reports whether an answer has something to commit after its published
+// predictions. A commit without predictions only moves the position, and declares that
+// no predictions follow it: it is not allowed while some predictions of a later message
+// are published.
 func isAnswerDue(a *shard.Answer, from int) bool {
 	if a.Part.Failed() {
 		return false
@@ -207,7 +206,7 @@ func isAnswerDue(a *shard.Answer, from int) bool {
 	return from < len(a.Preds) || from == 0 && r.Ahead == 0 && moves
 }
 
-// reassureOwners reads the records that are not sure any more, side by side, of the
+// reassureOwners re-reads the records that are no longer sure, in parallel, for the
 // partitions that are about to commit.
 func (e *Emitter) reassureOwners(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
@@ -220,7 +219,7 @@ func (e *Emitter) reassureOwners(ctx context.Context, b *shard.Batch) {
 	e.reading.Wait()
 }
 
-// awaitCommit waits for a commit, and deletes the snapshot that it put out of use.
+// awaitCommit waits for a commit, and deletes the snapshot that the commit replaced.
 func (e *Emitter) awaitCommit(ctx context.Context, t *Ownership) error {
 	snap := t.c.Record.Snap
 	if err := t.c.AwaitPublish(ctx); err != nil {
@@ -248,5 +247,5 @@ func (e *Emitter) awaitCommit(ctx context.Context, t *Ownership) error {
 	return nil
 }
 
-// ownerOf is the ownership of a partition that an emitter publishes.
+// ownerOf returns the ownership of a partition.
 func ownerOf(p *shard.Partition) *Ownership { return p.Owner.(*Ownership) }

@@ -2,24 +2,26 @@ package owner
 
 import "time"
 
-// gatherTime is how long the first partition of a worker waits for the others of
-// the same turn, so that they begin together.
+// gatherTime is how long the first partition of a worker waits for the partitions
+// claimed in the same turn, so that they begin together.
 const gatherTime = 250 * time.Millisecond
 
-// gathering is a worker's first partitions until they begin to read together.
+// gathering is the set of a worker's first partitions until they begin to read
+// together.
 type gathering struct {
 	want  int
 	came  []arrived
 	begun chan struct{}
 }
 
-// arrived is a partition whose shard has all its messages up to seq.
+// arrived is a partition whose shard has all of its messages up to seq.
 type arrived struct {
 	t   *Ownership
 	seq uint64
 }
 
-// ExpectPartitions tells that so many partitions are about to begin, at the worker's start.
+// ExpectPartitions announces that n partitions are about to begin, at the worker's
+// start.
 func (c *Common) ExpectPartitions(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,7 +30,8 @@ func (c *Common) ExpectPartitions(n int) {
 	}
 }
 
-// joinGathering is take for a partition that begins: the first ones wait for each other.
+// joinGathering is takeMember for a partition that begins: the first partitions wait
+// for each other.
 func (c *Common) joinGathering(t *Ownership, seq uint64) bool {
 	if c == nil {
 		return false
@@ -54,7 +57,7 @@ func (c *Common) joinGathering(t *Ownership, seq uint64) bool {
 	return t.Input.common.Load()
 }
 
-// beginLate does not wait for partitions that take long.
+// beginLate begins without slow partitions.
 func (c *Common) beginLate(g *gathering) {
 	select {
 	case <-g.begun:
@@ -65,8 +68,8 @@ func (c *Common) beginLate(g *gathering) {
 	}
 }
 
-// beginReading begins to read for those that have gathered, but for any that are far
-// behind: the others would wait for them. The lock is held.
+// beginReading begins to read for the gathered partitions, except partitions far
+// behind, which would delay the others. The lock is held.
 func (c *Common) beginReading(g *gathering) {
 	if c.gather != g {
 		return

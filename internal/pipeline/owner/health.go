@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// phase is what an ownership does; see pipeline.Phase.
+// phase is the activity of an ownership; see pipeline.Phase.
 type phase string
 
 const (
@@ -20,7 +20,7 @@ const (
 	stopped   phase = "stopped"
 )
 
-// health is where an ownership stands; see pipeline.PartitionHealth.
+// health is the condition of an ownership; see pipeline.PartitionHealth.
 type health struct {
 	Phase   phase
 	Err     error
@@ -40,7 +40,7 @@ func (t *Ownership) Lag() int64 {
 	return unread + max(0, t.part.Waiting.Load())
 }
 
-// Health is how the partition stands.
+// Health returns the partition's condition.
 func (t *Ownership) Health() health {
 	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.storing.unsavedSince()}
 	if p.LagTime = t.lagTime(time.Now()); p.LagTime > 0 {
@@ -52,7 +52,7 @@ func (t *Ownership) Health() health {
 	err := t.Err()
 	switch {
 	case errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrUnfinished):
-		p.Phase = claiming // again, if it still falls to this worker
+		p.Phase = claiming // claiming resumes if the worker should own the partition
 	case errors.Is(err, store.ErrLater):
 		p.Phase, p.Err = postponed, err
 	case t.failed.Load():

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// Each phase of an ownership as Status tells it.
-// An ownership's phases, from before its claim to its end.
+// TestPhases follows the phases of an ownership in Status, from before its claim to its
+// end.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	tn := &Ownership{w: &Worker{Lease: time.Minute}, ctx: ctx, Stop: stop, part: shard.NewPartition(4, 0)}

@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ownMessage is an event of the stage for a partition, on its way to the input.
+// ownMessage makes a message of the stage for a partition's input.
 func ownMessage(p wire.Pattern, partitions, part int, kind string, data []byte) *nats.Msg {
 	return &nats.Msg{
 		Subject: p.Subject(p.IdleKey(part, partitions)),
@@ -14,8 +14,8 @@ func ownMessage(p wire.Pattern, partitions, part int, kind string, data []byte) 
 	}
 }
 
-// EndSilent asks for the end of streams that have been silent too long: it
-// publishes an end event into the partition's input. An answer is not awaited.
+// EndSilent requests the end of streams that were silent too long: it publishes an end
+// event into the partition's input, without waiting for an answer.
 func (t *Ownership) EndSilent(event []byte) error {
 	return t.putEvent(wire.KindIdle, event)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// The server puts an end event into the partition it is for.
+// The server assigns an end event to its partition.
 func TestIdleKeyIsInItsPartition(t *testing.T) {
 	for _, subject := range []string{wire.DefaultInputSubject, "plant.*.line.*.sensor.*", "plant.*.end", "rest.*.b.>", "all.>", "press.*.vibration mill.>"} {
 		t.Run(subject, func(t *testing.T) { idleKeys(t, subject) })

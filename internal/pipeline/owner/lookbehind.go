@@ -9,21 +9,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// InputWatch looks after the input of a worker's partitions while they work. It
-// belongs to one goroutine.
+// InputWatch checks the input of a worker's partitions while they work. It belongs to
+// one goroutine.
 type InputWatch struct {
 	worker *Worker
-	heard  map[int]wire.Place // what each partition stood on at the last look
+	heard  map[int]wire.Place // the last message of each partition at the previous check
 	quiet  map[*Ownership]quiet
-	breaks uint64 // of connections and consumers, when all was last found to be as it was
+	breaks uint64 // breaks of connections and consumers at the last successful check
 }
 
-// NewInputWatch makes the watch of a worker, which has seen nothing yet.
+// NewInputWatch makes the watch of a worker.
 func NewInputWatch(w *Worker) *InputWatch {
 	return &InputWatch{worker: w, heard: map[int]wire.Place{}}
 }
 
-// Furthest is the last input message that any partition stands on.
+// Furthest returns the last input message that any partition has used.
 func Furthest(owned map[int]*Ownership) (seq uint64) {
 	for _, t := range owned {
 		seq = max(seq, t.Input.Came.Load().Seq)
@@ -31,10 +31,10 @@ func Furthest(owned map[int]*Ownership) (seq uint64) {
 	return seq
 }
 
-// CheckSame makes sure, after a connection or a consumer had to recover, that each
-// partition's last message is still the one it was; breaks counts both. A
-// partition that hears nothing more finds it out here; one that does, when its
-// consumer starts again.
+// CheckSame requires, after a connection or a consumer has recovered, that each
+// partition's last message is unchanged in the input; breaks counts both kinds of
+// recovery. A partition without new messages finds a change here; a partition with new
+// messages, when its consumer restarts.
 func (w *InputWatch) CheckSame(ctx context.Context, breaks uint64, owned map[int]*Ownership) {
 	if breaks == w.breaks {
 		return
@@ -50,14 +50,13 @@ func (w *InputWatch) CheckSame(ctx context.Context, breaks uint64, owned map[int
 	w.breaks = breaks
 }
 
-// LookBehind keeps apart, of partitions that hear nothing while the input's
-// beginning is removed, those that had no message from those that have lost
-// some: while all that lies behind a partition's last message is still there,
-// it asks whether any of it is the partition's. The partition's record says so
-// when half of the input lies behind what it said before: also while nothing is
-// removed, because who wants to remove something goes by the records (store.Trim). Partitions that the
-// input's beginning draws near to, or has passed, ask with each message; see
-// receive.
+// LookBehind distinguishes, among partitions without messages while the input's
+// beginning is removed, partitions that had no message from partitions that have lost
+// messages: while all input after a partition's last message still exists, it asks the
+// server whether any message belongs to the partition. The partition's record stores
+// the answer when the empty range has grown by half of the input, even if nothing is
+// removed, because removal depends on the records (store.Trim). Partitions near or
+// before the input's beginning ask with each message; see Receive.
 func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {
 	in := info.State
 	type silence struct {
@@ -65,14 +64,14 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 		known  uint64
 		unread int64
 	}
-	found := map[*inputView]silence{} // what is so if nothing was removed meanwhile
+	found := map[*inputView]silence{} // valid if nothing was removed meanwhile
 	for _, t := range owned {
 		if !t.isRebuilt.Load() || t.failed.Load() {
 			continue
 		}
 		p, v := t.part.State.ID, &t.Input
 		known, unread := v.knownLast(), v.unread.Load()
-		at := v.Came.Load() // after those: a message that comes between is not taken for silence
+		at := v.Came.Load() // read after the questions: a message in between is not taken for silence
 		v.Doubt.Store(in.FirstSeq > known+1 || store.Overtakes(info, at, doubtLeases*w.worker.Lease))
 		silent := w.heard[p] == at
 		w.heard[p] = at
@@ -107,6 +106,6 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 	}
 }
 
-// mostQuestions bounds what a look asks; which partitions come first is
-// left to chance.
+// mostQuestions limits the questions of one check; the order of the partitions is
+// random.
 const mostQuestions = 64

@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// A server that removes messages while it makes a consumer counts them as unread
-// for ever. A partition that has read the input to its end, and hears nothing more,
-// has no lag all the same.
+// A server that removes messages while it creates a consumer counts these messages as
+// unread permanently. A partition that has read the input to its end, and receives
+// nothing more, still has no lag.
 func TestNothingIsUnreadAtTheEnd(t *testing.T) {
 	c, all := commonOf(t, 1)
 	o := all[0]
@@ -27,7 +27,7 @@ func TestNothingIsUnreadAtTheEnd(t *testing.T) {
 			t.Fatalf("the input ends at message %d: a lag of %d, want %d", last, got, want)
 		}
 	}
-	look(500, 424) // the first look does not know whether more comes
+	look(500, 424) // after one check, more messages may come
 	look(500, 0)
 	o.Input.Came.Store(wire.Place{Seq: 501, Stored: 8})
 	o.Input.unread.Store(424)

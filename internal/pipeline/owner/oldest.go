@@ -11,16 +11,16 @@ import (
 const (
 	oldestEvery = 2 * time.Second        // between two questions for the oldest messages
 	oldestSoon  = 100 * time.Millisecond // the same, while a partition was never asked about
-	oldestValid = 10 * time.Second       // an answer older than this says nothing
-	mostOldest  = 256                    // partitions that are asked about at a time
+	oldestValid = 10 * time.Second       // an older answer is ignored
+	mostOldest  = 256                    // partitions per request
 )
 
-// UnknownLag is a lag in time that is not known: the server was not asked yet, or does not answer.
+// UnknownLag is an unknown time lag: the server was not asked yet, or does not answer.
 const UnknownLag = -1
 
-// OldestWatch asks the server for the oldest message of each partition that is stored and not
-// answered. What a worker has received says nothing about a consumer that delivers nothing,
-// or about messages that wait in the server. It belongs to one goroutine.
+// OldestWatch asks the server for the oldest stored and unanswered message of each
+// partition. The received messages of a worker do not show a consumer that delivers
+// nothing, or messages that wait in the server. OldestWatch belongs to one goroutine.
 type OldestWatch struct {
 	worker *Worker
 	next   int // partition to begin with
@@ -62,7 +62,7 @@ func (w *OldestWatch) askAll(ctx context.Context, owned map[int]*Ownership) {
 	}
 	slices.Sort(working)
 	first, _ := slices.BinarySearch(working, w.next)
-	answered := make([]uint64, len(working)) // before the question: what comes meanwhile is not taken for old
+	answered := make([]uint64, len(working)) // before the request: a message that arrives meanwhile is not counted as old
 	for i, p := range working {
 		answered[i] = owned[p].answeredTo()
 	}
@@ -90,20 +90,21 @@ func (w *OldestWatch) askAll(ctx context.Context, owned map[int]*Ownership) {
 	}
 }
 
-// answeredTo is the last message of which the partition and all before it are answered: what a
-// common consumer has passed without one for the partition counts, too.
+// answeredTo returns the last message up to which all messages of the partition are
+// answered, including messages of other partitions that the common consumer has passed.
 func (t *Ownership) answeredTo() uint64 {
 	passed := uint64(0)
 	if t.Input.common.Load() {
 		passed = t.w.Common.readPosition()
 	}
-	if t.part.Waiting.Load() > 0 { // after the place: what came up to it is counted
+	if t.part.Waiting.Load() > 0 { // after readPosition: messages up to the position are counted
 		passed = 0
 	}
 	return max(t.part.Answered.Load(), passed)
 }
 
-// readPosition is up to which message a common consumer has given all to their partitions.
+// readPosition returns the last message up to which a common consumer has passed all
+// messages to their partitions.
 func (c *Common) readPosition() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,8 +114,8 @@ func (c *Common) readPosition() uint64 {
 	return c.now.handed
 }
 
-// lagTime is how old the oldest message is that is stored and not answered. 0 = there is none;
-// UnknownLag = the server has not answered.
+// lagTime returns the age of the oldest stored and unanswered message. 0 = none;
+// UnknownLag = no answer from the server.
 func (t *Ownership) lagTime(now time.Time) time.Duration {
 	waits := t.part.Waiting.Load() > 0
 	o := t.Input.oldest.Load()

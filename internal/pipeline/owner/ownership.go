@@ -14,11 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Ownership is the time between a claim of a partition and its end: released,
-// taken over by another worker (fenced), or stopped by an error. It has a
-// goroutine of its own (Hold), which claims, restores, reads and ends. Its
-// shard, its emitter, their uploads and Status see parts of it: each of these
-// parts has one writer, or a lock of its own.
+// Ownership is the time between a claim of a partition and its end: released, taken
+// over by another worker (fenced), or stopped by an error. Its own goroutine
+// (HoldPartition) claims, restores, reads and releases. Its shard, its emitter, their
+// uploads and Status use parts of it: each part has one writer, or a separate lock.
 type Ownership struct {
 	w     *Worker
 	part  *shard.Partition
@@ -30,40 +29,40 @@ type Ownership struct {
 
 	end
 	claimed   atomic.Pointer[claim] // nil before the claim
-	first     uint64                // input message that the input began with
-	namedRows map[uint64]bool       // the stored rows that the snapshot in the record names
-	began     string                // snapshot it was restored from, empty = from message 1
+	first     uint64                // first message of the input
+	namedRows map[uint64]bool       // stored rows that the record's snapshot names
+	began     string                // snapshot of the restore, empty = from message 1
 
-	reading, isRebuilt atomic.Bool             // how far it has come, for Status
+	reading, isRebuilt atomic.Bool             // progress, for Status
 	waiting            atomic.Pointer[waiting] // for the server to take something; nil = for nothing
 
 	Input   inputView
-	changed chan struct{} // who reads the input, see follow
+	changed chan struct{} // the input's reader, see followInput
 	storing storing
 	keeping keeping
 
 	promoting promoting
-	untold    []untold // spans of messages that no stored position covers; as c
+	untold    []untold // spans of messages not yet covered by a stored position; used with c
 }
 
 // end is how an ownership ends.
 type end struct {
-	failed atomic.Bool // nothing more of it may be committed
+	failed atomic.Bool // no further commit is allowed
 	mu     sync.Mutex
-	reason error         // why, behind mu
-	closed chan struct{} // nothing of it is in the stage any more
+	reason error         // the cause, guarded by mu
+	closed chan struct{} // the stage has no more resources of the ownership
 	Ended  chan struct{} // Hold has returned
 }
 
-// claim is what a claim found.
+// claim is the result of a claim.
 type claim struct {
 	epoch uint64
 	found string    // the snapshot in the record
 	at    time.Time // when
 }
 
-// New prepares the ownership of a partition, whose place among its
-// shard's is index. Nothing is claimed yet. It ends with ctx, or by stop.
+// New prepares the ownership of a partition with the given index in its shard. Nothing
+// is claimed yet. It ends with ctx, or with stop.
 func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Ownership {
 	ctx, stop := context.WithCancel(ctx)
 	t := &Ownership{w: w, part: shard.NewPartition(part, index), shard: s, ctx: ctx, Stop: stop}
@@ -86,7 +85,7 @@ func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Owner
 	return t
 }
 
-// Fail ends an ownership: what it says from now on is dropped.
+// Fail ends an ownership: later results are dropped.
 func (t *Ownership) Fail(err error) {
 	t.end.mu.Lock()
 	if t.reason == nil {
@@ -100,14 +99,14 @@ func (t *Ownership) Fail(err error) {
 // Failed reports whether nothing more of the partition may be committed.
 func (t *Ownership) Failed() bool { return t.failed.Load() }
 
-// Err is why it has failed.
+// Err returns the cause of the failure.
 func (t *Ownership) Err() error {
 	t.end.mu.Lock()
 	defer t.end.mu.Unlock()
 	return t.reason
 }
 
-// Claim is the worker's name, and the epoch of its claim; 0 before it.
+// Claim returns the worker's name, and the epoch of its claim; 0 before the claim.
 func (t *Ownership) Claim() (worker string, epoch uint64) { return t.w.Name, t.epoch() }
 
 func (t *Ownership) epoch() uint64 {
@@ -117,14 +116,14 @@ func (t *Ownership) epoch() uint64 {
 	return 0
 }
 
-// IsRebuilt reports whether the state has everything that was answered before.
+// IsRebuilt reports whether the state contains everything answered before.
 func (t *Ownership) IsRebuilt() bool { return t.isRebuilt.Load() }
 
-// Rebuilt notes that the state has everything that was answered before.
+// Rebuilt records that the state contains everything answered before.
 func (t *Ownership) Rebuilt() { t.isRebuilt.Store(true) }
 
-// HoldPartition claims the partition and works on it until t.ctx ends, then gives it
-// up in order. started is called when it is being read.
+// HoldPartition claims the partition and works on it until t.ctx ends, then releases it
+// in order. started is called when reading has begun.
 func (t *Ownership) HoldPartition(started func()) {
 	defer close(t.Ended)
 	if err := t.beginOwnership(); err != nil {
@@ -171,8 +170,8 @@ func (t *Ownership) HoldPartition(started func()) {
 	}
 }
 
-// releaseUnused releases a partition that was claimed but not begun with: its
-// record stands as it was found.
+// releaseUnused releases a claimed partition before any work: its record stays as
+// found.
 func (t *Ownership) releaseUnused() {
 	if t.c.Last == 0 { // nor claimed
 		return
@@ -186,7 +185,7 @@ func (t *Ownership) releaseUnused() {
 	}
 }
 
-// sendJob passes an order to the shard; false if that has ended.
+// sendJob passes an order to the shard; it returns false if the shard has ended.
 func (t *Ownership) sendJob(j shard.Job) bool {
 	select {
 	case t.shard.Queue <- j:
@@ -229,8 +228,8 @@ func (t *Ownership) beginOwnership() error {
 	return nil
 }
 
-// Tick lets an idle partition commit and store what is due. A shard that is
-// busy gets no tick: its batches do the same.
+// Tick lets an idle partition commit and store due data. A busy shard gets no tick: its
+// batches do the same.
 func (t *Ownership) Tick() {
 	if t.epoch() == 0 || t.failed.Load() || t.ctx.Err() != nil {
 		return
@@ -241,10 +240,10 @@ func (t *Ownership) Tick() {
 	}
 }
 
-// SweepableClaim is what a sweep must know of the partition: its claim, whether it
-// has been claimed, and whether anything of it may be swept. Nothing may while
-// what was replaced before the claim is kept, and while the state was rebuilt
-// without the snapshot that the record names: then any snapshot may be needed.
+// SweepableClaim returns the partition's claim for a sweep, whether the partition was
+// claimed, and whether its objects may be swept. Nothing may be swept while data
+// replaced before the claim is kept, or while the state was rebuilt without the
+// record's snapshot: then any snapshot may be needed.
 func (t *Ownership) SweepableClaim() (c store.Claim, claimed, may bool) {
 	found := t.claimed.Load()
 	if found == nil {
@@ -266,8 +265,8 @@ func (t *Ownership) Saving() shard.Saving {
 	return shard.Saving{Seq: t.storing.saved, Uploading: t.storing.isBusy(time.Now()), Lost: home != generation}
 }
 
-// NoteSnapshot notes that the shard has taken a snapshot after seq, which names the
-// stored rows in freed no more.
+// NoteSnapshot records that the shard has taken a snapshot after seq, which no longer
+// names the stored rows in freed.
 func (t *Ownership) NoteSnapshot(seq uint64, freed []uint64, upload bool) {
 	t.storing.mu.Lock()
 	defer t.storing.mu.Unlock()
@@ -277,9 +276,9 @@ func (t *Ownership) NoteSnapshot(seq uint64, freed []uint64, upload bool) {
 	t.storing.uploading = t.storing.uploading || upload
 }
 
-// hasToSay reports whether an ownership without new input has something for
-// its record, which stands at input message seq: a snapshot that it is to name, how
-// far there is no input, or a promotion that is about to come.
+// hasToSay reports whether an ownership without new input must update its record at
+// input message seq: with a snapshot, the end of an empty range, or an expected
+// promotion.
 func (t *Ownership) hasToSay(seq uint64) bool {
 	if v, empty := &t.Input, t.Input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
 		v.told.Store(empty)
@@ -288,11 +287,12 @@ func (t *Ownership) hasToSay(seq uint64) bool {
 	return t.storing.unnamedSnapshot() != nil || t.promoting.isUnrecorded()
 }
 
-// lastLookTime is how long whoever gives a partition up waits for the answer.
+// lastLookTime is how long the last check of the snapshots waits before a partition is
+// released.
 const lastLookTime = 2 * time.Second
 
-// checkSnapshots asks for the snapshots before a partition is given up: the release
-// names the last one, and takes another only where that is lost.
+// checkSnapshots checks the snapshots before a partition is released: the release names
+// the last snapshot, and takes another snapshot only if the last is lost.
 func (t *Ownership) checkSnapshots() {
 	if t.failed.Load() || !t.w.Connected() {
 		return
@@ -303,9 +303,9 @@ func (t *Ownership) checkSnapshots() {
 	}
 }
 
-// explainLostRow finds out whether a stored row was missing because another worker
-// has the partition by now: its snapshots do not name the rows that ours did.
-// Nothing else uses the committer any more.
+// explainLostRow checks whether a stored row is missing because another worker now owns
+// the partition: its snapshots do not name this worker's rows. No other code uses the
+// committer anymore.
 func (t *Ownership) explainLostRow() {
 	if err := t.Err(); errors.Is(err, store.ErrRow) {
 		ctx, cancel := context.WithCancel(t.shard.LastContext()) // a stop does not wait for the server without end
@@ -318,15 +318,15 @@ func (t *Ownership) explainLostRow() {
 	}
 }
 
-// waiting is what a partition waits for while the server does not take it.
+// waiting is the reason for a retry while the server refuses a request of a partition.
 type waiting struct {
 	since, told time.Time
 	why         string
 }
 
-// RetryLater notes that the server did not take something of the partition's, which
-// is asked for again unless the partition has ended: then that is the error.
-// Only who publishes calls it.
+// RetryLater records that the server refused a request of the partition, which is
+// retried unless the partition has ended: then it returns the cause. Only the
+// publishing goroutine calls it.
 func (t *Ownership) RetryLater(what string, err error) error {
 	if t.failed.Load() {
 		return fmt.Errorf("%w: %s", store.ErrUnfinished, what)
@@ -345,7 +345,7 @@ func (t *Ownership) RetryLater(what string, err error) error {
 	return nil
 }
 
-// NoteTaken notes that the server has what it was asked to take.
+// NoteTaken records that the server has accepted the request.
 func (t *Ownership) NoteTaken() {
 	if t.waiting.Load() != nil {
 		t.waiting.Store(nil)

@@ -9,24 +9,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// lastPlace is the furthest input message that a partition stands on: the last
-// that its consumer brought or, after a claim, the last that its record rests
-// on.
+// lastPlace is the last input message that a partition has used: the last delivered
+// message or, after a claim, the last message that its record depends on.
 type lastPlace struct {
 	storing sync.Mutex // a message of the consumer before may come late
 	seq     atomic.Uint64
 	Stored  atomic.Int64
 }
 
-// Store takes note of a message behind all before it; one that is replayed is
-// none.
+// Store records a later message; a replayed message is ignored.
 func (l *lastPlace) Store(at wire.Place) {
 	l.storing.Lock()
 	defer l.storing.Unlock()
 	if at.Seq <= l.seq.Load() {
 		return
 	}
-	l.seq.Store(0) // a reader between the two sees that
+	l.seq.Store(0) // a concurrent reader sees 0
 	l.Stored.Store(at.Stored)
 	l.seq.Store(at.Seq)
 }
@@ -39,42 +37,41 @@ func (l *lastPlace) Load() wire.Place {
 	return at
 }
 
-// oldest is what the server has answered about the oldest message of a partition that is
-// stored and not answered.
+// oldest is the server's answer about the oldest stored and unanswered message of a
+// partition.
 type oldest struct {
-	place wire.Place    // of it; zero = there was none
+	place wire.Place    // of the message; zero = none
 	asked time.Time     // when
 	ahead time.Duration // of the server's clock before this machine's
 }
 
-// inputView is what is known of a partition's input beyond its messages. Each
-// field has one writer: the consumer's callback, or, where it says so, another.
+// inputView is the knowledge about a partition's input beyond its messages. Each field
+// has one writer: the consumer's callback, except if the field names another writer.
 type inputView struct {
-	replayed uint64 // the claim's: messages up to this one were answered before
-	rests    uint64 // the claim's: the message that predictions beyond replayed are of, where the record says it
+	replayed uint64 // the claim's: messages up to this message were answered before
+	rests    uint64 // the claim's: the message whose predictions after replayed are answered, if the record names it
 
 	Came    lastPlace     // of the input; before the consumer, the claim's
-	brought atomic.Uint64 // the message that the consumer has delivered last, also one that is replayed
-	passed  atomic.Uint64 // the shard has all messages up to this one; of two readers, of one after the other
-	unread  atomic.Int64  // input messages that the server had when the last one came; the monitor's, too
+	brought atomic.Uint64 // the last delivered message, including replayed messages
+	passed  atomic.Uint64 // the shard has all messages up to this message; of two readers, one after the other
+	unread  atomic.Int64  // unread input messages on the server when the last message came; written by the monitor, too
 	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
-	owes    atomic.Bool   // a message of another partition came where the server was to be asked: it is, with the next one
+	owes    atomic.Bool   // a message of another partition came when the server should be asked: the next message asks
 
-	oldest atomic.Pointer[oldest] // the oldest watch's: as the server was asked last; nil = never
+	oldest atomic.Pointer[oldest] // the oldest watch's: the last answer; nil = none
 
 	common atomic.Bool // the common reader's: it reads for the partition
 	apart  time.Time   // the common reader's: not before
 
-	empty atomic.Pointer[state.Interval] // the monitor's: there is no input of the partition behind message from, up to message to
-	tell  atomic.Bool                    // the record is to say so: set by the monitor, cleared by the emitter
-	told  atomic.Uint64                  // the emitter's: up to where it does
+	empty atomic.Pointer[state.Interval] // the monitor's: the partition has no input after message from, up to message to
+	tell  atomic.Bool                    // the record is to store empty: set by the monitor, cleared by the emitter
+	told  atomic.Uint64                  // the emitter's: the range stored in the record
 }
 
-// knownLast is what a partition knows of the input: up to this message, it has
-// read all that is its own.
+// knownLast returns the message up to which the partition has read all of its input.
 func (p *inputView) knownLast() uint64 {
 	n := p.replayed
-	if seq := p.Came.Load().Seq; seq > p.rests { // what a split commit rests on lies behind the state
+	if seq := p.Came.Load().Seq; seq > p.rests { // a split commit depends on a message after the state
 		n = max(n, seq)
 	}
 	if e := p.empty.Load(); e != nil {
@@ -83,14 +80,15 @@ func (p *inputView) knownLast() uint64 {
 	return n
 }
 
-// noteIdle corrects what the server said of unread messages, where it has none. It
-// counts messages that were removed while it made the consumer, and never stops.
+// noteIdle corrects the server's count of unread messages for a partition without any.
+// The server counts messages removed during the creation of the consumer, and never
+// subtracts them.
 func (p *inputView) noteIdle(unread int64) {
 	p.unread.CompareAndSwap(unread, 0)
 }
 
-// emptyAfter is up to where the partition is known to have no input behind its
-// message seq; 0 = not known.
+// emptyAfter returns the message up to which the partition is known to have no input
+// after message seq; 0 = unknown.
 func (p *inputView) emptyAfter(seq uint64) uint64 {
 	if e := p.empty.Load(); e != nil && e.From == seq {
 		return e.To
@@ -98,7 +96,7 @@ func (p *inputView) emptyAfter(seq uint64) uint64 {
 	return 0
 }
 
-// doubtLeases is how many leases before the input's beginning reaches it a
-// partition begins to ask, with each message, whether that has overtaken it:
-// more than one look, which is a lease away, and what a look takes.
+// doubtLeases is how many leases before the input's beginning reaches a partition the
+// partition begins to check, with each message, whether input was removed: more than
+// one check interval, which is a lease, plus the time of a check.
 const doubtLeases = 3

@@ -9,18 +9,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// askAgain is when a promotion that has not come back is first given up for lost,
-// mostPause after how long at most it is sent again: where a partition has much to
-// read before it, it has only to wait.
+// askAgain is the first time after which a promotion that has not come back is treated
+// as lost, mostPause the longest interval between later attempts: a partition with much
+// input before the promotion only has to wait.
 const (
 	askAgain  = 2 * store.CommitTimeout
 	mostPause = 10 * time.Minute
 )
 
-// PublishPromotion brings the job's newest promotion into the partition's input, unless it
-// is there. First the partition's record must know of it: then no program that
-// knows no promotions can have the partition when the event comes. One goroutine
-// calls it, once a turn, with a readout that can be had.
+// PublishPromotion publishes the job's newest promotion into the partition's input,
+// unless it is there. First the partition's record must know the promotion, so that no
+// program without promotions can own the partition when the event comes. One goroutine
+// calls it, once per turn, with a readout that can be loaded.
 func (t *Ownership) PublishPromotion(newest wire.Promotion) {
 	p := &t.promoting
 	if t.epoch() == 0 || t.Failed() || t.w.Drain != nil || newest.Number == 0 {

@@ -7,20 +7,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// promoting is how far a partition follows the job's promotions. The manager
-// says what is wanted, the emitter what the record has.
+// promoting tracks the progress of a partition with the job's promotions. The manager
+// sets the wanted promotion, the emitter the recorded promotion.
 type promoting struct {
 	wanted         atomic.Uint64 // the newest promotion of the job
 	known, applied atomic.Uint64 // as in the record: wire.Promoted
 	asked          time.Time     // when the event was published; the manager's
-	pause          time.Duration // until it is published again; the manager's
+	pause          time.Duration // until the next attempt; the manager's
 }
 
-// noteRecorded notes what the record says now.
+// noteRecorded records the promotion in the record.
 func (p *promoting) noteRecorded(now wire.Promoted) {
 	p.known.Store(now.Known)
 	p.applied.Store(now.Number)
 }
 
-// isUnrecorded reports whether the record does not know of the newest promotion.
+// isUnrecorded reports whether the record lacks the newest promotion.
 func (p *promoting) isUnrecorded() bool { return p.wanted.Load() > p.known.Load() }

@@ -19,11 +19,11 @@ import (
 // Of consumers.
 const (
 	heartbeat     = time.Second
-	forgetAfter   = 30 * time.Second // the server's copy of one that went away
+	forgetAfter   = 30 * time.Second // the server deletes a consumer without a client after this time
 	deleteTimeout = time.Second
 
-	// silentBeats is for how many heartbeats nothing may come of a pushed consumer
-	// before it counts as lost.
+	// silentBeats is how many heartbeat intervals without any message from a pushed
+	// consumer mean that it is lost.
 	silentBeats = 3
 )
 
@@ -45,15 +45,15 @@ type pushed struct {
 	js           jetstream.JetStream
 	stream, name string
 	sub          *nats.Subscription
-	count        atomic.Uint64 // messages that came, which the server counts, too
-	heard        atomic.Uint64 // messages and others
-	stalled      string        // what the last heartbeat said that the server waits for
+	count        atomic.Uint64 // messages received, which the server counts, too
+	heard        atomic.Uint64 // all messages received, including control messages
+	stalled      string        // the flow control message that the server waits for, from the last heartbeat
 	ended        context.CancelFunc
 }
 
-// startPush makes a consumer of a NATS stream, from message start on. took gets the
-// messages, one after the other, and failed what ends them; what comes afterwards
-// must not be used.
+// startPush makes a consumer of a NATS stream from message start on. took receives the
+// messages in order, and failed the fault that ends the consumer; later messages must
+// not be used.
 func startPush(ctx context.Context, js jetstream.JetStream, stream string, start uint64, took func(*nats.Msg), failed func(error)) (*pushed, error) {
 	p := &pushed{took: took, failed: failed, js: js, stream: stream, name: rand.Text()}
 	nc := js.Conn()
@@ -69,7 +69,7 @@ func startPush(ctx context.Context, js jetstream.JetStream, stream string, start
 	}
 	watching, ended := context.WithCancel(context.Background())
 	p.ended = ended
-	if err = p.sub.SetPendingLimits(-1, -1); err == nil { // flow control bounds it
+	if err = p.sub.SetPendingLimits(-1, -1); err == nil { // limited by flow control
 		_, err = js.CreateOrUpdatePushConsumer(ctx, stream, jetstream.ConsumerConfig{
 			Name: p.name, DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
 			AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, MemoryStorage: true, Replicas: 1,
@@ -86,7 +86,7 @@ func startPush(ctx context.Context, js jetstream.JetStream, stream string, start
 
 func (p *pushed) failPush(err error) { p.fault.Do(func() { p.failed(err) }) }
 
-// acceptMessage takes what the server sends, one after the other.
+// acceptMessage processes the server's messages in order.
 func (p *pushed) acceptMessage(m *nats.Msg) {
 	p.heard.Add(1)
 	if len(m.Data) > 0 || m.Header.Get("Status") == "" {
@@ -98,7 +98,7 @@ func (p *pushed) acceptMessage(m *nats.Msg) {
 	switch {
 	case m.Header.Get("Status") != "100":
 		p.failPush(fmt.Errorf("the server ends the consumer: %s", m.Header.Get("Description")))
-	case m.Reply != "": // what came before is taken
+	case m.Reply != "": // earlier messages are confirmed
 		if err := m.Respond(nil); err != nil {
 			p.failPush(err)
 		}
@@ -107,7 +107,7 @@ func (p *pushed) acceptMessage(m *nats.Msg) {
 	}
 }
 
-// acceptHeartbeat compares a heartbeat with what has come.
+// acceptHeartbeat compares a heartbeat with the received messages.
 func (p *pushed) acceptHeartbeat(h nats.Header) {
 	if last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64); err != nil || last != p.count.Load() {
 		p.failPush(errBehind)
@@ -125,8 +125,8 @@ func (p *pushed) acceptHeartbeat(h nats.Header) {
 	}
 }
 
-// watchHeartbeats looks whether anything comes. Where messages wait for a callback, that is
-// no silence.
+// watchHeartbeats checks that messages arrive. Messages that wait for a callback are
+// not silence.
 func (p *pushed) watchHeartbeats(ctx context.Context) {
 	tick := time.NewTicker(heartbeat)
 	defer tick.Stop()
@@ -158,11 +158,11 @@ func (p *pushed) countBehind() int64 {
 	return int64(n)
 }
 
-// stopPush ends it without waiting for its callback.
+// stopPush ends the consumer without waiting for its callback.
 func (p *pushed) stopPush() {
 	p.ended()
-	_ = p.sub.Unsubscribe() // it fails where the connection is closed
+	_ = p.sub.Unsubscribe() // fails if the connection is closed
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
 	defer cancel()
-	_ = p.js.DeleteConsumer(ctx, p.stream, p.name) // otherwise the server forgets it by itself
+	_ = p.js.DeleteConsumer(ctx, p.stream, p.name) // otherwise the server deletes the consumer later
 }

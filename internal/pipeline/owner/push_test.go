@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What a heartbeat says is compared with what came: the last message may be the one
-// that is lost, and nothing comes after it.
+// Heartbeats are compared with the received messages: the last message may be lost,
+// with no message after it.
 func TestHeartbeats(t *testing.T) {
 	beat := func(last, stalled string) *nats.Msg {
 		h := nats.Header{"Status": {"100"}, "Nats-Last-Consumer": {last}}
@@ -71,8 +71,8 @@ func serverOf(t *testing.T) jetstream.JetStream {
 	return js
 }
 
-// More messages than flow control lets under way at once come in order, though they are
-// taken slowly; a consumer that the server has lost is noticed by its silence.
+// More messages than flow control allows in transit arrive in order with a slow
+// receiver; silence reveals a consumer that the server has lost.
 func TestPushedConsumer(t *testing.T) {
 	t.Parallel()
 	js := serverOf(t)
@@ -132,7 +132,7 @@ func TestPushedConsumer(t *testing.T) {
 		t.Errorf("%d messages wait, and all have been taken", n)
 	}
 	p.stopPush()
-	p.stopPush() // of a connection that has nothing left of it
+	p.stopPush() // of a connection without messages left
 	if _, err := startPush(ctx, js, "NONE", 1, nil, nil); err == nil {
 		t.Error("a consumer of a stream that does not exist")
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Rebuild brings a partition's state to the mark of its record, without a claim,
-// and compares it with the digest there. It returns the snapshot that it began
-// from, empty = from the first message, and the digest of the state.
+// Rebuild restores a partition's state at the mark of its record, without a claim, and
+// compares it with the record's digest. It returns the snapshot that it began from,
+// empty = the first message, and the digest of the state.
 func Rebuild(ctx context.Context, w *Worker, s *shard.Shard, part int, record wire.Record) (began string, digest wire.Digest, err error) {
 	t := New(ctx, w, s, part, 0)
 	defer t.Stop()
@@ -30,7 +30,7 @@ func (t *Ownership) rebuildState() error {
 		}
 	}
 	t.part.State.ReplayTo, t.Input.replayed = t.c.Record.Mark.Seq, t.c.Record.Mark.Seq
-	// A damaged row that nobody asks for is a fault all the same.
+	// A damaged row is a fault, even if no run needs the row.
 	if err := storedRows(t.ctx, t.w.Server.Snaps, t.part.State, t.shard.Machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
 		return err
 	}

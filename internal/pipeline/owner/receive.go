@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// connectionBudget is how many bytes consumers may ask for at once on one
-	// connection. At 64 MiB waiting the server drops the client as a slow
-	// consumer; with 48 MiB asked for, a busy core saw that happen.
+	// connectionBudget is how many bytes consumers may request at the same time on one
+	// connection. At 64 MiB of pending data the server drops the client as a slow
+	// consumer; with requests for 48 MiB, a busy core reached that limit.
 	connectionBudget = 32 << 20
 	// maxPull is where larger pulls gain nothing.
 	maxPull = 16 << 20
-	// subjectRoom is what a message weighs besides headers and payload.
+	// subjectRoom is a message's size in addition to headers and payload.
 	subjectRoom = 8 << 10
 
-	// consumerAttempts is how often the server may refuse a consumer; one that
+	// consumerAttempts is how often the server may refuse a consumer; a server that
 	// does not answer is asked until the ownership ends.
 	consumerAttempts = 10
 
-	// tooManyConsumers is the server's code for that.
+	// tooManyConsumers is the server's error code for too many consumers.
 	tooManyConsumers = 10026
 
 	CloseDeadline = 5 * time.Second // for callbacks that nothing else ends
-	LeaveDeadline = time.Second     // for those of a partition that is given up: its shard drops what they bring
+	LeaveDeadline = time.Second     // for callbacks of a released partition: its shard drops their messages
 )
 
-// PullBytes is how much each of n consumers may ask for at once, and how many
-// of them one connection can serve. A pull must have room for any message,
-// also when half of it is still on the way, or that message would never come.
+// PullBytes returns how much each of n consumers may request at a time, and how many
+// consumers one connection can serve. A pull must have room for any message, even if
+// half of the pull is still in transit; otherwise that message would never come.
 func PullBytes(n, maxMessage int) (pull, perConnection int) {
 	pull = max(2*(maxMessage+subjectRoom), min(maxPull, connectionBudget/n))
 	return pull, max(1, connectionBudget/pull)
@@ -51,11 +51,11 @@ type reader struct {
 	jetstream.ConsumeContext
 	input *inputView
 	turn  sync.Mutex  // see Receive
-	over  atomic.Bool // what it brings is left alone
+	over  atomic.Bool // its messages are ignored
 }
 
-// followInput reads the partition until t.ctx ends: by its own consumer, or while it is
-// one of the common reader's, by that. ended is closed then.
+// followInput reads the partition until t.ctx ends: with its own consumer, or with the
+// common reader while the partition is a member. ended is closed afterwards.
 func (t *Ownership) followInput(own *reader) (ended <-chan struct{}) {
 	done := make(chan struct{})
 	go func() {
@@ -86,7 +86,8 @@ func (t *Ownership) followInput(own *reader) (ended <-chan struct{}) {
 	return done
 }
 
-// watchChanges says that the partition has joined the common reader, or left it.
+// watchChanges returns a channel that reports when the partition joins or leaves the
+// common reader.
 func (t *Ownership) watchChanges() {
 	select {
 	case t.changed <- struct{}{}:
@@ -94,8 +95,8 @@ func (t *Ownership) watchChanges() {
 	}
 }
 
-// beginReading starts to read behind what the snapshot holds: by the common reader (nil),
-// or by the partition's own consumer.
+// beginReading starts to read after the snapshot's last message: with the common reader
+// (nil), or with the partition's own consumer.
 func (t *Ownership) beginReading() (*reader, error) {
 	seq := t.w.Server.In.Before(t.Saving().Seq)
 	t.Input.brought.Store(seq)
@@ -131,19 +132,17 @@ func (t *Ownership) readInput(start uint64) (*reader, error) {
 	}
 }
 
-// Receive starts the ordered consumer of the partition, from input message start
-// on; pull is how many bytes it may ask for at once. Its callback blocks while
-// the shard's queue is full, which stops the pulls. The caller stops what it
-// returns. A fault ends the ownership, and with it t.ctx: nothing may follow a
-// message that was let go.
+// Receive starts the ordered consumer of the partition, from input message start on;
+// pull is how many bytes it may request at a time. Its callback blocks while the
+// shard's queue is full, which stops the pulls. The caller stops the returned reader. A
+// fault ends the ownership, and with it t.ctx: no message may follow a skipped message.
 //
-// What is called an ordered consumer is one after another on the server: the
-// client makes the next, behind the last message it has handed out, whenever
-// one was lost (a connection that broke, a server that was away), and says
-// nothing. Each counts its messages from 1. So before the first message of each
-// is used, same makes sure that the input is the one it was, and says whether
-// input may have been lost before the message. It is asked too where fewer
-// messages are to come than there were, and where the input's beginning draws
+// An ordered consumer is a series of consumers on the server: after a loss (a broken
+// connection, an unavailable server), the client silently creates the next consumer
+// after the last delivered message. Each counts its messages from 1. So before the
+// first message of each consumer is used, checkSameInput requires that the input is
+// unchanged, and reports whether input may have been lost before the message. It is
+// also called if fewer messages remain than before, and if the input's beginning is
 // near.
 func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
 	part := t.part.State.ID
@@ -153,15 +152,15 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
-		NamePrefix:        rand.Text(), // whoever guesses it could pause or delete the consumer
+		NamePrefix:        rand.Text(), // a guessable name would let others pause or delete the consumer
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
 	}
 	t.Input.brought.Store(start - 1)
 	t.Input.passed.Store(start - 1)
-	// A callback that asks may still be asking when the next consumer's first
-	// message comes: that one waits its turn.
+	// A callback may still be asking the server when the next consumer's first message
+	// comes, which waits its turn.
 	r := &reader{input: &t.Input}
 	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.acceptMessage(m, r) },
 		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
@@ -177,11 +176,11 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 	return r, nil
 }
 
-// acceptMessage passes an input message to the shard. It holds the reader's turn while it
-// asks the server.
+// acceptMessage passes an input message to the shard. It holds the reader's turn during
+// requests to the server.
 func (t *Ownership) acceptMessage(m jetstream.Msg, r *reader) {
 	if t.ctx.Err() != nil || r.over.Load() {
-		return // the message before may have been let go: none may follow it into the queue
+		return // the previous message may have been skipped: no message may follow it into the queue
 	}
 	meta, err := m.Metadata()
 	if err != nil {
@@ -190,7 +189,7 @@ func (t *Ownership) acceptMessage(m jetstream.Msg, r *reader) {
 	}
 	v := &t.Input
 	if d := t.w.Drain; d != nil && meta.Sequence.Stream > d.To {
-		v.brought.Store(meta.Sequence.Stream) // it belongs to the partitions to come
+		v.brought.Store(meta.Sequence.Stream) // the message belongs to the new partitions
 		return
 	}
 	lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
@@ -229,7 +228,7 @@ func (t *Ownership) acceptMessage(m jetstream.Msg, r *reader) {
 	}
 }
 
-// newJob is an input message on its way to the shard.
+// newJob makes a job for the shard of an input message.
 func (t *Ownership) newJob(subject string, h wire.Header, data []byte, at wire.Place, lost bool) shard.Job {
 	return shard.Job{
 		Part: t.part, Msg: state.Message{
@@ -239,7 +238,7 @@ func (t *Ownership) newJob(subject string, h wire.Header, data []byte, at wire.P
 	}
 }
 
-// endReading stops a reader: what it has not read is not this worker's any more.
+// endReading stops a reader: unread messages no longer belong to this worker.
 func (r *reader) endReading(patience time.Duration) {
 	r.over.Store(true)
 	natsclient.StopConsumer(r, patience)

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A consumer that the server refuses is asked for again, and not for ever.
+// A refused consumer is requested a limited number of times.
 func TestConsumerRefused(t *testing.T) {
 	t.Parallel()
 	book := &pipelinetest.LogBook{}

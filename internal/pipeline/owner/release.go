@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// finishAnswer uploads the snapshot of an answer whose commit is out, and gives the
-// partition up where this was its last. Both happen beside the next batches.
+// finishAnswer uploads the snapshot of a committed answer, and releases the partition
+// after its last answer. Both run in parallel to the next batches.
 func (e *Emitter) finishAnswer(ctx context.Context, a *shard.Answer) {
 	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
 	switch {
@@ -38,15 +38,15 @@ func (e *Emitter) finishAnswer(ctx context.Context, a *shard.Answer) {
 	}
 }
 
-// uploadEnds notes that a snapshot has arrived, or will not.
+// uploadEnds records that a snapshot has arrived, or has failed.
 func (t *Ownership) uploadEnds(b []byte) {
 	t.shard.Uploads.Add(-int64(len(b)))
 	t.storing.uploadEnds()
 }
 
-// releaseAnswer stores a partition's last state and says in its last record that
-// whoever claims it next need not wait. The snapshot under way, if there is
-// one, is waited for: it may be the last.
+// releaseAnswer stores a partition's last state and marks the last record, so that the
+// next owner need not wait for the lease. A snapshot in upload is waited for: it may be
+// the last.
 func (e *Emitter) releaseAnswer(ctx context.Context, t *Ownership, at wire.Mark, promoted wire.Promoted, b []byte) {
 	for t.storing.isUploading() && ctx.Err() == nil {
 		_ = store.Pause(ctx, time.Millisecond)

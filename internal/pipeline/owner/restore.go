@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// restoreState reads the snapshot that the record names, or does without.
+// restoreState reads the snapshot that the record names, or rebuilds without it.
 func (t *Ownership) restoreState() error {
 	err := t.restoreFrom(t.c.Record.Snap, t.c.Record.SnapSeq)
 	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
@@ -41,7 +41,7 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 			if err != nil {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.w.Server.Snaps.Bucket, err)
 			}
-			if name != t.c.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
+			if name != t.c.Record.Snap { // the input of the digest is known to be unchanged; earlier input may have changed
 				if err := t.w.Server.In.CheckUnchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
 					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.w.Server.Snaps.Bucket, err)
 				}
@@ -63,12 +63,11 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 	}
 }
 
-// restoreOlder does without a snapshot that is lost: it begins from one before it,
-// or from the input's first message. What comes out must have the digest that
-// the record has; see verify.
+// restoreOlder rebuilds without a lost snapshot: from an earlier snapshot, or from the
+// input's first message. The result must have the record's digest; see verify.
 func (t *Ownership) restoreOlder(lost error) error {
 	if err := t.c.CheckOvertaken(t.ctx, lost); errors.Is(err, store.ErrFenced) {
-		return err // whoever has the partition now has deleted it
+		return err // the current owner of the partition has deleted it
 	}
 	if t.c.Record.Mark.Seq == 0 {
 		return fmt.Errorf("%w; restore the store, or start a new job", lost)

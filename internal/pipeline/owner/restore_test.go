@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A claim while there are no snapshots waits for them.
+// A claim waits while snapshots are unavailable.
 func TestClaimWithoutSnapshots(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))

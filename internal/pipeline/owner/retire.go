@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// An output can go back to what it was a moment before (a power failure, a copy
-// put back). The record that comes to light then names a snapshot that was
-// replaced since. So of what a record does not name any more, one snapshot is
-// kept that is older than all records of the last minutes, and one since, with
-// the rows they name: what lies between an earlier snapshot and the one that is
-// gone is replayed, and the digest says whether it came out as it was.
+// An output can go back to an earlier state (a power failure, a restored copy). The
+// record then visible names a snapshot that was replaced since. Of the snapshots no
+// longer in a record, one is therefore kept that is older than all records of the last
+// minutes, and one newer, with the rows that they name: the input between an earlier
+// snapshot and the missing snapshot is replayed, and the digest shows whether the
+// result is equal.
 
 const (
 	// KeepReplaced is how far back an output may go and find a snapshot: several
 	// times the two minutes that a server without sync_always may lose.
 	KeepReplaced = 10 * time.Minute
-	// mostKeptRows bounds, for each partition, the rows that are kept for
-	// replaced snapshots alone; beyond them these go sooner.
+	// mostKeptRows limits, for each partition, the rows kept only for replaced
+	// snapshots; beyond the limit, these rows are deleted sooner.
 	mostKeptRows = 1 << 14
 )
 
-// retired is what a record named before.
+// retired is an object named by an earlier record.
 type retired struct {
 	at   time.Time
-	snap string // empty: it was deleted at once
+	snap string // empty: deleted at once
 	rows []uint64
 }
 
-// keeping is what records named before, and is kept for a while. Whoever
-// commits has it.
+// keeping is the set of objects named by earlier records and kept for a while. It
+// belongs to the committing goroutine.
 type keeping struct {
 	replaced []retired // oldest first
-	keptRows int       // of these
-	lastKept time.Time // when the last snapshot of these was replaced
+	keptRows int       // number of rows in replaced
+	lastKept time.Time // time at which the last snapshot in replaced was replaced
 }
 
-// retireSnapshots notes a snapshot that the record names no more, and rows that only it
-// and those before it name, and returns what is to be deleted now. What is
-// replaced is kept for the time keep.
+// retireSnapshots records a snapshot that the record no longer names, and rows that
+// only that snapshot and earlier snapshots name, and returns the objects to delete now.
+// Replaced objects are kept for the time keep.
 func (t *keeping) retireSnapshots(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""
@@ -52,8 +52,8 @@ func (t *keeping) retireSnapshots(snap string, rows []uint64, keep time.Duration
 	t.replaced = append(t.replaced, retired{now, snap, rows})
 	t.keptRows += len(rows)
 	for len(t.replaced) > 0 {
-		// The first snapshot and all that stands behind it go together, once
-		// the next serves every record of the time.
+		// The first snapshot and the rows after it are deleted together, once the next
+		// snapshot serves every record of the period.
 		next := 1 + slices.IndexFunc(t.replaced[1:], func(r retired) bool { return r.snap != "" })
 		if t.keptRows <= mostKeptRows && (next == 0 || now.Sub(t.replaced[next].at) < keep) {
 			break

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What is kept of what was replaced: no more and as long as said, each row as
-// long as a snapshot that names it.
+// Replaced objects are kept within the limits and for the configured time, each row as
+// long as a snapshot that names the row.
 func TestReplacedIsKept(t *testing.T) {
 	t.Parallel()
 	const step = 7 * time.Second
@@ -17,7 +17,7 @@ func TestReplacedIsKept(t *testing.T) {
 	type was struct{ replaced, gone time.Duration }
 	snaps, rows := map[string]*was{}, map[uint64]*was{}
 	for i := range uint64(300) {
-		at := time.Duration(i+1) * step // zero stands for never
+		at := time.Duration(i+1) * step // zero means never
 		name := fmt.Sprint(i)
 		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
 		old, unused := tn.retireSnapshots(name, []uint64{i}, KeepReplaced, began.Add(at))
@@ -38,18 +38,18 @@ func TestReplacedIsKept(t *testing.T) {
 				t.Fatalf("%d snapshots are kept", kept)
 			}
 		}
-		// A record of any time in the last keepReplaced finds a snapshot at or
-		// before the one it named, and the rows of that.
+		// A record of any time in the last keepReplaced finds a snapshot at or before
+		// its own snapshot, and that snapshot's rows.
 		for back := at - KeepReplaced; back <= at; back += step {
 			if back < 0 {
 				continue
 			}
-			named := uint64(back / step) // replaced next after that
+			named := uint64(back / step) // replaced at the next step
 			found := false
 			for k := range min(named, i) + 1 {
 				if w := snaps[fmt.Sprint(k)]; w.gone == 0 {
 					found = true
-					for r := k; r <= i; r++ { // rows freed since are in it
+					for r := k; r <= i; r++ { // the snapshot includes rows freed later
 						if rows[r].gone != 0 {
 							t.Fatalf("at %v, row %d, which snapshot %d may name, is deleted", at, r, k)
 						}
@@ -61,7 +61,7 @@ func TestReplacedIsKept(t *testing.T) {
 			}
 		}
 	}
-	for i := range uint64(20) { // no more rows than said, whatever the time
+	for i := range uint64(20) { // no more rows than the limit, at any time
 		tn.retireSnapshots(fmt.Sprint(1000+i), make([]uint64, mostKeptRows/4), KeepReplaced, began.Add(300*step+time.Duration(i)))
 		held := 0
 		for _, r := range tn.replaced {

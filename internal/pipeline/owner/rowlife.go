@@ -10,14 +10,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// How long a stored row lives: it is written when its stream leaves the
-// engine (evict), read when the stream is heard (fetch), and named by every
-// snapshot taken between. It is deleted when a record names a snapshot that
-// does not name it, and some minutes have passed (retire.go). What killed
-// workers leave behind is swept (store.Snapshots.SweepRows).
+// Lifetime of a stored row: it is written when its stream leaves the engine
+// (evictRows), read when the stream sends samples (requestRows), and named by every
+// snapshot taken between. It is deleted some minutes after a record names a snapshot
+// without the row (retire.go). Objects left by killed workers are swept
+// (store.Snapshots.SweepRows).
 
-// storedRows calls f with the rows of a decoded partition that are stored
-// apart, some at a time.
+// storedRows calls f with the stored rows of a decoded partition, in portions.
 func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, words int, f func(st *state.Stream, phase int, row []uint32)) error {
 	var refs []wire.RowRef
 	var streams []*state.Stream
@@ -49,7 +48,7 @@ func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, wor
 	return flush()
 }
 
-// IncludeRows is a snapshot that names no row stored apart: it holds them.
+// IncludeRows returns a snapshot that holds all rows.
 func IncludeRows(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
 	sh, part, err := state.ShapeIn(b)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // away is a NATS stream whose server does not answer.
 type away struct{ jetstream.Stream }
 
-// An ownership that lost a row asks whether it was overtaken, and a stop does not
-// wait for the answer longer than for anything else.
+// An ownership that lost a row checks whether it was overtaken, and a stop waits for
+// the answer no longer than for other requests.
 func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	t.Parallel()
 	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -12,14 +12,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// shadowing publishes what shadows predict, before the commits of the same
-// predictions: so one that is committed and not in the shadow's NATS stream was left
-// out, and counted. It belongs to an emitter.
+// shadowing publishes the shadows' predictions before the commits of the same
+// predictions: a committed prediction missing from the shadow's NATS stream was
+// skipped, and counted. It belongs to an emitter.
 type shadowing struct {
 	out      *store.Shadows // nil: a stage without
 	counts   *stats.Shadows
 	meta     codec.PredictionMeta
-	first    string // what predictions call the job's first readout
+	first    string // name of the job's first readout in predictions
 	limit    int    // bytes of a message's body
 	encoders map[string]*codec.PredictionEncoder
 	rows     []codec.Prediction
@@ -27,7 +27,8 @@ type shadowing struct {
 	sets     []int32         // of rows
 }
 
-// SetShadows says where what shadows predict goes. It is called before the emitter runs.
+// SetShadows sets the destination of the shadows' predictions. Call it before the
+// emitter runs.
 func (e *Emitter) SetShadows(out *store.Shadows, counts *stats.Shadows) {
 	e.shadows.out, e.shadows.counts = out, counts
 	out.Count = func(shadow string, stored, missed int) {
@@ -37,9 +38,9 @@ func (e *Emitter) SetShadows(out *store.Shadows, counts *stats.Shadows) {
 	}
 }
 
-// publishShadows sends what the shadows of a batch say of the predictions [from, to) of an
-// answer, the last of which will have the number outs. What fails concerns the
-// shadow alone.
+// publishShadows sends the shadows' results for the predictions [from, to) of an
+// answer, the last of which will have the number outs. A fault concerns only the
+// shadow.
 func (s *shadowing) publishShadows(b *shard.Batch, a *shard.Answer, from, to int, outs uint64) {
 	if s.out == nil || len(b.Shadows)+len(b.Refused) == 0 || from == to {
 		return
@@ -109,7 +110,7 @@ func (s *shadowing) encoderOf(one *shard.Shadow) (*codec.PredictionEncoder, erro
 	meta.Readout, meta.First, meta.Shadow = one.Linear.Name, one.Name, true
 	enc, err := codec.NewPredictionEncoder(meta)
 	if len(s.encoders) >= 2*wire.MostShadows {
-		clear(s.encoders) // of those that were
+		clear(s.encoders) // drop the encoders of previous shadows
 	}
 	if err == nil {
 		s.encoders[one.Name] = enc
@@ -117,7 +118,7 @@ func (s *shadowing) encoderOf(one *shard.Shadow) (*codec.PredictionEncoder, erro
 	return enc, err
 }
 
-// awaitShadows waits for what was sent, not for long.
+// awaitShadows waits briefly for the server's acknowledgements.
 func (s *shadowing) awaitShadows(ctx context.Context) {
 	if s.out != nil {
 		s.out.Await(ctx)

@@ -8,22 +8,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Splitter encodes predictions into messages of a size that the server takes.
+// Splitter encodes predictions into messages of a size that the server accepts.
 type Splitter struct {
 	Encoder *codec.PredictionEncoder
-	Named   *codec.PredictionEncoder // of predictions that name their readout
+	Named   *codec.PredictionEncoder // for predictions that name their readout
 	Limit   int                      // bytes of a message's body
 }
 
-// predictionBytes is a prediction's size without name and scores, padding
-// included: a first guess of what fits a message.
+// predictionBytes is a prediction's size without name and scores, padding included: a
+// first estimate of how many fit in a message.
 const predictionBytes = 48
 
-// noveltyBytes are those of the two fields that some models fill.
+// noveltyBytes is the size of the two fields that some models fill.
 const noveltyBytes = 8
 
-// Encode writes as many predictions from on as fit one message, up to an
-// input message's last if possible, and returns where it stopped.
+// Encode writes as many predictions from index from as fit in one message, if possible
+// up to the last prediction of an input message, and returns the index after the last.
 func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err error) {
 	enc := e.Encoder
 	if a.Promoted.Number > 0 {
@@ -52,8 +52,8 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 	}
 }
 
-// findBoundary moves to back to the end of an input message's predictions, unless
-// none of [from, to) is one.
+// findBoundary moves to back to the end of an input message's predictions, if [from,
+// to) contains such an end.
 func findBoundary(at []uint64, from, to int) int {
 	if to == len(at) {
 		return to
@@ -66,9 +66,9 @@ func findBoundary(at []uint64, from, to int) int {
 	return to
 }
 
-// recordAfter is the record after r once the answer's predictions [from, to)
-// are out. It names now, a snapshot that was stored meanwhile, if there is one;
-// emptyTo is up to where the partition has no input behind the answer, 0 = not known.
+// recordAfter returns the record after r once the answer's predictions [from, to) are
+// published. It names now, a snapshot stored meanwhile, if any; emptyTo is the message
+// up to which the partition has no input after the answer, 0 = unknown.
 func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, emptyTo uint64) wire.Record {
 	before := r.InSeq
 	r.Kind, r.Position = wire.KindCommit, advanceTo(r.Position, a, from, to)
@@ -101,7 +101,7 @@ func advanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
 		p.InSeq, p.Ahead = a.InSeq, 0
 		return p
 	}
-	// The last input all of whose predictions are out, if there is one.
+	// The last input message with all predictions published, if any.
 	for k := to - 1; k >= from; k-- {
 		if a.At[k] < a.At[to] {
 			p.InSeq, p.Ahead = a.At[k], uint64(to-1-k)
@@ -112,8 +112,8 @@ func advanceTo(p wire.Position, a *shard.Answer, from, to int) wire.Position {
 	return p
 }
 
-// promotedAfter is what a record says of promotions once the state has taken
-// one; whoever wrote it may know of a later one.
+// promotedAfter returns the promotions of a record once the state has used a promotion;
+// the record's writer may know a later promotion.
 func promotedAfter(before, now wire.Promoted) wire.Promoted {
 	now.Known = max(before.Known, now.Number)
 	return now

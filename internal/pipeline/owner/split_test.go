@@ -10,9 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// What is published and the position that goes with it always agree: after
-// any cut of the answers, skipping "ahead" predictions beyond "inSeq" leaves
-// exactly what has not been published.
+// Published predictions and their position always agree: after any cut of the answers,
+// skipping "ahead" predictions after "inSeq" leaves exactly the unpublished
+// predictions.
 func TestAdvanceTo(t *testing.T) {
 	a := &shard.Answer{InSeq: 30, Predictions: state.Predictions{Preds: make([]codec.Prediction, 9), At: []uint64{12, 12, 15, 15, 15, 15, 20, 21, 21}}}
 	start := wire.Position{InSeq: 11, Ahead: 2, Outs: 100} // two of message 12's four went out before
@@ -26,8 +26,8 @@ func TestAdvanceTo(t *testing.T) {
 	}
 }
 
-// A record in the middle of a split commit names the last input message that
-// its predictions rest on; one at the end has its digest for that.
+// A record in the middle of a split commit names the last input message that its
+// predictions depend on; a record at the end has the message's digest.
 func TestAdvanceRests(t *testing.T) {
 	a := &shard.Answer{InSeq: 30, InTime: 300, Predictions: state.Predictions{Preds: make([]codec.Prediction, 3), At: []uint64{12, 12, 15}, Stored: []int64{120, 120, 150}}}
 	c := &store.Committer{}

@@ -7,87 +7,87 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// storing is how far a partition's states are stored. The shard takes
-// snapshots, goroutines of the emitter upload them, a commit names them, and
-// Status and the sweep look.
+// storing tracks the stored states of a partition. The shard takes snapshots,
+// goroutines of the emitter upload them, a commit names them, and Status and the sweep
+// read the progress.
 type storing struct {
 	mu        sync.Mutex
-	uploading bool        // a snapshot is on its way to the store
-	ready     *stored     // it is there, and no record names it yet
+	uploading bool        // a snapshot is in upload
+	ready     *stored     // stored, and not yet named by a record
 	saved     uint64      // last input message of the snapshot in the record
-	home      uint64      // the bucket it is in, or that there was when the ownership began: store.Snapshots.Generation
-	answered  uint64      // last input message that was answered after a replay
-	unsaved   time.Time   // since when messages are answered that no snapshot holds; zero = none are
+	home      uint64      // the bucket's generation, or the generation at the ownership's beginning: store.Snapshots.Generation
+	answered  uint64      // last input message answered after a replay
+	unsaved   time.Time   // time of the first answered message without a snapshot; zero = none
 	freed     []freedRows // in order
 	wait      store.Backoff
-	notBefore time.Time // no other snapshot is uploaded: some have failed
+	notBefore time.Time // no upload before this time, after failures
 }
 
-// stored is a snapshot in the store that no record names yet.
+// stored is a stored snapshot that no record names yet.
 type stored struct {
 	name string
-	seq  uint64    // last input message in it
-	at   time.Time // no message was answered later that it holds
+	seq  uint64    // last input message in the snapshot
+	at   time.Time // the snapshot's messages were answered by this time
 	home uint64    // see storing.home
 }
 
-// freedRows are stored rows that a snapshot after seq names no more.
+// freedRows are stored rows that a snapshot after seq no longer names.
 type freedRows struct {
 	seq  uint64
 	rows []uint64
 }
 
-// nowhere is the home of a snapshot that is lost.
+// nowhere is the home of a lost snapshot.
 const nowhere = ^uint64(0)
 
-// noteRestored notes which snapshot the state was restored from.
+// noteRestored records the snapshot that the state was restored from.
 func (s *storing) noteRestored(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saved = seq
 }
 
-// noteLost notes that the snapshot in the record is lost.
+// noteLost records that the record's snapshot is lost.
 func (s *storing) noteLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.home = nowhere
 }
 
-// isLost reports that the state was rebuilt without the snapshot that the
-// record names, and that no other is named yet.
+// isLost reports that the state was rebuilt without the record's snapshot, and that no
+// other snapshot is named yet.
 func (s *storing) isLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.home == nowhere
 }
 
-// isUploading reports whether a snapshot is on its way to the store.
+// isUploading reports whether a snapshot is in upload.
 func (s *storing) isUploading() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.uploading
 }
 
-// uploadEnds notes that it has arrived, or will not.
+// uploadEnds records that the upload has ended.
 func (s *storing) uploadEnds() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploading = false
 }
 
-// uploadFailed notes that a snapshot was not stored: the next one waits for a while,
-// longer each time.
+// uploadFailed records a failed upload: the next upload waits, longer after each
+// failure.
 func (s *storing) uploadFailed(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notBefore = now.Add(s.wait.Next())
 }
 
-// isBusy reports whether no other snapshot is to be uploaded now; the lock is held.
+// isBusy reports whether no snapshot can be uploaded now; the lock is held.
 func (s *storing) isBusy(now time.Time) bool { return s.uploading || now.Before(s.notBefore) }
 
-// noteArrived notes a snapshot that is in the store, for a commit to name it.
+// noteArrived records a stored snapshot, for the next commit to name.
 func (s *storing) noteArrived(now *stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,16 +95,15 @@ func (s *storing) noteArrived(now *stored) {
 	s.wait.Reset()
 }
 
-// unnamedSnapshot is the snapshot that waits to be named by a commit; nil = none does.
+// unnamedSnapshot returns the stored snapshot that waits for a commit; nil = none.
 func (s *storing) unnamedSnapshot() *stored {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready
 }
 
-// noteNamed notes that the server has a record that names a snapshot after seq. It
-// returns the stored rows that nothing names any more, where that is another
-// snapshot than before.
+// noteNamed records that a stored record names a snapshot after seq. It returns the
+// stored rows that nothing names anymore, if the snapshot has changed.
 func (s *storing) noteNamed(name string, seq uint64, another bool) (rows []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +124,7 @@ func (s *storing) noteNamed(name string, seq uint64, another bool) (rows []uint6
 	return rows
 }
 
-// noteAnswer notes that the input up to message seq is answered.
+// noteAnswer records that the input up to message seq is answered.
 func (s *storing) noteAnswer(seq uint64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,10 +134,10 @@ func (s *storing) noteAnswer(seq uint64, now time.Time) {
 	}
 }
 
-// unsavedSince is since when messages are answered that no snapshot holds; zero
-// = none are. What was answered before the ownership has no age here.
+// unsavedSince returns the time of the first answered message without a snapshot; zero
+// = none. Messages answered before the ownership have no age here.
 func (s *storing) unsavedSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.unsaved.Round(0) // on the wall clock: a machine that was suspended has not stored anything meanwhile
+	return s.unsaved.Round(0) // on the wall clock: a suspended machine stores nothing meanwhile
 }

@@ -9,37 +9,37 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// mostUntold is for how many messages of a partition spans wait until the position
-// behind them is stored. The oldest beyond are told before: where the worker is killed
-// then, they may be told twice.
+// mostUntold is how many messages of a partition may wait for the storage of their
+// position before their spans are sent. Older spans are sent earlier: if the worker is
+// killed then, they may be sent twice.
 const mostUntold = 1024
 
 // tracing makes the spans of traced messages. It belongs to an emitter.
 type tracing struct {
-	tracer  trace.Tracer // nil: there are none
+	tracer  trace.Tracer // nil: no tracing
 	job     string
-	commits [][]commit // of the batch in hand, by partition.index: those of traced messages
+	commits [][]commit // by partition.index: the current batch's commits with traced messages
 }
 
 // commit is one message of predictions.
 type commit struct {
-	context    trace.Context // in its headers; none: no traced message made a prediction in it
+	context    trace.Context // in its headers; none: no traced message made a prediction in the commit
 	several    bool          // context is of no input message
 	from, to   int           // its predictions in the answer
 	begin, end time.Time
 }
 
-// untold are the spans of an input message. They are told when the position behind the
-// message is stored: so whoever is killed before has told nothing, and the next owner,
-// which takes the message again, does.
+// untold are the spans of an input message. They are sent when the position after the
+// message is stored: a worker killed earlier has sent nothing, and the next owner,
+// which reprocesses the message, sends the spans.
 type untold struct {
 	seq   uint64
 	spans []*trace.Span
 }
 
-// beginCommit is what the headers of a message of predictions [from, to) say of its trace; nil
-// = nothing. One traced message behind them: it is its trace that continues. Several:
-// none of them is the parent of all, so the message has a trace of its own, with links.
+// beginCommit returns the trace headers of a message of predictions [from, to); nil =
+// none. With one traced input message, its trace continues. With several, none is the
+// parent of all, so the message has a trace of its own, with links.
 func (s *tracing) beginCommit(i int, a *shard.Answer, from, to int) wire.Header {
 	if len(a.Traced) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func senderOf(m *shard.Traced) trace.Context {
 	return m.Sent
 }
 
-// noteStored notes that the server has the commit in hand.
+// noteStored records that the server has stored the current commit.
 func (s *tracing) noteStored(i int) {
 	if s.tracer == nil {
 		return
@@ -88,8 +88,8 @@ func (s *tracing) noteStored(i int) {
 	}
 }
 
-// finishCommit adds the spans of an answer to those that wait. Of a partition that has failed,
-// whoever takes the messages again tells of them.
+// finishCommit adds the spans of an answer to the waiting spans. For a failed
+// partition, the next owner sends the spans.
 func (s *tracing) finishCommit(i int, b *shard.Batch, a *shard.Answer, waiting []untold) []untold {
 	commits := s.commits[i]
 	s.commits[i] = commits[:0]
@@ -110,7 +110,8 @@ func (s *tracing) finishCommit(i int, b *shard.Batch, a *shard.Answer, waiting [
 	return waiting
 }
 
-// sendSpans hands out the spans of messages up to the stored position, and returns the others.
+// sendSpans sends the spans of messages up to the stored position, and returns the
+// rest.
 func (s *tracing) sendSpans(waiting []untold, position uint64) []untold {
 	n := 0
 	for n < len(waiting) && (waiting[n].seq <= position || len(waiting)-n > mostUntold) {
@@ -124,7 +125,7 @@ func (s *tracing) sendSpans(waiting []untold, position uint64) []untold {
 	return waiting[n:]
 }
 
-// ofSeveral is the span of a commit whose predictions are of several traced messages.
+// ofSeveral returns the span of a commit with predictions of several traced messages.
 func (s *tracing) ofSeveral(c *commit, a *shard.Answer, out string) *trace.Span {
 	span := s.sendSpan(c.context, c, out)
 	for k := range a.Traced {
@@ -135,7 +136,7 @@ func (s *tracing) ofSeveral(c *commit, a *shard.Answer, out string) *trace.Span 
 	return span
 }
 
-// sendSpan is a span that sends predictions.
+// sendSpan returns the span of a commit that sends predictions.
 func (s *tracing) sendSpan(self trace.Context, c *commit, out string) *trace.Span {
 	return &trace.Span{
 		Name: "send " + s.job + ".out", Kind: trace.Producer, Context: self, Begin: c.begin, End: c.end,
@@ -154,7 +155,7 @@ func partitionOf(subject string) string {
 	return subject
 }
 
-// makeSpans are those of a message.
+// makeSpans returns the spans of a message.
 func (s *tracing) makeSpans(b *shard.Batch, a *shard.Answer, m *shard.Traced, commits []commit, out string) []*trace.Span {
 	begin, in := m.Stored, s.job+".in"
 	if m.Taken.Before(begin) { // the server's clock is ahead of ours
@@ -182,8 +183,9 @@ func (s *tracing) makeSpans(b *shard.Batch, a *shard.Answer, m *shard.Traced, co
 	return all
 }
 
-// commitSpan is the span of a message's commit: of those with predictions of it, else of
-// the last one, with the position behind it; nil where the batch had none.
+// commitSpan returns the span of a message's commit: of the commits with its
+// predictions, otherwise of the last commit, which stores the position after it; nil if
+// the batch had no commit.
 func (s *tracing) commitSpan(m *shard.Traced, commits []commit, out string) *trace.Span {
 	var span *trace.Span
 	for k := range commits {

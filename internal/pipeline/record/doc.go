@@ -1,27 +1,26 @@
-// Package record writes the input of a job to files: each sample that the stage
-// uses, once, in the order in which the stage uses it. It reads messages from the
-// job's log (package inlog), hands them to the stage's own state machine, which
-// drops repeats and holds early messages, and takes the samples that come out. It
-// needs no network, publishes nothing, and joins nothing.
+// Package record writes the input of a job to files: each sample that the stage uses,
+// once, in the order of use. It reads messages from the job's log (package inlog),
+// passes them to the stage's state machine, which drops repeats and holds early
+// messages, and collects the resulting samples. It needs no network weights, publishes
+// nothing, and joins no job.
 //
-// A recording is a folder of numbered files, whose form belongs to who gives Files:
+// A recording is a folder of numbered files, in the format of a Files implementation:
 //
 //	JOB-00000001.parquet, JOB-00000002.parquet, ...
 //	.lock                 held by the one who writes
 //	.JOB-....tmp          a file that is not complete
 //
-// A file appears whole, with the position behind it in its metadata. So samples
-// and position commit together, by the rename of one file; nothing else decides.
-// Who continues after a kill reads the newest file: its position names the last
-// message that was taken, and holds the state of the state machine behind it (the
-// numbers of each key, and the messages that wait for others). What was not in a
-// complete file is read from the log again.
+// A file appears as a whole, with the position after its messages in its metadata. So
+// samples and position are committed together, by the rename of one file; nothing else
+// decides. A restart after a kill reads the newest file: its position names the last
+// message used, and holds the state of the state machine (the numbers of each key, and
+// the held messages). Samples outside complete files are re-read from the log.
 //
-// Samples are numbered from 1 in each recording. A sample's hash is of its number
-// and of all its columns; that of the end of a sequence of the number of its last
-// sample. A fingerprint is the sum of these hashes in two words modulo 2^64. So it
-// shows another order, a repeat or a loss, and does not depend on where one file
-// ends and the next one begins. Verify computes it again, of the files and of the log.
+// Samples are numbered from 1 in each recording. A sample's hash covers its number and
+// all its columns; the hash of the end of a sequence covers the number of its last
+// sample. A fingerprint is the sum of these hashes in two words modulo 2^64. It shows a
+// changed order, a repeat or a loss, and does not depend on the file boundaries. Verify
+// recomputes it, from the files and from the log.
 //
 // The position is JSON (Position, under the key eusn.record) and the state, under
 // eusn.record.state: base64 of zstd of

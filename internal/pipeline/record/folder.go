@@ -14,20 +14,21 @@ import (
 
 // Files makes and reads the files of a recording.
 type Files interface {
-	// Create begins a file. Until its Close there is none at path, but one whose
-	// name is that of path with a dot before it, and more behind it that ends in .tmp.
+	// Create begins a file. Until Close, path does not exist; the data is in a file
+	// with a dot before the name and a suffix that ends in .tmp.
 	Create(path string) (File, error)
-	// Read gives a file's metadata, and its samples in order unless take is nil.
+	// Read returns a file's metadata, and passes its samples in order to take unless
+	// take is nil.
 	Read(path string, take func(*Rows) error) (map[string]string, error)
 }
 
-// File is one that grows.
+// File is a file in writing.
 type File interface {
-	Write(*Rows) error // which stay the caller's
-	Size() int64       // bytes so far, about
-	// Close puts the file in its place, durably, with more metadata.
+	Write(*Rows) error // the rows stay the caller's
+	Size() int64       // approximate size in bytes
+	// Close moves the file to its path, durably, with more metadata.
 	Close(meta map[string]string) error
-	Abort() // removes it
+	Abort() // removes the file
 }
 
 const (
@@ -36,15 +37,15 @@ const (
 	digits   = 8
 )
 
-// folder is where a recording is written. Nobody else writes there: it is locked.
+// folder is the locked folder of a recording.
 type folder struct {
 	dir, job string
 	leave    func()
 	newest   int // number of the last file; 0 = none
 }
 
-// openFolder makes the folder where there is none, locks it, and removes what an
-// earlier one has not completed.
+// openFolder creates the folder if missing, locks it, and removes incomplete files of
+// an earlier run.
 func openFolder(dir, job string) (*folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
@@ -84,12 +85,12 @@ func (f *folder) readFolder() error {
 	return nil
 }
 
-// filePath is that of a file by its number.
+// filePath returns the path of a file by its number.
 func (f *folder) filePath(n int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("%s-%0*d%s", f.job, digits, n, suffix))
 }
 
-// numberOf reads the number of a file off its name.
+// numberOf returns the number in a file's name.
 func numberOf(job, name string) (int, bool) {
 	text, ok := strings.CutPrefix(name, job+"-")
 	if !ok {

@@ -21,33 +21,35 @@ import (
 const (
 	keyPosition = "eusn.record"
 	keyState    = "eusn.record.state"
-	// keyRecording names the recording that a file belongs to.
+	// keyRecording names the recording of a file.
 	keyRecording = "eusn.recording"
-	// keyEnds lists samples, by their numbers, with which a sequence ends as a later
-	// message said, keySilent those where silence has ended it: JSON.
+	// keyEnds lists the numbers of samples that end a sequence according to a later
+	// message, keySilent the numbers of samples after which silence ended the sequence:
+	// JSON.
 	keyEnds, keySilent = "eusn.ends", "eusn.silent"
 )
 
-// Keys are all of them.
+// Keys are all metadata keys.
 var Keys = []string{keyPosition, keyState, keyRecording, keyEnds, keySilent}
 
 const (
 	positionVersion = 1
-	// largestState bounds what is read into memory.
+	// largestState limits the size read into memory.
 	largestState = 4 << 30
 	// namedDead is how many dead letters a file names.
 	namedDead = 100
 )
 
-// Asked is what a recording is about. One is continued only by the same.
+// Asked identifies the request of a recording. A recording is continued only by an
+// equal request.
 type Asked struct {
-	Input    string `json:"input"`    // which log
-	From     string `json:"from"`     // from when on, in the words of who asks
-	Streams  string `json:"streams"`  // which of them
-	Settings string `json:"settings"` // what else the samples depend on
+	Input    string `json:"input"`    // the log
+	From     string `json:"from"`     // the beginning, in the user's words
+	Streams  string `json:"streams"`  // the selected streams
+	Settings string `json:"settings"` // other settings that the samples depend on
 }
 
-// Differs says what another recording is about; empty where it is the same.
+// Differs describes the difference of another recording; empty if equal.
 func (a Asked) Differs(o Asked) string {
 	for _, f := range []struct{ what, a, o string }{
 		{"log", a.Input, o.Input}, {"beginning", a.From, o.From}, {"choice of streams", a.Streams, o.Streams}, {"settings", a.Settings, o.Settings},
@@ -59,17 +61,17 @@ func (a Asked) Differs(o Asked) string {
 	return ""
 }
 
-// Done counts what was recorded.
+// Done counts the recorded data.
 type Done struct {
 	Messages     uint64 `json:"messages"`
 	Samples      uint64 `json:"samples"`
 	Ends         uint64 `json:"ends"`         // of sequences
-	Repeats      uint64 `json:"repeats"`      // messages that were dropped because they had come before
-	Gaps         uint64 `json:"gaps"`         // in the numbers of keys: messages that never came
-	Removed      uint64 `json:"removed"`      // messages that were gone from the log before they could be read
-	Incarnations uint64 `json:"incarnations"` // producers that began to count again
+	Repeats      uint64 `json:"repeats"`      // messages dropped as repeats
+	Gaps         uint64 `json:"gaps"`         // numbers of keys whose messages never came
+	Removed      uint64 `json:"removed"`      // messages removed from the log before they could be read
+	Incarnations uint64 `json:"incarnations"` // producers that restarted their numbers
 	Unusable     uint64 `json:"unusable"`     // messages that are dead letters of the stage
-	Unnamed      uint64 `json:"unnamed"`      // samples left out, of streams whose name no archive can hold
+	Unnamed      uint64 `json:"unnamed"`      // samples skipped, of streams with a name not allowed in an archive
 	Fingerprint  string `json:"fingerprint"`
 }
 
@@ -80,27 +82,27 @@ type Dead struct {
 	Reason string `json:"reason"`
 }
 
-// Position is what a file says of itself, and of all files up to it.
+// Position describes a file, and all files up to it.
 type Position struct {
 	Version   int         `json:"version"`
-	Recording string      `json:"recording"` // which: one that is begun anew has another name
+	Recording string      `json:"recording"` // its name: a new recording has another name
 	Asked     Asked       `json:"asked"`
-	Begin     uint64      `json:"begin"` // the first message that was read, for the states alone
-	First     uint64      `json:"first"` // the first one that was recorded
+	Begin     uint64      `json:"begin"` // the first message read; earlier than First only for the states
+	First     uint64      `json:"first"` // the first message recorded
 	File      int         `json:"file"`  // its number, from 1
-	After     inlog.Place `json:"after"` // it has the messages after this one
-	To        inlog.Place `json:"to"`    // up to this one
+	After     inlog.Place `json:"after"` // the file has the messages after this message
+	To        inlog.Place `json:"to"`    // up to this message
 	Waiting   int         `json:"waiting"`
-	Released  bool        `json:"released,omitempty"` // the log ended here, and what waited for messages before its beginning was used
+	Released  bool        `json:"released,omitempty"` // the log ended here, and held messages were used
 	Part      Done        `json:"part"`
 	Total     Done        `json:"total"`
-	Dead      []Dead      `json:"dead,omitempty"` // of the file, the first of them
+	Dead      []Dead      `json:"dead,omitempty"` // of the file, the first few
 }
 
-// place is where in its messages a stream's last sample was.
+// place is the message position of a stream's last sample.
 type place struct{ key, stream string }
 
-// encodeMeta is a position and the state there as metadata.
+// encodeMeta encodes a position and its state as metadata.
 func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map[place]int64) (map[string]string, error) {
 	head, err := json.Marshal(p)
 	if err != nil {
@@ -115,7 +117,7 @@ func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map
 		b = le.AppendUint64(b, uint64(open[at]))
 	}
 	id := part.ID
-	part.ID = 0 // which partition a message is in is its own
+	part.ID = 0 // each message has its own partition
 	encoded, err := part.Encode(shape, state.NoRows{})
 	part.ID = id
 	if err != nil {
@@ -130,7 +132,7 @@ func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map
 	return map[string]string{keyPosition: string(head), keyState: base64.StdEncoding.EncodeToString(packed), keyRecording: p.Recording}, nil
 }
 
-// errForeign is a file that is none of a recording.
+// errForeign reports a file that is not part of a recording.
 var errForeign = errors.New("it is no file of eusn-stream record")
 
 // decodePosition reads a position.
@@ -155,7 +157,7 @@ func decodePosition(meta map[string]string) (p Position, err error) {
 	return p, nil
 }
 
-// decodeState reads the state behind a position.
+// decodeState reads the state at a position.
 func decodeState(meta map[string]string, shape state.Shape) (*state.Partition, map[place]int64, error) {
 	fail := func(err error) (*state.Partition, map[place]int64, error) {
 		return nil, nil, fmt.Errorf("its state cannot be read: %w", err)

@@ -16,48 +16,47 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// What keeps a recording from its work.
+// Errors of a recording.
 var (
-	// ErrInUse is a folder that another recorder writes to.
+	// ErrInUse reports a folder that another recorder writes to.
 	ErrInUse = dirlock.ErrHeld
-	// ErrOtherLog is a log that is not the one that was recorded before.
+	// ErrOtherLog reports that the log is not the log recorded before.
 	ErrOtherLog = inlog.ErrOtherLog
 	// ErrOther is a folder with a recording of something else.
 	ErrOther = errors.New("the folder has something else")
-	// ErrDamaged is a newest file that cannot be read.
+	// ErrDamaged reports an unreadable newest file.
 	ErrDamaged = errors.New("the newest file cannot be read")
-	// ErrUseless is a log of which no message can be used.
+	// ErrUseless reports a log without any usable message.
 	ErrUseless = errors.New("no message can be used")
 )
 
-// tooMany messages, none of which can be used, end a recording.
+// tooMany unusable messages, without any usable message, end a recording.
 const tooMany = 100
 
-// Range is which messages are read: from Begin up to Last, and recorded from
-// First on.
+// Range selects messages: read from Begin up to Last, recorded from First on.
 type Range struct{ Begin, First, Last uint64 }
 
 // Job is one recording.
 type Job struct {
-	Dir, Name string // the folder, and the job's name, with which files begin
+	Dir, Name string // the folder, and the job's name, with which file names begin
 	Files     Files
 	Asked     Asked
 	Machine   *state.Machine
 	Takes     func(stream string) bool
-	// Plan says which messages are read; begun is the first position's, where the
-	// recording exists, else nil.
+	// Plan selects the messages; begun is the first position of an existing recording,
+	// otherwise nil.
 	Plan func(ctx context.Context, begun *Position) (Range, error)
-	// Open makes the source, which begins after a message. The source returns
+	// Open opens the source, which begins after a message. The source returns
 	// inlog.ErrDue now and then while there is no message.
 	Open func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
 
-	ChunkRows int           // samples that are written at a time
+	ChunkRows int           // samples per write
 	MaxBytes  int64         // of a file, about
 	MaxAge    time.Duration // of a file; 0 = any
-	Until     time.Time     // messages stored then or later are not recorded; zero: any. Plan says more where it is past
+	Until     time.Time     // messages stored at this time or later are not recorded; zero: no limit. Plan decides the last message once the time has passed
 
 	Begun     func(p Position, again bool)
-	Progress  func(Done)                    // of all files, and of the one that grows
+	Progress  func(Done)                    // counts of all files, including the current file
 	Committed func(path string, p Position) // a file is complete
 }
 
@@ -68,18 +67,18 @@ type recording struct {
 	at   Position // of the newest file
 	take *taker
 	src  inlog.Source
-	file File // nil: no sample since the newest one
+	file File // nil: no sample since the newest file
 
 	after   inlog.Place // the last message taken
 	bounded bool        // the source has been opened since job.Until
-	gone    uint64      // removed before sources before this one could read it
+	gone    uint64      // messages removed before earlier sources could read them
 	removed uint64      // of all sources, before the newest file
-	since   time.Time   // when the first message behind the newest file was taken
+	since   time.Time   // time of the first message after the newest file
 	taken   uint64      // messages since then
 }
 
 // Run records until the source ends. When ctx ends, or the source has an error, it
-// completes the file that grows, and returns: the same Job continues from there.
+// completes the current file, and returns: the same Job continues from there.
 func (j *Job) Run(ctx context.Context) (Position, error) {
 	dir, err := openFolder(j.Dir, j.Name)
 	if err != nil {
@@ -103,7 +102,7 @@ func (j *Job) Run(ctx context.Context) (Position, error) {
 	return r.at, err
 }
 
-// beginReading continues behind the newest file, or begins anew.
+// beginReading continues after the newest file, or begins a new recording.
 func (r *recording) beginReading(ctx context.Context) error {
 	j := r.job
 	var part *state.Partition
@@ -147,7 +146,7 @@ func (r *recording) beginReading(ctx context.Context) error {
 	return r.openLog(ctx, span)
 }
 
-// openLog opens the source behind the last message taken.
+// openLog opens the source after the last used message.
 func (r *recording) openLog(ctx context.Context, span Range) (err error) {
 	r.bounded = span.Last != inlog.Endless
 	r.src, err = r.job.Open(ctx, span, r.after)
@@ -160,8 +159,8 @@ func (r *recording) closeLog() {
 	}
 }
 
-// readBounds opens the source anew once the end is no longer in the future: now it is
-// known which message is the last.
+// readBounds reopens the source when the end is no longer in the future: the last
+// message is then known.
 func (r *recording) readBounds(ctx context.Context) error {
 	if r.job.Until.IsZero() || r.bounded || time.Now().Before(r.job.Until) {
 		return nil
@@ -242,8 +241,8 @@ func (r *recording) takeMessage(m inlog.Message) error {
 	return r.writeRows()
 }
 
-// checkUseful is the error of a recording that can use none of so many messages, or
-// more: the same again would come out the same, and nothing of it is kept.
+// checkUseful returns an error if a recording cannot use any of the messages read: a
+// retry would give the same result, and nothing is kept.
 func (r *recording) checkUseful(messages uint64) error {
 	d := &r.take.done
 	if d.Unusable < messages || d.Unusable < d.Messages || r.at.File > 0 {
@@ -253,7 +252,7 @@ func (r *recording) checkUseful(messages uint64) error {
 	return fmt.Errorf("record: none of the first %d messages: %w: message %d of key %s: %s", d.Messages, ErrUseless, first.Input, first.Key, first.Reason)
 }
 
-// writeRows writes the samples that are gathered.
+// writeRows writes the collected samples.
 func (r *recording) writeRows() error {
 	rows := &r.take.rows
 	if rows.Len() == 0 {
@@ -290,7 +289,7 @@ func (r *recording) endFile() error {
 	return r.commitFile(released)
 }
 
-// commitFile completes the file that grows: its samples, and the position behind them.
+// commitFile completes the current file: its samples, and the position after them.
 func (r *recording) commitFile(released bool) error {
 	t := r.take
 	if r.taken == 0 && t.done.Samples == 0 {

@@ -7,20 +7,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Rows are samples in the order in which they were recorded, one element each,
-// but for Values.
+// Rows are samples in recorded order, one element each, except for Values.
 type Rows struct {
 	Stream, Key    []string
 	Number         []int64   // in the recording, from 1
-	Time           []int64   // ns, codec.NoTime where there is none
+	Time           []int64   // ns, codec.NoTime without a time
 	Values         []float32 // samples x channels; NaN where missing
 	End            []bool    // a sequence of the stream ends with the sample
 	Input, Message []uint64  // the message: its number in the log, and its Eusn-Seq
 	Row            []uint32  // of the sample in the message
-	Flags          []uint32  // outcome.Flag: what happened before it
+	Flags          []uint32  // outcome.Flag: events before the sample
 }
 
-// Len is how many there are.
+// Len returns the number of samples.
 func (r *Rows) Len() int { return len(r.Number) }
 
 func (r *Rows) clearRows() {
@@ -29,7 +28,7 @@ func (r *Rows) clearRows() {
 	}
 }
 
-// hashRow is of a sample, without its end mark.
+// hashRow hashes a sample, without its end mark.
 func (r *Rows) hashRow(buf []byte, i, channels int) (wire.Digest, []byte) {
 	le := binary.LittleEndian
 	b := le.AppendUint64(append(buf[:0], 's'), uint64(r.Number[i]))

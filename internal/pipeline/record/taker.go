@@ -11,32 +11,32 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// settleEvery is how many messages may pass before the partition lets go of what it
-// notes for a digest.
+// settleEvery is how many messages may pass before the partition drops its list of
+// changes for a digest.
 const settleEvery = 1024
 
-// taker takes messages through the stage's state machine, and gathers the samples
-// that come out.
+// taker passes messages through the stage's state machine, and collects the resulting
+// samples.
 type taker struct {
 	machine *state.Machine
 	part    *state.Partition
 	takes   func(stream string) bool
-	first   uint64 // messages before it advance states alone
+	first   uint64 // earlier messages only advance states
 	fx      state.Effects
 	out     state.Predictions
 
-	rows         Rows            // that are not written yet
+	rows         Rows            // samples not written yet
 	next         int64           // number of the next sample
-	open         map[place]int64 // last samples of streams, while a later message may say that a sequence ends there
-	ends, silent []int64         // of samples that are written, and of those that silence ended
+	open         map[place]int64 // last samples of streams, while a later message may end the sequence there
+	ends, silent []int64         // of written samples, and of sequences that silence ended
 	done         Done            // since the last file
 	dead         []Dead
-	sum, total   wire.Digest // of done, and of all before it
+	sum, total   wire.Digest // of done, and of all earlier files
 	buf          []byte
 	err          error // of the message in hand
 }
 
-// newTaker begins with the state behind a position, which may be nil.
+// newTaker begins with the state at a position, which may be nil.
 func newTaker(m *state.Machine, part *state.Partition, open map[place]int64, takes func(string) bool, first uint64) *taker {
 	t := &taker{machine: m, part: state.NewPartition(0), takes: takes, first: first, next: 1, open: map[place]int64{}}
 	if part != nil {
@@ -85,10 +85,10 @@ func (t *taker) applyMessage(m *state.Message) error {
 	return nil
 }
 
-// longestReason bounds what a file says of a dead letter: it has a stranger's words.
+// longestReason limits the stored reason of a dead letter: it contains foreign text.
 const longestReason = 500
 
-// addTaken gathers what a stream gets.
+// addTaken collects the samples of a stream.
 func (t *taker) addTaken(s *state.Taken) {
 	if t.part.Done < t.first || !t.takes(s.Stream.ID) {
 		return
@@ -135,11 +135,11 @@ func (t *taker) addRow(at place, s *state.Taken, i int, values []float32) {
 	t.done.Samples++
 }
 
-// endSequence notes that a stream's sequence ends with its last sample.
+// endSequence records that a stream's sequence ends with its last sample.
 func (t *taker) endSequence(at place, silent bool) {
 	number, ok := t.open[at]
 	if !ok {
-		return // that is known, or there was no sample
+		return // already recorded, or there was no sample
 	}
 	delete(t.open, at)
 	t.sum.Add(hashOfEnd(number, silent))
@@ -156,20 +156,20 @@ func (t *taker) endSequence(at place, silent bool) {
 	}
 }
 
-// releaseWaiting uses the messages of keys that wait for numbers from before the beginning
-// of the log that was read, when it ends: nobody knows which those were.
+// releaseWaiting uses, at the end of the log, the messages of keys held for numbers
+// before the beginning of the log: these numbers are unknown.
 func (t *taker) releaseWaiting() error {
 	p := t.part
 	done, stored := p.Done, p.DoneTime
 	return t.machine.ReleaseWaiting(p, func(m state.Message) error {
 		p.ID = 0
 		err := t.applyMessage(&m)
-		p.Done, p.DoneTime = done, stored // it is in no log
+		p.Done, p.DoneTime = done, stored // the event is in no log
 		return err
 	})
 }
 
-// countWaiting is how many messages wait for others.
+// countWaiting returns the number of held messages.
 func (t *taker) countWaiting() (n int) {
 	for _, src := range t.part.Sources {
 		n += len(src.Held)
@@ -177,8 +177,8 @@ func (t *taker) countWaiting() (n int) {
 	return n
 }
 
-// pruneEnded forgets last samples of streams that the state machine has forgotten: no
-// message says any more that a sequence ends there.
+// pruneEnded drops the last samples of streams that the state machine has forgotten: no
+// later message can end a sequence there.
 func (t *taker) pruneEnded() {
 	for at := range t.open {
 		src := t.part.Sources[at.key]
@@ -188,7 +188,7 @@ func (t *taker) pruneEnded() {
 	}
 }
 
-// addCounts adds what another part has.
+// addCounts adds the counts of another part.
 func (d *Done) addCounts(o *Done) {
 	for _, n := range []struct{ to, more *uint64 }{
 		{&d.Messages, &o.Messages}, {&d.Samples, &o.Samples}, {&d.Ends, &o.Ends}, {&d.Repeats, &o.Repeats}, {&d.Gaps, &o.Gaps},

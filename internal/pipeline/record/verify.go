@@ -15,40 +15,40 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Verified is what a check of a recording found.
+// Verified is the result of a check of a recording.
 type Verified struct {
 	Files       int    `json:"files"`
 	Samples     uint64 `json:"samples"`     // in these files
 	Fingerprint string `json:"fingerprint"` // of the whole recording
-	// Of the files, those that were compared with the log; the log does not have the
-	// messages of the others any more.
+	// Files compared with the log; the log no longer has the messages of the other
+	// files.
 	Compared int    `json:"compared"`
-	First    string `json:"first,omitempty"` // of those that were compared
+	First    string `json:"first,omitempty"` // of the compared files
 }
 
 // Check is a check of a recording.
 type Check struct {
 	Dir, Name string
 	Files     Files
-	Asked     Asked // but for From and Streams, which the recording says
+	Asked     Asked // except From and Streams, which the recording contains
 	Machine   func() (*state.Machine, error)
 	Takes     func(words string) (func(stream string) bool, error)
-	LogFirst  uint64 // the first message that the log has
+	LogFirst  uint64 // the first message of the log
 	Open      func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
 	Progress  func(file int, of int)
 }
 
-// ErrDiffers is a recording that is not what the log, or the file itself, says.
+// ErrDiffers reports a recording that differs from the log, or from its own position.
 var ErrDiffers = errors.New("it differs")
 
-// checked is a file whose samples are those that its position says.
+// checked is a file whose samples match its position.
 type checked struct {
 	path string
 	meta map[string]string
 	at   Position
 }
 
-// Run reads all files again, and of those whose messages the log has, the log.
+// Run re-reads all files, and the part of the log that the files cover.
 func (c *Check) Run(ctx context.Context) (Verified, error) {
 	var v Verified
 	files, err := c.listFiles(ctx)
@@ -63,7 +63,7 @@ func (c *Check) Run(ctx context.Context) (Verified, error) {
 	for i := range files {
 		v.Samples += files[i].at.Part.Samples
 	}
-	// The state before a file is in the one before it; before the first, there is none.
+	// The state before a file is in the previous file; the first file has none.
 	from := slices.IndexFunc(files, func(f checked) bool {
 		begin := f.at.After.Seq + 1
 		if f.at.File == 1 {
@@ -115,7 +115,7 @@ func (c *Check) listFiles(ctx context.Context) (all []checked, err error) {
 	return all, nil
 }
 
-// checkFile computes the fingerprint of a file again.
+// checkFile recomputes the fingerprint of a file.
 func (c *Check) checkFile(f *checked) error {
 	sum, samples, ended, silent := wire.Digest{}, uint64(0), []int64{}, map[int64]bool{}
 	channels, next, buf := 0, int64(0), []byte(nil)
@@ -169,8 +169,8 @@ func (c *Check) checkFile(f *checked) error {
 	return nil
 }
 
-// compareFiles records again what the files have, from one of them on, without writing
-// it, and returns how many are equal.
+// compareFiles repeats the recording of the files from index from on, without writing,
+// and returns how many are equal.
 func (c *Check) compareFiles(ctx context.Context, files []checked, from int) (equal int, err error) {
 	first := files[from]
 	if differs := c.compareAsked(first.at.Asked).Differs(first.at.Asked); differs != "" {
@@ -234,7 +234,7 @@ func (c *Check) compareFiles(ctx context.Context, files []checked, from int) (eq
 	return equal, nil
 }
 
-// compareRows compares what was taken with a file, and begins the next one.
+// compareRows compares the collected samples with a file, and begins the next file.
 func (c *Check) compareRows(t *taker, f *checked, gone int64) error {
 	if f.at.Released {
 		if err := t.releaseWaiting(); err != nil {
@@ -253,7 +253,7 @@ func (c *Check) compareRows(t *taker, f *checked, gone int64) error {
 	return fmt.Errorf("record: %s has %d samples with the fingerprint %s, but the log makes %d of its messages, with %s: %w", f.path, f.at.Part.Samples, f.at.Part.Fingerprint, samples, got, ErrDiffers)
 }
 
-// compareAsked is what the recording must be about.
+// compareAsked returns the expected request of the recording.
 func (c *Check) compareAsked(of Asked) Asked {
 	a := c.Asked
 	a.From, a.Streams = of.From, of.Streams

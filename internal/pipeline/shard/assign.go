@@ -6,10 +6,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// assignSlots gives the runs of a message their slots, and says where the scores of
-// its predictions belong, of which the first is the answer's next.
+// assignSlots gives the runs of a message their slots, and assigns the scores of its
+// predictions, beginning with the answer's next prediction.
 func (s *slots) assignSlots(b *Batch, a *Answer, next int) error {
-	defer func() { // those that find no slot are of a partition that has failed
+	defer func() { // runs without a slot belong to a partition that has failed
 		b.Fx.Runs, b.Fx.Extents = b.Fx.Runs[:0], b.Fx.Extents[:0]
 	}()
 	if s.follow != nil {
@@ -35,11 +35,11 @@ func (s *slots) assignSlots(b *Batch, a *Answer, next int) error {
 		}
 		s.residents.markUsed(r.Stream)
 		r.Stream.InUse = r.Open
-		read, judge := false, false // its features after the engine call; by the engine
+		read, judge := false, false // read the features after the engine call; the engine judges
 		if r.Emit {
 			which, err := 0, error(nil)
-			if s.follow == nil { // who follows takes features, no scores
-				which, err = s.readoutIndex(a.Preds[next].Readout) // behind place, which may compute
+			if s.follow == nil { // a follower takes features, no scores
+				which, err = s.readoutIndex(a.Preds[next].Readout) // after placeRow, which may compute
 			}
 			if err != nil {
 				return err
@@ -66,9 +66,9 @@ func (s *slots) assignSlots(b *Batch, a *Answer, next int) error {
 	return nil
 }
 
-// freeSlots takes all rows from a stream, at once: a sample in the same batch
-// needs only some of them again, and what the state is must not depend on the
-// batch. The runs in hand still use the slots, which are free after them.
+// freeSlots takes all rows from a stream at once: a later sample in the same batch
+// needs only some of the rows, and the state must not depend on the batch. Pending runs
+// still use the slots, which are free afterwards.
 func (s *slots) freeSlots(st *state.Stream) {
 	for i, slot := range st.Slots {
 		if slot >= 0 {

@@ -8,31 +8,30 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// order is what a job asks a shard to do.
+// order is a request to a shard.
 type order uint8
 
 const (
 	orderMessage order = iota // take an input message
-	OrderOpen                 // take over a partition as its snapshot left it
-	OrderTick                 // commit and snapshot a partition, if it is time
+	OrderOpen                 // install a partition from its snapshot
+	OrderTick                 // commit and snapshot a partition, if due
 	OrderClose                // give a partition up
 )
 
-// Job is one input message, or an order, on its way to a shard.
+// Job is an input message, or an order, for a shard.
 type Job struct {
 	Part  *Partition
 	Order order
 	Msg   state.Message
 }
 
-// Batch is what one engine call works on, with the way to answer it: the
-// predictions of each partition and the input they answer. A shard fills it,
-// its emitter publishes it and hands it back; nothing is allocated once
-// the slices have grown.
+// Batch is the work of one engine call and its answer: the predictions of each
+// partition and the input that the predictions answer. A shard fills the batch; its
+// emitter publishes and returns the batch; grown slices are reused without allocation.
 type Batch struct {
 	messages int // taken from the queue, repeats included
 	full     bool
-	Fx       state.Effects // samples, and what the messages led to but predictions
+	Fx       state.Effects // samples, and the effects of the messages other than predictions
 	runs     []reservoir.Run
 	scores   []float32
 	sets     []int32
@@ -41,11 +40,11 @@ type Batch struct {
 	Answers  []Answer
 	Touched  []int // indices of answers in use, in order of first message
 	Dead     []rejected
-	Shadows  []Shadow  // those whose scores the answers have
-	Refused  []Shadow  // those that the engine has not taken beside the readouts that answer
+	Shadows  []Shadow  // shadows whose scores the answers have
+	Refused  []Shadow  // shadows that the engine did not accept in addition to the active readouts
 	carried  int       // bytes of features in the answers
-	traced   bool      // some of its messages are
-	Computed time.Time // when it was, of one with traced messages
+	traced   bool      // some messages are traced
+	Computed time.Time // time of the computation, if messages are traced
 }
 
 // rejected is a dead letter of a partition.
@@ -54,43 +53,43 @@ type rejected struct {
 	Part *Partition
 }
 
-// emit says where a score row goes, and which of the readouts makes it.
+// emit assigns a score row to a prediction and its readout.
 type emit struct {
 	part, index, readout int
 	slot                 int32
-	carry                bool // it carries its features
-	whole                bool // it is of a whole sequence: detectors say how novel
+	carry                bool // the prediction carries its features
+	whole                bool // the prediction covers a whole sequence: detectors compute its novelty
 }
 
-// Answer is what a batch has to say on one partition.
+// Answer is the result of a batch for one partition.
 type Answer struct {
 	Part   *Partition
 	InSeq  uint64 // last input message of the partition in the batch
-	InTime int64  // when it was stored, ns
+	InTime int64  // time at which the server stored the message, ns
 	state.Predictions
 	Dead     bool // one of the input messages is a dead letter
-	Commit   bool // the position is due, whatever there is to say
-	Tick     bool // the position is due if its owner has something to say
+	Commit   bool // the position must be committed in any case
+	Tick     bool // the position must be committed if its owner has something to record
 	Close    bool // the partition's last answer
 	touched  bool
-	Messages int           // input messages taken into account, repeats and replayed ones included
+	Messages int           // input messages processed, including repeated and replayed messages
 	Digest   wire.Digest   // of the state after inSeq
 	Losses   string        // since the snapshot in the record
 	Promoted wire.Promoted // of the state after inSeq; Known is left to the owner
-	Snapshot []byte        // of that state, where one is due
-	// Shadow are the scores of Batch.Shadows, and behind each one's its novelty, those of
-	// each prediction together.
+	Snapshot []byte        // of the state at InSeq, if a snapshot is due
+	// Shadow holds, for each prediction, the scores of Batch.Shadows, each followed by
+	// its novelty.
 	Shadow []float32
 	// Carried are the predictions that carry their features, in order.
 	Carried  []Carried
 	features []float32
-	Traced   []Traced // the messages that are, in order
+	Traced   []Traced // traced messages, in order
 }
 
-// NewBatch makes the batch of a shard with so many partitions.
+// NewBatch makes the batch of a shard with the given number of partitions.
 func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, partitions)} }
 
-// Reset empties the batch, which keeps its room.
+// Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
@@ -116,15 +115,16 @@ func (b *Batch) answerOf(p *Partition) *Answer {
 	return a
 }
 
-// ShadowScores are those of a shadow, of so many, for a prediction of the answer, and
-// the novelty that it gives the sequence, where it has a detector.
+// ShadowScores returns a shadow's scores for a prediction of the answer, and the
+// novelty of the sequence if the shadow has a detector; shadows is the number of
+// shadows.
 func (a *Answer) ShadowScores(shadows, shadow, prediction int) (scores []float32, novelty float32) {
 	columns := len(a.Preds[prediction].Scores)
 	all := a.Shadow[(prediction*shadows+shadow)*(columns+1):]
 	return all[:columns], all[columns]
 }
 
-// FeaturesOf are those of a prediction that carries them, n of them.
+// FeaturesOf returns the n features that a prediction carries.
 func (a *Answer) FeaturesOf(c Carried, n int) []float32 { return a.features[c.features:][:n:n] }
 
 // Messages is how many messages and orders the batch has, repeats included.

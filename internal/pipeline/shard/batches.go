@@ -2,11 +2,11 @@ package shard
 
 import "context"
 
-// batches are those of a shard that its emitter has answered: all but the one in
-// hand and those under way.
+// batches are a shard's batches that its emitter has returned: all but the current
+// batch and the batches in publication.
 type batches struct {
-	free  <-chan *Batch // from the emitter; nil: a shard by itself, without one
-	spare []*Batch      // taken out of it already
+	free  <-chan *Batch // from the emitter; nil: a shard without an emitter
+	spare []*Batch      // batches already received from free
 }
 
 // waitForBatch is a batch to fill; nil: ctx has ended.

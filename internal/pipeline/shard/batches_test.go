@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A batch is closed after the latency budget; while the one before has no answer,
-// after the answer or some budgets.
+// A batch is closed after the latency budget; while the previous batch has no answer,
+// after the answer or a few budgets.
 func TestBatchGrows(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestBatchGrows(t *testing.T) {
 		after(1, 1)
 		first := holds(1)
 		send()
-		after(2*budget, 0) // it grows
+		after(2*budget, 0) // the batch grows
 		send()
 		free <- first
 		after(0, 1)
@@ -63,7 +63,7 @@ func TestBatchGrows(t *testing.T) {
 		third := holds(2)
 		free <- second
 		send()
-		after(budget, 0) // of two, one is not back
+		after(budget, 0) // one of two batches has not returned
 		free <- third
 		after(0, 1)
 		free <- holds(1)
@@ -71,7 +71,7 @@ func TestBatchGrows(t *testing.T) {
 		after(budget, 1) // nothing is under way
 		fourth := holds(1)
 
-		for range enough / grows { // so many come that it is worth to wait for enough
+		for range enough / grows { // enough messages come to wait for a full batch
 			send()
 		}
 		after(budget, 0)

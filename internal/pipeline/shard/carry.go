@@ -5,8 +5,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// carrying takes the features of some predictions out of the engine, for a readout that
-// is learnt later.
+// carrying reads the features of some predictions from the engine, for training a
+// readout later.
 type carrying struct {
 	share    float64 // of the predictions; 0 = of none
 	features int     // of a prediction
@@ -14,12 +14,12 @@ type carrying struct {
 
 // Carried is a prediction of an answer that carries its features.
 type Carried struct {
-	Pred     int // its index
-	features int // where they begin
+	Pred     int // index of the prediction
+	features int // index of the first feature
 }
 
-// carriesFeatures reports whether a prediction of a whole sequence, of which readouts are learnt,
-// carries its features.
+// carriesFeatures reports whether a prediction of a whole sequence, usable for
+// training, carries its features.
 func (c *carrying) carriesFeatures(p *codec.Prediction) bool {
 	return c.share > 0 && wire.Carries(p.Stream, p.Seq, p.Row, c.share)
 }

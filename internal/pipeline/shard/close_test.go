@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What reaches a shard of a partition it has given up is dropped: a consumer
+// Messages that reach a shard after it gave up their partition are dropped: a consumer
 // is not waited for, and may bring a message late.
 func TestNothingFollowsAClose(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})

@@ -32,11 +32,11 @@ func (s *slots) computeBatch(b *Batch) error {
 	return s.unloadUnused(start)
 }
 
-// advanceRows is one engine call, and what the runs in it predict.
+// advanceRows makes one engine call and fills the predictions of its runs.
 func (s *slots) advanceRows(b *Batch, runs []reservoir.Run, emits []emit) error {
 	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
 	b.scores = slices.Grow(b.scores, len(emits)*width)[:from+len(emits)*width]
-	scores := b.scores[from:] // where the slice grew, those before keep the old array
+	scores := b.scores[from:] // if the slice grew, earlier predictions keep the old array
 	start := time.Now()
 	if err := s.pool.engine.Advance(b.Fx.X, runs, scores); err != nil {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
@@ -72,7 +72,7 @@ func (s *slots) advanceRows(b *Batch, runs []reservoir.Run, emits []emit) error 
 	return nil
 }
 
-// takeFeatures reads those that predictions carry, after an engine call.
+// takeFeatures reads the features that predictions carry, after an engine call.
 func (s *slots) takeFeatures(b *Batch, emits []emit) error {
 	n, e := s.carry.features, s.pool.engine
 	for _, one := range emits {
@@ -90,8 +90,8 @@ func (s *slots) takeFeatures(b *Batch, emits []emit) error {
 	return nil
 }
 
-// setShadow keeps what the shadows say of a prediction, that of emitting run k. row are the
-// engine's scores, judging is the engine if it is that.
+// setShadow stores the shadows' scores of a prediction, made by emitting run k. row
+// holds the engine's scores; judging is the engine if it is Judging.
 func (b *Batch) setShadow(e emit, h *readouts, row []float32, judging engine.Judging, k int) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
 		b.Refused, b.Shadows = b.Shadows, nil
@@ -115,22 +115,22 @@ func (b *Batch) setShadow(e emit, h *readouts, row []float32, judging engine.Jud
 	}
 }
 
-// keepInputs is what inputs are like, for as long as the batch; nil where nothing is known.
+// keepInputs copies detector inputs for the lifetime of the batch; nil if there are
+// none.
 func (b *Batch) keepInputs(inputs []float32) []float32 {
 	if len(inputs) == 0 {
 		return nil
 	}
 	from := len(b.inputs)
-	b.inputs = append(b.inputs, inputs...) // where the slice grew, those before keep the old array
+	b.inputs = append(b.inputs, inputs...) // if the slice grew, earlier predictions keep the old array
 	return b.inputs[from:len(b.inputs):len(b.inputs)]
 }
 
-// releaseSlots frees the slots of sequences that have ended, after the engine
-// call. The states of the streams may be ahead: of the runs that a message led
-// to, some may have no slot yet.
+// releaseSlots frees the slots of ended sequences after the engine call. The states of
+// the streams may be ahead: some runs of a message may have no slot yet.
 func (s *slots) releaseSlots() {
 	for _, st := range s.closed {
-		if st.InUse { // a window, or it has begun again
+		if st.InUse { // a window, or a new sequence has begun
 			continue
 		}
 		for i, slot := range st.Slots {

@@ -13,9 +13,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Whatever the log holds (repeats, gaps, early messages, marks, end events
-// that come late or forget, more streams than there is room for), predictions
-// and state after it do not depend on where batches end.
+// For any log (repeats, gaps, early messages, marks, late or repeated end events, more
+// streams than there is room for), predictions and state do not depend on the batch
+// boundaries.
 func TestBatchesDoNotMatter(t *testing.T) {
 	for _, policy := range []reservoir.Policy{
 		{Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 4}, {Kind: reservoir.Window, Length: 6, Hop: 2, Early: 1},
@@ -26,7 +26,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		whole := 0
 		for seed := range uint64(12) {
 			m := []*reservoir.Model{m, fronted}[seed%2]
-			room := 6 - int(seed%3)/2 // for all keys, or for all but one
+			room := 6 - int(seed%3)/2 // room for all keys, or for all but one
 			log := drawnLog(t, rand.New(rand.NewPCG(seed, 9)))
 			want, sums := cutUp(t, m, log, room, func() bool { return true })
 			if len(sums) == len(log) {
@@ -51,7 +51,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 	}
 }
 
-// drawnLog is 60 messages of six keys in one partition.
+// drawnLog returns 60 messages of six keys in one partition.
 func drawnLog(t testing.TB, rng *rand.Rand) (log []pipelinetest.Packet) {
 	next := map[string]uint64{}
 	now := int64(1_700_000_000_000_000_000)
@@ -78,8 +78,8 @@ func drawnLog(t testing.TB, rng *rand.Rand) (log []pipelinetest.Packet) {
 	return log
 }
 
-// cutUp feeds a log to a shard in batches that end where border says, and
-// returns what it predicts and its state after each batch, by the number of
+// cutUp feeds a log to a shard in batches that end where border reports true, and
+// returns the predictions and the state's digest after each batch, by the number of
 // messages before.
 func cutUp(t testing.TB, m *reservoir.Model, log []pipelinetest.Packet, room int, border func() bool) (out []string, sums map[int]wire.Digest) {
 	sums = map[int]wire.Digest{}

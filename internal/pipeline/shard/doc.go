@@ -1,10 +1,10 @@
-// Package shard computes. A Shard takes the input messages of its partitions,
-// joins them into batches, drives the state machine (package state) and an
-// engine, and hands each batch with its predictions to an emitter.
+// Package shard computes. A Shard receives the input messages of its partitions, joins
+// messages into batches, drives the state machine (package state) and an engine, and
+// passes each batch with its predictions to an emitter.
 //
-// A Shard belongs to one goroutine (Run). It gets jobs from its Queue and knows the
-// holder of a partition only as an interface (owner). Once its slices have grown, a
-// batch allocates nothing.
+// A Shard belongs to one goroutine (Run). It receives jobs from its Queue and uses the
+// holder of a partition only through an interface (owner). After its slices have grown,
+// a batch allocates nothing.
 //
 // # Files
 //
@@ -21,7 +21,7 @@
 //   - compute.go: calls the engine and computes answers
 //   - readouts.go: selects the readouts that the engine scores
 //   - novelty.go: scores novelty after an engine call
-//   - waves.go: divides runs into engine calls between which features are read
+//   - waves.go: divides runs into engine calls; features are read between calls
 //   - carry.go: selects predictions that carry features
 //   - shadow.go: defines the shadows of an engine
 //   - finalise.go: updates digests and takes snapshots after a batch

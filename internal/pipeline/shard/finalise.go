@@ -11,8 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// isSnapshotDue reports whether a snapshot is: by count or by time, or because the last
-// is lost, one at a time. While many are on their way, it waits for twice as long.
+// isSnapshotDue reports whether a snapshot is due, by count or by time, or because the
+// previous snapshot is lost; one snapshot at a time. While many uploads are in
+// progress, the interval doubles.
 func (p *Partition) isSnapshotDue(s *Shard, saving Saving, now time.Time) bool {
 	age := now.Sub(p.snapshotAt)
 	messages, every := s.pace.snapshotMessages, s.pace.snapshotEvery
@@ -23,8 +24,8 @@ func (p *Partition) isSnapshotDue(s *Shard, saving Saving, now time.Time) bool {
 		p.sinceSnapshot > 0 && (p.sinceSnapshot >= messages || age >= every))
 }
 
-// finishBatch finishes a batch after its engine call: digests of what it changed,
-// the check at the end of a replay, snapshots, and what is to be given up.
+// finishBatch finishes a batch after its engine call: it updates digests, checks the
+// digest at the end of a replay, takes snapshots and frees unused readouts.
 func (s *Shard) finishBatch(b *Batch) error {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
@@ -56,8 +57,8 @@ func (s *Shard) finishBatch(b *Batch) error {
 	return nil
 }
 
-// takeSnapshot takes a snapshot of a partition if it is time. The commit that goes
-// with it makes sure that no commit that names it later is behind it.
+// takeSnapshot takes a snapshot of a partition if due. The commit of the same batch
+// ensures that a later commit that names the snapshot is not older than the snapshot.
 func (s *Shard) takeSnapshot(a *Answer) error {
 	p := a.Part
 	if p.Failed() || !p.State.Current() {
@@ -90,11 +91,11 @@ const mostLooked = 16
 type looking struct {
 	at     *dynamics.Look // nil: not at all
 	states *stats.States
-	rows   uint64 // of all snapshots so far
+	rows   uint64 // rows in all snapshots so far
 }
 
-// lookedRows reads rows for a snapshot, and looks at one of so many: over several
-// snapshots, at others each time.
+// lookedRows reads rows for a snapshot, and samples one of every several rows: over
+// several snapshots, different rows each time.
 type lookedRows struct {
 	shard *Shard
 	every uint64
@@ -118,8 +119,9 @@ func (r lookedRows) ReadRow(slot int32) ([]uint32, error) {
 	return row, err
 }
 
-// failPartition ends a partition's ownership for a fault that is the partition's alone, so
-// that the others of the shard continue: it needs what the store of rows does not give. Any other error is the stage's.
+// failPartition ends a partition's ownership after a fault of the row store, so that
+// the shard's other partitions continue. Any other error is returned and stops the
+// stage.
 func (s *Shard) failPartition(p *Partition, err error) error {
 	switch {
 	case err == nil || p.Owner == nil:

@@ -9,63 +9,63 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 )
 
-// Sequence is one of a stream, as far as a prediction.
+// Sequence is a stream's sequence up to a prediction.
 type Sequence struct {
 	codec.Prediction
 	In     uint64 // input message that led to the prediction
-	Stored int64  // when the server stored that, ns
+	Stored int64  // time at which the server stored the message, ns
 
 	Before, Last     state.Place // the stream's sample before the first (zero: not known), and the last
-	Samples          int64       // as they came in
-	Rows             int64       // behind the front end
-	Earliest, Latest int64       // times of the samples, ns; codec.NoTime: one of them has none
+	Samples          int64       // input samples
+	Rows             int64       // rows after the front end
+	Earliest, Latest int64       // times of the samples, ns; codec.NoTime: a sample has no time
 
-	Whole bool // its beginning was read; otherwise it began before
+	Whole bool // the sequence's beginning was read; otherwise the sequence began earlier
 	Kept  Kept
 }
 
-// Kept is what a sequence was made of, as far as Followed.Keep lets it be kept.
+// Kept is the content of a sequence, up to Followed.Keep values.
 type Kept struct {
 	Parts []Part    // in their order
-	X     []float32 // its rows, as the engine got them
-	More  bool      // there are more rows
+	X     []float32 // its rows, as passed to the engine
+	More  bool      // the sequence has more rows
 }
 
 // Part is a message's part of a sequence.
 type Part struct {
 	Message          uint64 // of the input
-	Row, Samples     uint32 // the first one's row there, and how many they are
-	Earliest, Latest int64  // their times, ns; codec.NoTime: one of them has none
+	Row, Samples     uint32 // index of the first sample's row, and number of samples
+	Earliest, Latest int64  // times of the samples, ns; codec.NoTime: a sample has no time
 }
 
-// Followed says which features a caller wants.
+// Followed selects the features that a caller wants.
 type Followed struct {
-	Stream func(name string) bool // of which streams; nothing is computed for the others
-	Want   func(*Sequence) bool   // of which of their sequences, as far as which predictions
+	Stream func(name string) bool // selects streams; nothing is computed for other streams
+	Want   func(*Sequence) bool   // selects sequences and predictions
 	Take   func(*Sequence, []float32) error
-	Keep   int // values of a sequence that are kept for Take
+	Keep   int // values of a sequence kept for Take
 }
 
-// follower keeps what is known of the sequences that are open.
+// follower tracks the open sequences.
 type follower struct {
 	Followed
 	open     map[*state.Stream][]Sequence // one per state
-	runs     []followedRun                // those of the batch that have a slot
+	runs     []followedRun                // runs of the batch with a slot
 	extents  int                          // of the message in hand: how many are used
 	channels int
 	features []float32
 	busy     map[int32]bool
 }
 
-// followedRun is a run that the engine computes. pred is the prediction that it
-// makes, -1 = none; seq is the sequence as far as that.
+// followedRun is a run that the engine computes. pred is the run's prediction, -1 =
+// none; seq is the sequence up to the prediction.
 type followedRun struct {
 	pred int
 	seq  Sequence
 }
 
-// FollowSequences makes Features the way to compute a batch. Nothing of the state may be
-// encoded after that: it has nothing for streams that are not wanted.
+// FollowSequences makes ComputeFeatures the way to compute a batch. The state must not
+// be encoded afterwards: it lacks the rows of unselected streams.
 func (d *Direct) FollowSequences(f Followed) {
 	d.shard.Machine.Extents = true
 	d.shard.follow = &follower{
@@ -79,7 +79,7 @@ func (f *follower) beginMessage() { f.extents = 0 }
 func (f *follower) takesRun(b *Batch, r *state.Run, pred int) bool {
 	if r.Drop {
 		delete(f.open, r.Stream)
-		return true // it may have slots
+		return true // the stream may have slots
 	}
 	e := &b.Fx.Extents[f.extents]
 	f.extents++
@@ -89,7 +89,7 @@ func (f *follower) takesRun(b *Batch, r *state.Run, pred int) bool {
 	open := f.open[r.Stream]
 	if open == nil {
 		open = make([]Sequence, len(r.Stream.Slots))
-		for i := range open { // of a sequence that began before the reading, not all times are known
+		for i := range open { // if a sequence began before the first message read, some times are unknown
 			open[i].Earliest, open[i].Latest = codec.NoTime, codec.NoTime
 		}
 		f.open[r.Stream] = open
@@ -115,7 +115,7 @@ func (f *follower) takesRun(b *Batch, r *state.Run, pred int) bool {
 	return true
 }
 
-// addSamples keeps what a run is of, up to a number of values.
+// addSamples adds the samples of a run, up to keep values.
 func (k *Kept) addSamples(e *state.Extent, x []float32, keep int) {
 	if e.Count == 0 || keep == 0 {
 		return
@@ -127,8 +127,8 @@ func (k *Kept) addSamples(e *state.Extent, x []float32, keep int) {
 	k.X = append(k.X, x...)
 }
 
-// ComputeFeatures computes the batch in the place of Finish and hands out the features
-// that are wanted. What it returns is valid until Begin.
+// ComputeFeatures computes the batch, instead of FinishBatch, and passes on the
+// selected features. Its results are valid until BeginBatch.
 func (d *Direct) ComputeFeatures() ([]state.DeadLetter, error) {
 	s, b := d.shard, d.batch
 	f := s.follow.(*follower)
@@ -145,8 +145,8 @@ func (d *Direct) ComputeFeatures() ([]state.DeadLetter, error) {
 	return dead, err
 }
 
-// compute computes the runs in hand in as many engine calls as needed, so that
-// each ends before a slot continues from features that are wanted.
+// compute computes the pending runs in as many engine calls as needed: each call ends
+// before a slot with selected features continues.
 func (f *follower) compute(s *slots, b *Batch, a *Answer) error {
 	width := s.pool.engine.ScoreWidth()
 	for from := 0; from < len(f.runs); {

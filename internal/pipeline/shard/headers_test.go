@@ -44,7 +44,7 @@ func TestHeadersInAnyCase(t *testing.T) {
 			t.Errorf("%v: error %v, %d dead letters, want 1", h, err, len(l.b.Dead))
 			continue
 		}
-		// Its bytes are samples here, which is not what a gateway has read.
+		// Decoded here, the bytes are samples, unlike the gateway's result.
 		if why, marked := h["eusn-unreadable"]; marked && (l.b.Dead[0].Reason != "gateway: "+why || l.b.Dead[0].Why != wire.ReasonMalformed) {
 			t.Errorf("a payload that a gateway could not read: %+v", l.b.Dead[0])
 		}

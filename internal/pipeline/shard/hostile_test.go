@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Messages that would each fit do so in one batch, too: rows of sequences that
-// have ended serve those that begin, with the same bits.
+// Messages that fit one by one also fit in one batch: rows of ended sequences serve new
+// sequences, with the same bits.
 func TestSlotsWithinABatch(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	tight, wide := newLone(t, m, Config{MaxSlots: 3}), newLone(t, m, Config{})
@@ -39,8 +39,8 @@ func TestSlotsWithinABatch(t *testing.T) {
 	}
 }
 
-// Messages without rows on ever new keys leave no more behind than MaxStreams
-// allows, also where every stream is in the middle of a sequence.
+// Messages without rows on ever new keys leave no more state than MaxStreams allows,
+// even if every stream is in the middle of a sequence.
 func TestRowlessKeysAreBounded(t *testing.T) {
 	for _, open := range []int{0, 5} {
 		l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{MaxStreams: 5})
@@ -74,8 +74,8 @@ func TestEndWords(t *testing.T) {
 	}
 }
 
-// A flood of new names touches no stream that is in use: not its sequence, not its
-// numbers, also where it is between two sequences.
+// A flood of new names affects no stream in use: neither its sequence nor its numbers,
+// even between two sequences.
 func TestNewNamesDisplaceEachOther(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4}), Config{MaxStreams: 300})
 	const machines, rounds, flood = 20, 12, 150
@@ -136,7 +136,7 @@ func TestNewNamesWithinABatch(t *testing.T) {
 	}
 }
 
-// Messages under keys that are not listed become dead letters, and leave nothing behind.
+// Messages under keys that are not listed become dead letters, and leave no state.
 func TestKeysAreListed(t *testing.T) {
 	keys, err := names.ParsePatterns("pump*")
 	if err != nil {

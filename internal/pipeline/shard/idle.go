@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// askAgain is when an end event that has not come back is given up for
-	// lost.
+	// askAgain is the time after which an end event that has not come back is given up
+	// as lost.
 	askAgain = 2 * store.CommitTimeout
 	// idleParts is into how many parts the shortest limit is divided to look
 	// for silent streams.
 	idleParts = 8
 )
 
-// watchSilence lets a partition's time pass and asks for the end of what has been
+// watchSilence advances a partition's watch and requests the end of streams that were
 // silent too long.
 func (s *Shard) watchSilence(p *Partition) error {
 	quiet := s.silenceOf(p)
@@ -48,7 +48,7 @@ func (s *Shard) watchSilence(p *Partition) error {
 		return fmt.Errorf("pipeline: end event: %w", err)
 	}
 	w.asked = now
-	// What becomes of it shows when it comes back. An answer is not awaited.
+	// The effect is visible when the event comes back. No answer is awaited.
 	if err := p.Owner.EndSilent(data); err != nil {
 		w.asked = 0
 		s.log.Debug("end event not published", "partition", p.State.ID, "err", err)
@@ -56,7 +56,7 @@ func (s *Shard) watchSilence(p *Partition) error {
 	return nil
 }
 
-// silenceOf is what silence asks for an end now.
+// silenceOf returns the silence limits at the current time.
 func (s *Shard) silenceOf(p *Partition) state.Silence {
 	return state.Silence{Now: p.watch.now, Resumed: p.watch.resumed, End: s.pace.idle, Forget: s.pace.forget, Bytes: s.pace.idleBytes}
 }

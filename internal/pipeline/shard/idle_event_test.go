@@ -33,7 +33,7 @@ func endEvent(after uint64, keys ...string) wire.IdleEvent {
 	return e
 }
 
-// An end event closes a sequence as an end mark would, and says why.
+// An end event ends a sequence like an end mark, and flags the reason.
 func TestIdleEndsLikeAMark(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{"marked": {Kind: reservoir.Marked}, "early": {Kind: reservoir.Marked, Early: 2}} {
 		m := pipelinetest.Model(t, 3, policy)
@@ -53,8 +53,8 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 	}
 }
 
-// Where the policy fixes the length, an idle sequence is given up without a
-// prediction and its rows are free; the next sample starts again.
+// If the policy fixes the length, an idle sequence is dropped without a prediction and
+// its rows are freed; the next sample begins a new sequence.
 func TestIdleDiscards(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 3}, {Kind: reservoir.Window, Length: 4, Hop: 2}, {Kind: reservoir.Endless, Early: 4}} {
 		m := pipelinetest.Model(t, 3, policy)
@@ -75,8 +75,8 @@ func TestIdleDiscards(t *testing.T) {
 	}
 }
 
-// A sample that is in the log before the event wins, whoever wrote the event
-// and whatever it had seen; only the stream named is concerned.
+// A sample that is in the log before the event wins, for any writer of the event; only
+// the named stream is affected.
 func TestIdleEventComesTooLate(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
@@ -93,7 +93,7 @@ func TestIdleEventComesTooLate(t *testing.T) {
 	}
 }
 
-// Messages that wait for a missing one are used before a sequence may end.
+// Messages held for a missing message are used before a sequence ends.
 func TestIdleGivesGapsUp(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
@@ -129,7 +129,7 @@ func TestIdleForgets(t *testing.T) {
 	}
 }
 
-// What is no end event becomes a dead letter and changes nothing.
+// An invalid end event becomes a dead letter and changes nothing.
 func TestIdleEventRefused(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
@@ -168,8 +168,8 @@ func TestIdleEventRefused(t *testing.T) {
 	}
 }
 
-// What a partition's state is does not depend on which messages the end event
-// shared a batch with: a replay cuts the log into other batches.
+// A partition's state does not depend on the messages that shared a batch with the end
+// event: a replay cuts the log into other batches.
 func TestIdleAnywhereInABatch(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Count, Length: 9}, {Kind: reservoir.Window, Length: 4, Hop: 2}} {
 		m := pipelinetest.Model(t, 3, policy)

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What the owner asks for: the silent ones, in the order of their silence,
-// and nothing while time stood still.
+// The owner requests the end of silent streams, in the order of their silence, and
+// requests nothing while time stands still.
 func TestSilent(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Minute, Forget: time.Hour})
 	at := func(d time.Duration, p ...pipelinetest.Packet) { l.p.now = d; l.feedAll(p...) }
@@ -36,13 +36,13 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// An end event that does not come back is said to be missing: without the
-// right to publish, silent streams would stay open and nobody would know.
+// An end event that does not come back is logged: without the right to publish, silent
+// streams would stay open unnoticed.
 func TestLostIdleEventIsLogged(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{Idle: time.Second, Lease: time.Minute})
 	l.log = book.Logger()
-	into := &testOwner{} // which has no input
+	into := &testOwner{} // an owner without input
 	l.p.Owner = into
 	l.feedAll(pipelinetest.Rows("a", 1, false, 1, 2))
 	for pass, want := range []int{0, 0, 0, 1} {

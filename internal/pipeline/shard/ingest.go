@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// takeJob takes one message into the batch: its samples become rows and runs,
-// its predictions places in the answer. A message that cannot be used becomes
-// a dead letter; the error is only for what must stop the stage.
+// takeJob adds one message to the batch: samples become rows and runs, predictions
+// become entries of the answer. An unusable message becomes a dead letter; an error
+// stops the stage.
 func (s *Shard) takeJob(b *Batch, j Job) error {
 	b.messages++
 	return s.failPartition(j.Part, s.takeInput(b, j))
@@ -29,7 +29,8 @@ func (s *Shard) takeInput(b *Batch, j Job) error {
 	a := b.answerOf(p)
 	a.InSeq, a.InTime = j.Msg.Seq, j.Msg.Stored
 	a.Messages++
-	// A digest is of the state after one message: the batch must end with it.
+	// A digest describes the state after one message: the batch must end with that
+	// message.
 	b.full = b.full || j.Msg.Seq == p.State.Want.At
 	if j.Msg.Seq <= p.State.ReplayTo {
 		s.counters.Replayed.Add(1)
@@ -51,7 +52,7 @@ func (s *Shard) takeInput(b *Batch, j Job) error {
 	return err
 }
 
-// noteReplayed keeps count of partitions that rebuild their states.
+// noteReplayed counts the partitions that rebuild their states.
 func (s *Shard) noteReplayed(p *Partition, seq uint64) {
 	if seq == p.State.ReplayTo {
 		s.counters.Replaying.Add(-1)
@@ -59,8 +60,7 @@ func (s *Shard) noteReplayed(p *Partition, seq uint64) {
 	}
 }
 
-// timed is a decoder that counts the time it takes, and tells what it has
-// recognised.
+// timed is a decoder that measures its time and reports the recognized format.
 type timed struct {
 	decoder  formats.Decoder
 	chooses  interface{ Last() formats.Format } // nil: a decoder of one format
@@ -93,8 +93,8 @@ func (t *timed) setFormat(f formats.Format) {
 	}
 }
 
-// traceMessage takes down a message that is traced, before its predictions. One that a replay
-// takes again was traced by whoever answered it.
+// traceMessage records a traced message, before its predictions. A replayed message was
+// traced by the worker that answered the message.
 func (s *Shard) traceMessage(b *Batch, a *Answer, m *state.Message) bool {
 	if m.Seq <= a.Part.State.ReplayTo {
 		return false
@@ -111,7 +111,7 @@ func (s *Shard) traceMessage(b *Batch, a *Answer, m *state.Message) bool {
 	return true
 }
 
-// addEffects says what became of the message that was traced last.
+// addEffects records the effects of the message traced last.
 func (a *Answer) addEffects(fx *state.Effects) {
 	t := &a.Traced[len(a.Traced)-1]
 	t.To, t.Repeats = len(a.Preds), fx.Duplicates > 0

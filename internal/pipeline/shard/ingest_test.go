@@ -12,9 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The way from a message to its runs, its predictions and the digest of the
-// state behind it allocates nothing once the stream is known and the slices
-// have grown.
+// Processing a message to runs, predictions and the state's digest allocates nothing
+// once the stream is known and the slices have grown.
 func TestIngestAllocates(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
 	l := newLone(t, m, Config{})
@@ -45,7 +44,7 @@ func TestIngestAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations per message of 64 samples, want 0", n)
 	}
-	l.SetTracer(nobody{}) // messages that are not traced, with and without a trace of their own
+	l.SetTracer(nobody{}) // untraced messages, with and without a trace in their headers
 	for _, h := range []map[string][]string{j.Msg.Header, {"traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}}} {
 		j.Msg.Header = h
 		if n := testing.AllocsPerRun(100, step); n != 0 {
@@ -63,8 +62,8 @@ type nobody struct{}
 func (nobody) Takes(trace.Context) bool { return false }
 func (nobody) Record(...*trace.Span)    {}
 
-// A message of one stream is decoded to where the engine reads it, one of many
-// beside it, whatever came before.
+// A message of one stream is decoded directly into the engine's input, a message of
+// many streams into a separate buffer, after any previous message.
 func TestSamplesInPlace(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})

@@ -9,12 +9,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 )
 
-// InstallPartition takes over a partition as its snapshot left it: its rows go into
-// slots, the longest silent first, so that they are the first to leave where
-// there are too many. The state is checked against the record that named it.
+// InstallPartition installs a partition from its snapshot: rows go into slots, the
+// stream silent longest first, so that those rows leave first if there are too many.
+// The state is checked against the record that names the snapshot.
 func (s *Shard) InstallPartition(b *Batch, p *Partition) error {
 	p.open = true
-	s.counters.Streams.Add(int64(p.State.Len())) // these, before anything can fail: drop takes all of them back
+	s.counters.Streams.Add(int64(p.State.Len())) // count now, before any error: dropPartition subtracts all
 	s.counters.Away.Add(int64(p.State.Away))
 	for _, src := range p.State.Sources {
 		src.Part = p.State
@@ -52,8 +52,8 @@ func (s *Shard) InstallPartition(b *Batch, p *Partition) error {
 	return nil
 }
 
-// compareDigest compares the state with what the commit record says of it, once it has
-// come so far.
+// compareDigest compares the state with the commit record when the state reaches the
+// record's position.
 func (s *Shard) compareDigest(p *Partition) error {
 	sum := p.State.Sum
 	compared, err := p.State.CompareDigest()
@@ -71,7 +71,7 @@ func (s *Shard) compareDigest(p *Partition) error {
 	return err
 }
 
-// markRebuilt notes that a partition's state is rebuilt, once it is.
+// markRebuilt records the end of a partition's rebuild.
 func (p *Partition) markRebuilt() {
 	if !p.rebuilt && p.Owner != nil && p.State.Done >= p.State.ReplayTo && !p.Failed() {
 		p.rebuilt = true
@@ -79,7 +79,8 @@ func (p *Partition) markRebuilt() {
 	}
 }
 
-// dropPartition frees what a partition holds. Its last answer may still be under way.
+// dropPartition frees a partition's resources. Its last answer may still be in
+// publication.
 func (s *Shard) dropPartition(p *Partition) {
 	for st := range p.State.Oldest() {
 		for _, slot := range st.Slots {

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A key that is longer than the job allows makes a dead letter of its message,
-// and nothing else; where the server alone limits keys, it is a key.
+// A key longer than the job allows turns its message into a dead letter, with no other
+// effect; if only the server limits keys, the key is accepted.
 func TestKeyIsBounded(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	for _, c := range []struct{ most, length, dead int }{{256, 256, 0}, {256, 257, 1}, {0, 4000, 0}} {
@@ -28,8 +28,8 @@ func TestKeyIsBounded(t *testing.T) {
 	}
 }
 
-// An end event may come under a key of several tokens, if each of them is one
-// that no producer uses.
+// An end event may come under a key of several tokens, if each token is unusable for
+// producers.
 func TestIdleEventUnderSeveralTokens(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for key, dead := range map[string]int{"eusn-idle-3.eusn-idle-0": 0, "eusn-idle-3.A": 1, "A.eusn-idle-0": 1} {

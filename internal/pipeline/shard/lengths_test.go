@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A sequence far shorter or longer than those of the training says so, however
-// its samples come; an early prediction only where it is too long.
+// A sequence far shorter or longer than the training sequences is flagged, for any
+// message boundaries; an early prediction only if the sequence is too long.
 func TestLengthIsFlagged(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 9})
 	m.Training.MinLength, m.Training.MaxLength = 6, 10

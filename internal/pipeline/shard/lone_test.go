@@ -23,14 +23,13 @@ type lone struct {
 	next uint64
 }
 
-// newLone makes one with the configuration c, where 0 is what a stage takes
-// without a setting.
+// newLone makes a lone shard with the configuration c; 0 selects a stage's default.
 func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	t.Helper()
 	return newLoneOn(t, m, c, pipelinetest.Generic)
 }
 
-// newLoneOn makes one on other engines.
+// newLoneOn makes a lone shard on other engines.
 func newLoneOn(t testing.TB, m *reservoir.Model, c Config, engines engineFactory) *lone {
 	t.Helper()
 	c.RowBudget = cmp.Or(c.RowBudget, 32_000)
@@ -56,8 +55,7 @@ func (l *lone) jobOf(p pipelinetest.Packet) Job {
 	return Job{Part: l.p, Msg: state.Message{Seq: l.next, Key: p.Key, Header: p.Headers(), Data: p.Payload(l.t)}}
 }
 
-// feedAll takes each packet as a batch of its own and returns the
-// predictions.
+// feedAll processes each packet as one batch and returns the predictions.
 func (l *lone) feedAll(packets ...pipelinetest.Packet) []codec.Prediction {
 	l.t.Helper()
 	var out []codec.Prediction
@@ -92,7 +90,7 @@ func (l *lone) encodeState() ([]byte, error) {
 type testOwner struct {
 	name   string
 	err    error
-	events int // end events that it was given
+	events int // number of end events received
 }
 
 func (o *testOwner) Fail(err error) {

@@ -10,19 +10,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// detecting says how unlike the training part sequences are, by a readout's detector.
+// detecting computes the distance of sequences from the training part, with a readout's
+// detector.
 type detecting struct {
 	detector *novelty.Detector
 
-	// Where the engine is not Judging:
-	by     *judge.Scorer // nil until it is needed
+	// If the engine is not Judging:
+	by     *judge.Scorer // nil until needed
 	slots  []int32       // of the sequences in hand
-	scores []float32     // of them
-	inputs []float32     // of them, by.Inputs() each
-	next   int           // the first that no prediction has
+	scores []float32     // scores of the sequences
+	inputs []float32     // inputs of the sequences, by.Inputs() each
+	next   int           // index of the first score without a prediction
 }
 
-// scoredBy is a readout that the engine is to score.
+// scoredBy returns a readout for the engine to score.
 func scoredBy(name string, l *readout.Linear) scored {
 	s := scored{name: name, linear: l}
 	if l.Novelty != nil {
@@ -31,8 +32,9 @@ func scoredBy(name string, l *readout.Linear) scored {
 	return s
 }
 
-// scoreNovelty computes the novelty of the whole sequences that some runs end: of those that
-// readout which answers, or of all where that is a shadow (which < 0).
+// scoreNovelty computes the novelty of the whole sequences that the runs end: of the
+// sequences that readout `which` predicts, or of all sequences for a shadow (which <
+// 0).
 func (d *detecting) scoreNovelty(e reservoir.Engine, emits []emit, which int) error {
 	if d.by == nil {
 		d.by = judge.NewScorer(d.detector)
@@ -48,8 +50,9 @@ func (d *detecting) scoreNovelty(e reservoir.Engine, emits []emit, which int) er
 	return d.by.Score(d.scores, d.inputs, e, d.slots)
 }
 
-// judgedBy is the score of emitting run i by the readout's detector, and what its inputs are
-// like. It is called in the order of the runs. j is the engine, if it is Judging.
+// judgedBy returns the score of emitting run i by the readout's detector, and the
+// detector's inputs. Calls follow the order of the runs. j is the engine, if it is
+// Judging.
 func (h *scored) judgedBy(j engine.Judging, i int) (score float32, inputs []float32) {
 	if j != nil {
 		return j.Judged(i, h.detector)
@@ -60,8 +63,8 @@ func (h *scored) judgedBy(j engine.Judging, i int) (score float32, inputs []floa
 	return d.scores[d.next-1], d.inputs[(d.next-1)*n : d.next*n]
 }
 
-// detectNovelty computes the novelty of what the runs in hand end, after a call of an engine that
-// has not judged them.
+// detectNovelty computes the novelty of the sequences that the pending runs end, after
+// a call of an engine that is not Judging.
 func (s *slots) detectNovelty(emits []emit) error {
 	for i := range s.readouts.all {
 		if d := s.readouts.all[i].novel; d != nil {
@@ -80,8 +83,8 @@ func (s *slots) detectNovelty(emits []emit) error {
 	return nil
 }
 
-// NotJudged stands where the novelty of a shadow's prediction would: it is not of a whole
-// sequence, and a detector learns from no others.
+// NotJudged stands for the novelty of a shadow's early prediction: a detector judges
+// and learns only whole sequences.
 const NotJudged = -1
 
 // hasDetector reports whether a prediction of a whole sequence by a readout needs a detector.

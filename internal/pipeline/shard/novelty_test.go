@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// calls counts those of an engine.
+// calls counts the calls of an engine.
 type calls struct {
 	reservoir.Engine
 	advanced int
@@ -30,9 +30,9 @@ func (c *calls) Advance(inputs []float32, runs []reservoir.Run, scores []float32
 	return c.Engine.Advance(inputs, runs, scores)
 }
 
-// Each prediction says how novel the features are that its sequence had, whatever else is
-// in the batch, and a batch needs no more engine calls than one stream has sequences in
-// it.
+// Each prediction carries the novelty of its sequence's features, for any other content
+// of the batch, and a batch needs no more engine calls than one stream has sequences in
+// the batch.
 func TestNovelty(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4})
 	d := pipelinetest.Detector(m, 3)
@@ -97,7 +97,8 @@ func TestNovelty(t *testing.T) {
 	}
 }
 
-// novelEngines are one that does not judge, and this machine's, which may.
+// novelEngines are an engine that does not judge, and this machine's engine, which may
+// judge.
 var novelEngines = map[string]engineFactory{
 	"plain": pipelinetest.Generic,
 	"CPU": func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -105,8 +106,8 @@ var novelEngines = map[string]engineFactory{
 	},
 }
 
-// Early predictions are of no whole sequence, and have no novelty. Ends have that which
-// they have without early ones, also where a shadow says it.
+// Early predictions cover no whole sequence, and have no novelty. Final predictions
+// have the same novelty as without early predictions, also from a shadow.
 func TestNoveltyAtEnds(t *testing.T) {
 	for name, engines := range novelEngines {
 		t.Run(name, func(t *testing.T) { noveltyAtEnds(t, engines) })
@@ -157,12 +158,12 @@ func noveltyAtEnds(t *testing.T, engines engineFactory) {
 	}
 }
 
-// A readout that knows no faults answers by its detector alone.
+// A readout that knows no faults predicts with its detector only.
 func TestDetects(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4})
 	h := m.Readouts[0]
 	h.Novelty, h.Detects, h.Classes = pipelinetest.Detector(m, 2), true, []string{"normal", "novel"}
-	h.Novelty.Level = .88 // in the middle of these scores
+	h.Novelty.Level = .88 // in the middle of the scores
 	l := newLone(t, m, Config{})
 	count := [2]int{}
 	for s := range 40 {
@@ -218,14 +219,15 @@ func noveltyNoAllocation(t *testing.T, engines engineFactory) {
 	}
 }
 
-// What novelty costs beside the bank that is trained without a choice: 64 streams in
-// messages of 128 samples, a prediction every so many samples, decoding included. In turns,
-// so that both see the same machine; medians, also of what one has more than the other.
+// BenchmarkNovelty compares novelty with the same bank without a detector: 64 streams
+// in messages of 128 samples, a prediction per sequence, decoding included. The two
+// alternate, so that both run under the same conditions; medians, also of the
+// differences.
 func BenchmarkNovelty(b *testing.B) { benchAnswers(b, answering{novel: true}) }
 
-// What all costs that a model and its job can say beside a class, together: probabilities,
-// sets, novelty, and alarms of them, in the same thread, where they are a process of
-// their own; with early predictions at a quarter, half and three quarters, and without.
+// BenchmarkAnswers measures the total cost of all optional outputs of a model and its
+// job: probabilities, sets, novelty, and alarms in the same thread (normally a separate
+// process); with early predictions at a quarter, half and three quarters, and without.
 func BenchmarkAnswers(b *testing.B) {
 	all := answering{probable: true, novel: true, alarms: true}
 	b.Run("ends", func(b *testing.B) { benchAnswers(b, all) })
@@ -259,15 +261,15 @@ func benchAnswers(b *testing.B, on answering) {
 	}
 }
 
-// answering is what a model and its job say beside a class.
+// answering selects the optional outputs of a model and its job.
 type answering struct {
 	probable bool // probabilities and sets
 	novel    bool
-	early    bool // predictions, with a readout of their own that decides
+	early    bool // early predictions, with their own readout
 	alarms   bool
 }
 
-// newModel is the one of the benchmark, of so many samples a sequence.
+// newModel returns the benchmark's model, for sequences of `length` samples.
 func (on answering) newModel(b *testing.B, length int) *reservoir.Model {
 	spec := reservoir.DefaultBank(2).ForLength(length)
 	net, err := reservoir.Draw(spec)
@@ -298,8 +300,8 @@ func (on answering) newModel(b *testing.B, length int) *reservoir.Model {
 	return m
 }
 
-// prepareLoad makes a shard and what gives it a sequence of each stream, which tells how long a
-// sample took, in ns.
+// prepareLoad makes a shard and a function that feeds one sequence of each stream and
+// returns the time per sample, in ns.
 func (on answering) prepareLoad(b *testing.B, length int) func() float64 {
 	const streams, message = 64, 128
 	m := on.newModel(b, length)
@@ -348,7 +350,8 @@ func (on answering) prepareLoad(b *testing.B, length int) func() float64 {
 	}
 }
 
-// newOutput makes a message of predictions; with alarms, it also reads it and judges it.
+// newOutput returns a function that encodes predictions; with alarms, it also decodes
+// and judges the message.
 func (on answering) newOutput(b *testing.B, m *reservoir.Model) func([]codec.Prediction) {
 	meta := codec.PredictionMeta{Readout: m.Readouts[0].Name, Labels: m.Readouts[0].Classes, Columns: 4}
 	encoder, err := codec.NewPredictionEncoder(meta)

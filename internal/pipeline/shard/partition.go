@@ -8,46 +8,45 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Partition is what a shard has of one partition: its state, and what the
-// shard must know besides.
+// Partition is a shard's data for one partition: its state, and the shard's
+// bookkeeping.
 type Partition struct {
 	State *state.Partition
-	index int   // among its shard's partitions
+	index int   // index among the shard's partitions
 	Owner owner // nil: a shard by itself, as in tests
 
-	// Waiting are the messages that came and are not answered yet: whoever
-	// puts one into the shard's queue adds it, the shard and the emitter take
-	// it off.
+	// Waiting counts the messages received and not yet answered: the sender into the
+	// shard's queue adds, the shard and the emitter subtract.
 	Waiting atomic.Int64
-	// Answered is the last message that is answered, with all before it. The claim begins it,
-	// and the emitter moves it on.
+	// Answered is the last message up to which all messages are answered. The claim
+	// sets it, and the emitter advances it.
 	Answered atomic.Uint64
 
-	open, rebuilt, over bool // the shard has installed it, replayed what it must, and dropped it
+	open, rebuilt, over bool // the shard has installed, replayed and dropped the partition
 	watch
 	sinceSnapshot int       // messages
-	snapshotAt    time.Time // of the last one
+	snapshotAt    time.Time // of the last snapshot
 
-	RebuiltSum wire.Digest // as it was compared with the record's
-	Instead    string      // of the snapshot, where that is lost: what the state was rebuilt from
+	RebuiltSum wire.Digest // digest compared with the record
+	Instead    string      // if the record's snapshot is lost: the snapshot that the state was rebuilt from
 }
 
-// owner is who has claimed a partition. Its shard asks it how far the states
-// are stored, and tells it what it has done.
+// owner is the holder of a partition's claim. The shard asks the owner which states are
+// stored, and reports its own progress.
 type owner interface {
 	// Fail ends the ownership: nothing more of the partition is committed, and
 	// Failed is true from then on. Every goroutine may call both.
 	Fail(err error)
 	Failed() bool
-	// Claim is the worker's name, and the epoch of its claim.
+	// Claim returns the worker's name, and the epoch of its claim.
 	Claim() (worker string, epoch uint64)
-	// Rebuilt tells that the state has everything that was answered before.
+	// Rebuilt records that the state contains everything answered before.
 	Rebuilt()
 	// Saving is how far the states are stored.
 	Saving() Saving
-	// Took tells that a snapshot of the state after input message seq was
-	// taken, which names the stored rows in freed no more; upload says that it
-	// goes with the next commit, and is not the last.
+	// NoteSnapshot records that a snapshot of the state after input message seq was
+	// taken, which no longer names the stored rows in freed; upload: the snapshot is
+	// uploaded with the next commit, and is not the last.
 	NoteSnapshot(seq uint64, freed []uint64, upload bool)
 	// EndSilent puts an end event into the partition's input.
 	EndSilent(event []byte) error
@@ -56,12 +55,12 @@ type owner interface {
 // Saving is how far a partition's states are stored.
 type Saving struct {
 	Seq       uint64 // last input message of the snapshot in the record
-	Uploading bool   // another one is on its way
-	Lost      bool   // the one in the record is lost, and none waits to take its place
+	Uploading bool   // another upload is in progress
+	Lost      bool   // the record's snapshot is lost, and no replacement waits to be named
 }
 
-// NewPartition is the partition id without a state yet; index is its place among its
-// shard's.
+// NewPartition returns partition id without a state; index is its index among the
+// shard's partitions.
 func NewPartition(id, index int) *Partition { return partitionOf(state.NewPartition(id), index) }
 
 // partitionOf is a partition with a state.
@@ -74,7 +73,7 @@ func partitionOf(st *state.Partition, index int) *Partition {
 // Failed reports whether the partition is to take nothing more.
 func (p *Partition) Failed() bool { return p.Owner != nil && p.Owner.Failed() }
 
-// failOwner ends the ownership; of a partition without an owner, it returns the fault.
+// failOwner ends the ownership; for a partition without an owner, it returns the fault.
 func (p *Partition) failOwner(err error) error {
 	if p.Owner == nil {
 		return err
@@ -83,16 +82,16 @@ func (p *Partition) failOwner(err error) error {
 	return nil
 }
 
-// partOf is the partition that a stream belongs to.
+// partOf returns the partition of a stream.
 func partOf(st *state.Stream) *Partition { return st.Source.Part.Holder.(*Partition) }
 
-// watch is a partition's time, which passes with ticks and so only while the
-// worker hears from the server and keeps up with its input. It decides when to
-// ask for the end of a silent stream, never that it ends: that is the log's.
-// None of it is state.
+// watch is a partition's time. It advances with ticks, and so only while the worker
+// hears from the server and keeps up with its input. It decides only when to request
+// the end of a silent stream; the log decides the end. The watch is no part of the
+// state.
 type watch struct {
 	now     time.Duration // at the last tick, since the shard began
-	resumed time.Duration // silence counts from here: what was before, nobody listened to
+	resumed time.Duration // silence counts from here: earlier messages were not received
 	looked  time.Duration // when silent streams were last looked for
 	asked   time.Duration // when the end event under way was published; 0 = none is
 }

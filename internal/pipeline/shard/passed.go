@@ -2,17 +2,18 @@ package shard
 
 import "github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 
-// Passed is what a stream got.
+// Passed counts the input of a stream.
 type Passed struct {
 	Key, Stream  string
-	Samples      uint64 // as they came in
+	Samples      uint64 // input samples
 	Begun, Ended uint64 // sequences of its states
 }
 
 // StreamName names a stream of a partition.
 type StreamName struct{ Key, ID string }
 
-// CountStreams counts what each stream gets from now on. States are computed as before.
+// CountStreams counts the input of each stream from now on. States are computed as
+// before.
 func (d *Direct) CountStreams() map[StreamName]*Passed {
 	c := counter{}
 	d.shard.Machine.Taken = func(t *state.Taken) { c.countOf(t.Stream).Samples += uint64(t.Samples.Count) }
@@ -20,7 +21,7 @@ func (d *Direct) CountStreams() map[StreamName]*Passed {
 	return c
 }
 
-// counter counts what streams get.
+// counter counts the input of streams.
 type counter map[StreamName]*Passed
 
 func (c counter) countOf(st *state.Stream) *Passed {

@@ -13,9 +13,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Messages of all kinds, in batches that take turns as in a stage, give what
-// each gives in a batch of its own that has no room to decode into; and a
-// batch that was handed on is left alone.
+// Messages of all kinds, in batches that alternate as in a stage, give the same result
+// as in a separate batch without a decoding buffer; and a batch passed on is not
+// modified.
 func TestBatchesInTurn(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Count, Length: 7}, {Kind: reservoir.Window, Length: 6, Hop: 2}} {
 		m := pipelinetest.Model(t, 3, policy)
@@ -23,7 +23,7 @@ func TestBatchesInTurn(t *testing.T) {
 		rng := rand.New(rand.NewPCG(3, 14))
 		l, alone := newLone(t, m, c), newLone(t, m, c)
 		turns := []*Batch{NewBatch(1), NewBatch(1), NewBatch(1)}
-		handed := make([][]float32, len(turns)) // what the engine had read
+		handed := make([][]float32, len(turns)) // the engine's input
 		var got, want []codec.Prediction
 		keep := func(to []codec.Prediction, b *Batch) []codec.Prediction {
 			for _, p := range b.Answers[0].Preds {
@@ -57,7 +57,7 @@ func TestBatchesInTurn(t *testing.T) {
 						p.Batch.Key = append(p.Batch.Key, int32(min(i, rng.IntN(3))))
 					}
 					p.Batch.Keys = p.Batch.Keys[:1+slices.Max(p.Batch.Key)]
-				case 2: // poison, found after the samples are where they would go
+				case 2: // a dead letter, detected after the samples were decoded in place
 					p.Batch.X[len(p.Batch.X)-1] = 2 * reservoir.MaxInput
 				case 3: // no samples
 					p.Batch.Rows, p.Batch.X, p.Header[wire.HeaderEnd] = 0, nil, "true"
@@ -108,8 +108,8 @@ func TestBatchesInTurn(t *testing.T) {
 	}
 }
 
-// A message of one stream after one of many is decoded beside the batch, into
-// room that is kept.
+// A message of one stream after a message of many streams is decoded into a separate,
+// reused buffer.
 func TestSamplesBesideAllocate(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	values := make([]float32, 2*256)

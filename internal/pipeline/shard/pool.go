@@ -17,21 +17,21 @@ type engineFactory = func(net *reservoir.Network, slots int) (reservoir.Engine, 
 
 const (
 	firstSlots = 64   // most jobs need few; doubling reaches many in a few steps
-	manySlots  = 1024 // beyond these a pool grows by a quarter: what is not used is memory, too
+	manySlots  = 1024 // above this number a pool grows by a quarter: unused slots cost memory
 )
 
-// errSlots says that every slot is in use and there may be no more.
+// errSlots reports that every slot is in use and the limit is reached.
 var errSlots = errors.New("pipeline: no free slot")
 
-// pool hands out an engine's slots. A slot is taken while a sequence is open
-// and its row means nothing otherwise, since every sequence begins with a
-// reset. The pool belongs to its shard's goroutine.
+// pool manages an engine's slots. A slot is in use while a sequence is open; otherwise
+// its row is meaningless, because every sequence begins with a reset. The pool belongs
+// to its shard's goroutine.
 type pool struct {
 	engine   reservoir.Engine
 	name     atomic.Pointer[string] // the engine's, for Status
 	make     engineFactory
 	readouts []*readout.Linear
-	novel    []*novelty.Detector // where the engine is Judging
+	novel    []*novelty.Detector // if the engine is Judging
 	max      int
 	free     []int32
 	row      []uint32 // one state row, for growing
@@ -70,8 +70,8 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 	return e, nil
 }
 
-// setReadouts gives the engine others, and those that it grows to, and detectors, if it
-// takes any.
+// setReadouts gives the engine, and later larger engines, other readouts, and detectors
+// if the engine supports detectors.
 func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) error {
 	if err := p.engine.SetReadouts(all); err != nil {
 		return fmt.Errorf("pipeline: engine: %w", err)
@@ -85,7 +85,7 @@ func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) err
 	return nil
 }
 
-// judgingOf is the engine, if it scores detectors; else nil.
+// judgingOf returns the engine if it scores detectors, otherwise nil.
 func (p *pool) judgingOf() engine.Judging {
 	j, _ := p.engine.(engine.Judging)
 	return j
@@ -156,8 +156,8 @@ func (p *pool) growEngine() error {
 	return old.Close()
 }
 
-// arithmeticOf names an engine's arithmetic as records do: nothing where it is
-// the canonical one.
+// arithmeticOf names an engine's arithmetic as in records: empty for the canonical
+// arithmetic.
 func arithmeticOf(e reservoir.Engine) string {
 	if a := e.Arithmetic(); a != reservoir.Canonical {
 		return a
@@ -165,7 +165,8 @@ func arithmeticOf(e reservoir.Engine) string {
 	return ""
 }
 
-// appendLinear appends a readout as the engine scores it: behind it the one of prefixes.
+// appendLinear appends a readout in the engine's order: the readout, then its readout
+// of prefixes.
 func appendLinear(list []*readout.Linear, l *readout.Linear) []*readout.Linear {
 	if list = append(list, l); l.Prefixes != nil {
 		list = append(list, l.Prefixes.Linear)

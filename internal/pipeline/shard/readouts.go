@@ -11,26 +11,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// Readouts has the readouts of a job by their names. It does not wait for a server.
-// One that it cannot give is asked for again: the partition that needs it waits.
+// Readouts returns the readouts of a job by name, without waiting for a server. After
+// an error the partition that needs the readout waits, and asks again.
 type Readouts interface {
 	Readout(name string) (*readout.Linear, error)
 }
 
 // scored is a readout that the engine scores.
 type scored struct {
-	name     string // empty = the one that the job began with
+	name     string // empty = the job's first readout
 	linear   *readout.Linear
-	novel    *detecting // nil: it has no detector
+	novel    *detecting // nil: no detector
 	from     int        // its first column among the engine's scores
-	detector int        // the place of its detector among the engine's
+	detector int        // index of its detector in the engine
 	used     bool       // since trim last looked
 }
 
-// keepReadout is how long a readout that answers nothing is still scored.
+// keepReadout is how long a readout without predictions is still scored.
 const keepReadout = 10 * time.Second
 
-// readoutOf is the readout that scores a prediction, and its first column.
+// readoutOf returns the readout that scores a prediction, and its first column.
 func (h *scored) readoutOf(p *codec.Prediction) (l *readout.Linear, from int) {
 	l, from = h.linear.For(p.Early()), h.from
 	if l != h.linear {
@@ -39,18 +39,18 @@ func (h *scored) readoutOf(p *codec.Prediction) (l *readout.Linear, from int) {
 	return l, from
 }
 
-// readouts are the readouts that the engine scores: the one that the job began with
-// and, where another was promoted, those that open sequences need. One that is
-// needed again comes back, so that nothing depends on which are there.
+// readouts are the readouts that the engine scores: the job's first readout and, after
+// promotions, the readouts that open sequences need. A readout that is needed later is
+// reloaded, so no result depends on the loaded set.
 type readouts struct {
 	all     []scored
-	source  Readouts // nil: there is the first alone
+	source  Readouts // nil: only the first readout
 	first   *readout.Linear
 	trimmed time.Time
 	shadowing
 }
 
-// readoutIndex is the place of a readout among those that are scored.
+// readoutIndex returns the index of a readout among the scored readouts.
 func (s *slots) readoutIndex(name string) (int, error) {
 	for i := range s.readouts.all {
 		if s.readouts.all[i].name == name {
@@ -60,7 +60,7 @@ func (s *slots) readoutIndex(name string) (int, error) {
 	return s.adoptReadout(name)
 }
 
-// adoptReadout has the engine score one more readout.
+// adoptReadout makes the engine score one more readout.
 func (s *slots) adoptReadout(name string) (int, error) {
 	l, err := s.readouts.findReadout(name)
 	if err != nil {
@@ -86,8 +86,8 @@ func (h *readouts) findReadout(name string) (*readout.Linear, error) {
 	return l, err
 }
 
-// CanFollow says why a readout cannot answer in a job that began with another
-// one.
+// CanFollow returns the reason why a readout cannot predict in a job whose first
+// readout is first.
 func CanFollow(first, l *readout.Linear) error {
 	if l.Features() != first.Features() {
 		return fmt.Errorf("it reads %d features, the job's states have %d: it was trained on another network", l.Features(), first.Features())
@@ -101,8 +101,8 @@ func CanFollow(first, l *readout.Linear) error {
 	return nil
 }
 
-// scoreRows gives the engine its readouts, and behind them those of shadows, as far as it
-// takes them. No state changes.
+// scoreRows gives the engine its readouts, followed by as many shadows as the engine
+// accepts. No state changes.
 func (s *slots) scoreRows(all []scored) error {
 	columns := 0
 	var list []*readout.Linear
@@ -134,9 +134,9 @@ func (s *slots) scoreRows(all []scored) error {
 	return nil
 }
 
-// loadShadows has the engine score the shadows that are wanted. It belongs where no
-// prediction waits for its scores. It returns those that are scored, or those that the
-// engine does not take, and once why.
+// loadShadows makes the engine score the wanted shadows. Call it only while no
+// prediction waits for scores. It returns the scored shadows, or the shadows that the
+// engine does not accept, and once the reason.
 func (s *slots) loadShadows() (all, left []Shadow, refused, err error) {
 	h := &s.readouts
 	if want := h.wanted.Load(); want != h.have {
@@ -160,8 +160,8 @@ func (s *slots) loadShadows() (all, left []Shadow, refused, err error) {
 	return all, left, refused, nil
 }
 
-// unloadUnused drops readouts that have answered nothing for a while. It belongs after an
-// engine call, when no prediction waits for its scores.
+// unloadUnused drops readouts that have made no predictions for a while. Call it after
+// an engine call, while no prediction waits for scores.
 func (s *slots) unloadUnused(now time.Time) error {
 	if len(s.readouts.all) == 1 || now.Sub(s.readouts.trimmed) < keepReadout {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Messages out of order give the state they give in order, and say so; those
-// that never come are given up when too many wait for them.
+// Messages out of order give the same state as in order, and are flagged; missing
+// messages are given up when too many messages are held.
 func TestReorder(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	msg := func(seq uint64, end bool) pipelinetest.Packet {
@@ -32,7 +32,7 @@ func TestReorder(t *testing.T) {
 	if c := l.counters; c.Reordered.Load() != 2 || c.Duplicates.Load() != 1 || c.Gaps.Load() != 0 || l.p.State.HeldBytes != 0 {
 		t.Errorf("counted %d reordered, %d repeats, %d gaps, %d bytes held", c.Reordered.Load(), c.Duplicates.Load(), c.Gaps.Load(), l.p.State.HeldBytes)
 	}
-	// 6 never comes: 7, 8 and 9 wait, 10 is one too many.
+	// 6 never comes: 7, 8 and 9 wait, 10 exceeds the limit.
 	if got := pipelinetest.Flags(l.feedAll(msg(7, false), msg(8, true), msg(9, true))); got != "" {
 		t.Errorf("predictions %q while one is missing", got)
 	}
@@ -44,7 +44,7 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// The bytes that wait are bounded over all keys of a partition.
+// The bytes of held messages are limited over all keys of a partition.
 func TestReorderBytes(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	size := len(pipelinetest.One("k", 2, 2, 1, true).Payload(t))
@@ -61,8 +61,7 @@ func TestReorderBytes(t *testing.T) {
 	}
 }
 
-// A producer that starts counting again leaves nothing waiting for numbers it has given
-// up.
+// A producer that restarts its numbers leaves no message held for old numbers.
 func TestReorderIncarnation(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})

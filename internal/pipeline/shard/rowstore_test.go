@@ -14,8 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// storeRows gives a shard a store for its rows that is not waited for long, on a
-// server of its own.
+// storeRows gives a shard a row store with short timeouts, on a separate server.
 func storeRows(l *lone) *natsserver.Server {
 	l.t.Helper()
 	srv := pipelinetest.Server(l.t, natsserver.Options{})
@@ -37,8 +36,8 @@ func storeRows(l *lone) *natsserver.Server {
 	return srv
 }
 
-// A store of rows that does not answer gives up the partition that needs it,
-// to be claimed again, and leaves the others alone.
+// A row store without answers makes the shard give up the partition that needs a row,
+// for a later claim; other partitions continue.
 func TestRowStoreAway(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxSlots: 2})
@@ -85,8 +84,8 @@ func TestRowStoreAway(t *testing.T) {
 	}
 }
 
-// A partition that finds no slot in the middle of a message leaves nothing
-// behind in the batch, which goes on with the messages of others.
+// A partition that finds no slot in the middle of a message leaves nothing in the
+// batch, which continues with the messages of other partitions.
 func TestNoSlotInTheMiddleOfAMessage(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxSlots: 2})

@@ -6,17 +6,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Shadow is a readout that scores what the answering ones do, and answers nothing.
+// Shadow is a readout that scores the same sequences as the active readouts without
+// publishing predictions.
 type Shadow struct {
 	Name   string
 	Linear *readout.Linear // of the job's features and classes
 }
 
-// shadowing are the shadows among an engine's readouts. No state and no answer
-// depends on them: where the engine does not take them, they are left out.
+// shadowing manages the shadows among an engine's readouts. No state and no prediction
+// depends on shadows: if the engine does not accept them, they are left out.
 type shadowing struct {
-	wanted  atomic.Pointer[[]Shadow] // set by whoever follows the job
-	have    *[]Shadow                // as wanted when it was last looked at
-	shadows []scored                 // behind those that answer; none where the engine refused them
+	wanted  atomic.Pointer[[]Shadow] // set by the follower of the job's changes
+	have    *[]Shadow                // the list at the last check
+	shadows []scored                 // after the active readouts; empty if the engine refused
 	refused error                    // why
 }

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// QueueLength lets receivers run ahead while the engine computes. Most of
-	// what waits stays in the consumers, which bound it by bytes.
+	// QueueLength lets receivers run ahead while the engine computes. Most waiting
+	// messages stay in the consumers, which limit them by bytes.
 	QueueLength = 64
-	// BatchesPerShard: one being filled and computed, one being published, and
-	// one between, so that a slow answer to a commit does not stop the engine.
+	// BatchesPerShard: one batch is filled and computed, one is published, and one is
+	// in between, so that a slow commit does not stop the engine.
 	BatchesPerShard = 3
-	// grows is how many times the latency budget a batch may wait while the commits
-	// of the one before have no answer. Its own could not go out earlier, and one
+	// grows is how many latency budgets a batch may wait while the commits of the
+	// previous batch have no answer. Its own commits could not start earlier, and one
 	// commit of more messages costs the server less.
 	grows = 4
 	// enough messages for each commit are worth waiting for then, where so many
@@ -45,21 +45,22 @@ type Shard struct {
 	slots
 	under batches
 	pace  pacing
-	// Uploads is how many bytes of snapshots are on their way to the store, apart from
-	// the last ones of partitions that are released.
+	// Uploads counts the bytes of snapshots in upload, except the last snapshots of
+	// partitions in release.
 	Uploads  atomic.Int64
 	log      *slog.Logger
-	rejects  rarely // of messages, and what else s.warn says
+	rejects  rarely // limits warnings about messages and other warnings of s.warnRarely
 	oddities rarely // of samples
 	looking  looking
 	tracer   trace.Tracer // nil: no message is traced
-	// Clock says how the shard spends its time. Every goroutine may read it.
+	// Clock measures how the shard spends its time. Every goroutine may read it.
 	Clock stats.Clock
 }
 
-// manyUploads is how many bytes of snapshots may be on their way when another is
-// taken. Partitions that begin together have theirs due together; all at once they
-// would need the memory of all states again, and more than a server takes at a time.
+// manyUploads is how many bytes of snapshots may be in upload when another snapshot is
+// taken. Snapshots of partitions that begin together are due together; all uploads at
+// the same time would double the memory of all states, and exceed a server's
+// throughput.
 const manyUploads = 64 << 20
 
 // pacing is when a shard computes, stores and looks around.
@@ -68,11 +69,10 @@ type pacing struct {
 	latency, snapshotEvery, lease time.Duration
 	idle, forget                  time.Duration
 	idleBytes                     int       // of an end event
-	began                         time.Time // what partitions' watches count from
+	began                         time.Time // the zero of the partitions' watches
 }
 
-// Config is what a shard must know of a job's configuration; see
-// pipeline.Config.
+// Config is a shard's part of a job's configuration; see pipeline.Config.
 type Config struct {
 	RowBudget, SnapshotMessages, MaxMessage int
 	MaxSlots, MaxStreams                    int
@@ -87,8 +87,8 @@ type Config struct {
 	Events                                  string // see state.Rules
 }
 
-// New makes a shard and its engine, which has few slots and grows. Samples that
-// are decoded, slots and rows are counted in counters.
+// New makes a shard and its engine, which begins with few slots and grows. counters
+// counts decoded samples, slots and rows.
 func New(c Config, m *reservoir.Model, linear *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
 	dec, err := formats.New(c.Input, codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
@@ -114,38 +114,38 @@ func New(c Config, m *reservoir.Model, linear *readout.Linear, factory engineFac
 	}, nil
 }
 
-// StoreRows says where states that find no slot are stored, nil = nowhere, and how
-// long the server may be asked: last ends when a stop has taken too long. It is
-// called before the shard runs.
+// StoreRows sets the store of states without a slot, nil = none, and the limit of
+// requests to the server: last ends when a stop has taken too long. Call it before the
+// shard runs.
 func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
 
-// SetCarried has so large a share of the predictions carry their features. It is called
+// SetCarried sets the share of the predictions that carry their features. Call it
 // before the shard runs.
 func (s *Shard) SetCarried(share float64) {
 	s.carry = carrying{share: share, features: s.pool.engine.Network().Spec.FeatureCount()}
 }
 
-// SampleStates counts what states are like in states, of some in each snapshot. It is called
+// SampleStates counts the properties of some states of each snapshot in states. Call it
 // before the shard runs.
 func (s *Shard) SampleStates(states *stats.States) {
 	s.looking = looking{at: dynamics.NewLook(s.pool.engine.Network().Spec), states: states}
 }
 
-// SetTracer says who decides which messages are traced. It is called before the shard
-// runs.
+// SetTracer sets the tracer, which decides which messages are traced. Call it before
+// the shard runs.
 func (s *Shard) SetTracer(t trace.Tracer) { s.tracer = t }
 
-// SetReadouts says where promoted readouts are. It is called before the shard runs.
+// SetReadouts sets the source of promoted readouts. Call it before the shard runs.
 func (s *Shard) SetReadouts(all Readouts) { s.readouts.source = all }
 
-// LastContext ends when a stop has taken too long: nothing of the shard's partitions is
-// asked of the server, or written to it, after that.
+// LastContext ends when a stop has taken too long: afterwards, the server is not used
+// for the shard's partitions.
 func (s *Shard) LastContext() context.Context { return s.last }
 
 // EngineName is the name of the shard's engine. Every goroutine may ask.
 func (s *Shard) EngineName() string { return *s.pool.name.Load() }
 
-// Close frees the engine that the shard has grown to. It must not run any more.
+// Close frees the shard's current engine. The shard must not run.
 func (s *Shard) Close() error { return s.pool.engine.Close() }
 
 // rulesOf are a configuration's and a model's.
@@ -167,8 +167,8 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 	return r, nil
 }
 
-// Run fills batches, computes them and passes them to the emitter, until ctx
-// ends. What is still queued then was not committed and will be read again.
+// Run fills batches, computes batches and passes them to the emitter, until ctx ends.
+// Jobs still queued were not committed and will be read again.
 func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) error {
 	defer close(out)
 	s.under = batches{free: free}
@@ -185,11 +185,11 @@ func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) 
 		if b.messages == 0 {
 			return nil // ctx has ended
 		}
-		out <- b // room for every batch there is
+		out <- b // capacity for all batches
 	}
 }
 
-// Next fills a batch again and computes it. Without messages in it, ctx has ended.
+// Next refills a batch and computes it. An empty batch means that ctx has ended.
 func (s *Shard) Next(ctx context.Context, b *Batch) error {
 	b.Reset()
 	if err := s.CollectBatch(ctx, b); err != nil || b.messages == 0 {
@@ -205,7 +205,7 @@ func (s *Shard) Next(ctx context.Context, b *Batch) error {
 	return err
 }
 
-// AdvanceBatch computes the batch and frees what has ended in it.
+// AdvanceBatch computes the batch and frees the slots of ended sequences.
 func (s *Shard) AdvanceBatch(b *Batch) error {
 	if err := s.computeBatch(b); err != nil {
 		return err
@@ -218,10 +218,10 @@ func (s *Shard) AdvanceBatch(b *Batch) error {
 	return nil
 }
 
-// CollectBatch takes messages until the row budget is reached or the latency
-// budget of the first is spent. If the commits of the batch before have no answer
-// by then, it grows: until they have, and until there are enough messages for its
-// own commits where so many come, or the budget is spent grows times.
+// CollectBatch collects messages until the row budget is reached or the latency budget
+// of the first message is spent. If the commits of the previous batch have no answer by
+// then, the batch grows until the answers arrive and, under high load, until it has
+// enough messages, or until the budget is spent `grows` times.
 func (s *Shard) CollectBatch(ctx context.Context, b *Batch) error {
 	s.Clock.TurnTo(stats.Idle)
 	select {
@@ -241,7 +241,7 @@ func (s *Shard) CollectBatch(ctx context.Context, b *Batch) error {
 		spent = timer.C
 	}
 	var answers <-chan *Batch // of the batches before; nil: ours does not grow
-	least := 0                // messages that it grows to
+	least := 0                // number of messages to grow to
 	for s.hasRoom(b) && (answers == nil || s.under.isBusy() || b.messages < least) {
 		select {
 		case j := <-s.Queue:
@@ -281,9 +281,9 @@ func (s *Shard) CollectBatch(ctx context.Context, b *Batch) error {
 	return nil
 }
 
-// SetShadows says which shadows are scored from the next batch on, or from the next
-// prediction on where the batch in hand has none. Every goroutine may call it; who
-// changes the list gives another one.
+// SetShadows sets the shadows scored from the next batch on, or from the next
+// prediction on if the current batch has none. Every goroutine may call it; a change
+// needs a new list.
 func (s *Shard) SetShadows(all *[]Shadow) { s.readouts.wanted.Store(all) }
 
 // ShadowCount is how many shadows are wanted. Every goroutine may ask.
@@ -294,7 +294,7 @@ func (s *Shard) ShadowCount() int {
 	return 0
 }
 
-// shadowOf gives a batch of which nothing is scored yet the shadows that are wanted.
+// shadowOf gives a batch without scores the wanted shadows.
 func (s *Shard) shadowOf(b *Batch) error {
 	if len(b.emits)+len(b.scores) > 0 {
 		return nil
@@ -307,13 +307,13 @@ func (s *Shard) shadowOf(b *Batch) error {
 	return err
 }
 
-// takeMessage does what a job asks for.
+// takeMessage executes a job.
 func (s *Shard) takeMessage(b *Batch, j Job) error {
 	if err := s.shadowOf(b); err != nil {
 		return err
 	}
 	p := j.Part
-	if p.over { // its consumer may not have heard of it
+	if p.over { // its consumer may not have noticed the end
 		b.messages++
 		return nil
 	}
@@ -335,14 +335,14 @@ func (s *Shard) takeMessage(b *Batch, j Job) error {
 		b.messages++
 		a := b.answerOf(p)
 		a.InSeq, a.InTime, a.Close = p.State.Done, p.State.DoneTime, true
-		b.full = true // nothing of another ownership of it may be in one batch with it
+		b.full = true // a batch must not mix two ownerships of a partition
 		return nil
 	}
 	return s.takeJob(b, j)
 }
 
-// mostCarried is how many bytes of features a batch may have when it takes one more
-// message.
+// mostCarried is how many bytes of features a batch may have when another message is
+// added.
 const mostCarried = 64 << 20
 
 // hasRoom bounds messages too: many may hold no row.

@@ -16,9 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A missing value becomes the stream's previous one, at the start of a
-// sequence the training mean; the prediction says so, and its neighbours do
-// not.
+// A missing value becomes the stream's previous value, or the training mean at the
+// start of a sequence; the affected prediction is flagged, its neighbors are not.
 func TestHoldMissing(t *testing.T) {
 	marked := reservoir.Policy{Kind: reservoir.Marked}
 	t.Run("no front end", func(t *testing.T) {
@@ -55,7 +54,7 @@ func holdMissing(t *testing.T, m *reservoir.Model, mean []float32) {
 		t.Errorf("%d values counted as held, want 6", n)
 	}
 
-	// Two streams in one message hold their own values.
+	// Two streams in one message hold separate last values.
 	multi := pipelinetest.Packet{Key: "g", Seq: 1, Header: map[string]string{wire.HeaderEnd: "true"}, Batch: codec.Batch{
 		Rows: 4, X: []float32{1, 2, 3, 4, nan, 5, 6, nan}, Keys: []string{"a", "b"}, Key: []int32{0, 1, 0, 1},
 	}}
@@ -73,8 +72,7 @@ func holdMissing(t *testing.T, m *reservoir.Model, mean []float32) {
 	}
 }
 
-// The pool grows with the sequences that are open, keeps their states, and
-// says so when it may not grow.
+// The pool grows with the open sequences, keeps their states, and reports its limit.
 func TestPoolGrows(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	const n = 3*firstSlots + 5
@@ -110,8 +108,8 @@ func TestPoolGrows(t *testing.T) {
 	pipelinetest.Mentions(t, err, "max_slots", "all 2")
 }
 
-// Memory of streams is bounded: of those longest silent one between sequences goes, and
-// one in a sequence only where there is no other.
+// Memory of streams is limited: among the streams silent longest, a stream between
+// sequences is forgotten, and a stream in a sequence only if there is no other.
 func TestStreamsForgotten(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxStreams: 3})
@@ -139,7 +137,7 @@ func TestStreamsForgotten(t *testing.T) {
 	if got := l.feedAll(pipelinetest.Rows("old", 0, true, 1, 1)); len(got) != 1 || got[0].Flags != outcome.FlagGap {
 		t.Errorf("the stream that comes back: %+v, want the flag gap", got)
 	}
-	// Garbage on many keys is bounded, too.
+	// Garbage on many keys is limited, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {
 		if err := l.takeJob(l.b, l.jobOf(pipelinetest.Packet{Key: fmt.Sprintf("k%d", i), Raw: []byte("?")})); err != nil {
@@ -171,8 +169,8 @@ func TestGapFlagsBothSides(t *testing.T) {
 	}
 }
 
-// An end without samples closes what is open: for one stream, and for all of
-// a gateway's.
+// An end without samples ends open sequences: of one stream, and of all streams of a
+// gateway.
 func TestEndWithoutRows(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})
@@ -188,7 +186,7 @@ func TestEndWithoutRows(t *testing.T) {
 	}
 }
 
-// A new incarnation starts counting again from 1; an open sequence is flagged.
+// A new incarnation restarts the numbers from 1; an open sequence is flagged.
 func TestIncarnation(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	of := func(p pipelinetest.Packet, inc string) pipelinetest.Packet {
@@ -202,7 +200,7 @@ func TestIncarnation(t *testing.T) {
 	}
 }
 
-// What a partition that could not be installed had counted, its end takes back.
+// Dropping a partition whose installation failed reverts its counters.
 func TestAdoptFails(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	first := newLone(t, m, Config{})

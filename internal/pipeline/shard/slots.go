@@ -10,20 +10,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// slots are where a shard has the states of its streams: in the engine, or
-// stored apart. They give runs their slots and compute them.
+// slots manages the location of the states of a shard's streams: in the engine, or
+// stored. It gives runs their slots and computes runs.
 type slots struct {
 	pool      *pool
 	readouts  readouts
 	words     int // of a state
 	policy    reservoir.Policy
 	residents residents
-	store     *store.Snapshots // for states that find no slot; nil = none may be stored
+	store     *store.Snapshots // for states without a slot; nil = no store
 	last      context.Context  // for the store: ends when a stop has taken too long
-	stored    uint64           // rows so far
-	closed    []*state.Stream  // whose slots may be free after the batch
-	leaving   []int32          // slots that are free after the batch
-	arrivals  []arrival        // stored rows that the runs in hand need
+	stored    uint64           // rows stored so far
+	closed    []*state.Stream  // streams whose slots may be free after the batch
+	leaving   []int32          // slots free after the batch
+	arrivals  []arrival        // stored rows that the pending runs need
 	usedSlots int              // as counted last
 	follow    following        // nil but where features are wanted
 	carry     carrying
@@ -31,17 +31,17 @@ type slots struct {
 	counters  *stats.Counters
 }
 
-// following is who follows the runs of messages.
+// following observes the runs of messages.
 type following interface {
-	// begin is told that the runs of another message come.
+	// beginMessage announces the runs of the next message.
 	beginMessage()
-	// follows is told of a run, in order, and says whether it is to be computed. pred
+	// takesRun observes a run, in order, and reports whether to compute the run. pred
 	// is the next prediction of the answer.
 	takesRun(b *Batch, r *state.Run, pred int) bool
 }
 
-// giveUpOn ends an ownership. What fails once a stop's time has run out says
-// nothing of the partition.
+// giveUpOn ends an ownership. An error after the end of a stop's time says nothing
+// about the partition.
 func (s *slots) giveUpOn(p *Partition, err error) {
 	if s.last.Err() != nil {
 		err = store.ErrUnfinished

@@ -19,8 +19,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// No bytes make the decoder of snapshots panic or allocate out of proportion;
-// what it takes, it writes again byte for byte.
+// No bytes make the snapshot decoder panic or allocate out of proportion; accepted
+// snapshots are re-encoded byte for byte.
 func FuzzSnapshot(f *testing.F) {
 	m := pipelinetest.Ranged(pipelinetest.Model(f, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
 	l := newLone(f, m, Config{NonFinite: codec.Hold})
@@ -36,7 +36,7 @@ func FuzzSnapshot(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
-	for st := range l.p.State.Oldest() { // and with rows that are stored apart
+	for st := range l.p.State.Oldest() { // and with stored rows
 		st.Away = []wire.RowRef{{Seq: 7, Hash: wire.Digest{1, 2}}, {}}
 		st.Slots[0] = -1
 	}
@@ -45,7 +45,7 @@ func FuzzSnapshot(f *testing.F) {
 	}
 	f.Add(seed[:len(seed)-sha256.Size])
 	f.Add(seed[:200])
-	for _, at := range []int{64, 68, 72, 76, 94} { // a number of a shape, or a key's length, that is below zero where int has 32 bits
+	for _, at := range []int{64, 68, 72, 76, 94} { // a number of a shape, or a key's length, that is negative if int has 32 bits
 		wild := bytes.Clone(seed[:len(seed)-sha256.Size])
 		copy(wild[at:], "\xf0\xff\xff\xff")
 		f.Add(wild)
@@ -78,8 +78,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// About 16 states of a snapshot are looked at, whatever is in it, and over several
-// snapshots all of them. The snapshot is the same.
+// About 16 states of a snapshot are sampled, for any content, and over several
+// snapshots all states. The snapshot does not change.
 func TestSnapshotLooksAtStates(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	const streams = 100
@@ -107,7 +107,7 @@ func TestSnapshotLooksAtStates(t *testing.T) {
 			t.Errorf("%d states looked at after %d snapshots, want %d", n, k+1, want)
 		}
 	}
-	// In seven snapshots each of the states was one: their sizes are all there.
+	// In seven snapshots each of the states was sampled once: all sizes are counted.
 	want := 0.
 	look := dynamics.NewLook(l.pool.engine.Network().Spec)
 	for st := range l.p.State.Oldest() {

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// evictShare is the part of a full pool that is stored at once: one round
-// trip to the server makes room for so many.
+// evictShare is the part of a full pool that is stored at once: one round trip to the
+// server frees this many slots.
 const evictShare = 16
 
 // leavingShare is the part of a pool whose slots forgotten streams free before a full pool grows.
@@ -19,9 +19,9 @@ const evictShare = 16
 // stage.max_streams.
 const leavingShare = 4
 
-// residents are a shard's streams that hold state rows in the engine, in the
-// order of their last use: a list through the streams themselves, so that
-// keeping it costs a few writes and no memory.
+// residents are a shard's streams with state rows in the engine, in the order of their
+// last use: a list through the streams, so that an update costs a few writes and no
+// memory.
 type residents struct{ newest, oldest *state.Stream }
 
 // markUsed makes a stream the newest.
@@ -39,7 +39,7 @@ func (l *residents) markUsed(st *state.Stream) {
 	l.newest = st
 }
 
-// removeStream takes a stream out, if it is in.
+// removeStream removes a stream, if present.
 func (l *residents) removeStream(st *state.Stream) {
 	switch {
 	case st.Newer != nil:
@@ -56,16 +56,15 @@ func (l *residents) removeStream(st *state.Stream) {
 	st.Newer, st.Older = nil, nil
 }
 
-// arrival is a stored row on its way back into a slot.
+// arrival is a stored row that returns to a slot.
 type arrival struct {
 	part *Partition
 	slot int32
 	ref  wire.RowRef
 }
 
-// placeRow gives one of a stream's states a slot, and has its row read before
-// the engine's next call where it was stored. reset says that the row's
-// content does not matter.
+// placeRow gives one state of a stream a slot, and schedules the read of its stored row
+// before the next engine call. reset: the row's content does not matter.
 func (s *slots) placeRow(b *Batch, st *state.Stream, phase int, reset bool) error {
 	slot, err := s.findSlot(b)
 	if err != nil {
@@ -89,9 +88,9 @@ func (s *slots) forgetStored(st *state.Stream, phase int) {
 	s.counters.Away.Add(-1)
 }
 
-// findSlot takes a free slot: of the pool, of a sequence that has ended in the
-// batch, or of the streams that were used least recently. The runs in hand are
-// computed before a slot changes hands, so that it serves one stream per call.
+// findSlot returns a free slot: of the pool, of a sequence that has ended in the batch,
+// or of the streams used least recently. Pending runs are computed before a slot
+// changes its stream, so that a slot serves one stream per call.
 func (s *slots) findSlot(b *Batch) (int32, error) {
 	if s.pool.full() && len(s.leaving) >= max(manySlots, s.pool.engine.Slots())/leavingShare {
 		if err := s.computeBatch(b); err != nil {
@@ -116,10 +115,9 @@ func (s *slots) findSlot(b *Batch) (int32, error) {
 	return s.pool.takeSlot()
 }
 
-// evictRows stores the rows of the streams used least recently and frees their
-// slots. full is why. Where the store takes some of them, that is enough; where
-// it takes none, those of a partition that has failed make room, for nobody
-// needs them any more.
+// evictRows stores the rows of the streams used least recently and frees their slots.
+// full is the reason. It is enough if the store accepts some rows; if the store accepts
+// none, rows of failed partitions are dropped, because they are no longer needed.
 func (s *slots) evictRows(full error) error {
 	size := 4 * s.words
 	switch {
@@ -161,7 +159,7 @@ func (s *slots) evictRows(full error) error {
 	return err
 }
 
-// storeRows frees the slots of rows that are stored and reports whether any is.
+// storeRows frees the slots of stored rows and reports whether any row was stored.
 func (s *slots) storeRows(rows []store.StoredRow, from []*state.Stream) bool {
 	n := 0
 	for k, st := range from {
@@ -182,8 +180,8 @@ func (s *slots) storeRows(rows []store.StoredRow, from []*state.Stream) bool {
 }
 
 // freeEnded frees the slots of partitions whose ownerships have failed, and reports
-// whether there were any. No run in hand uses them: they are computed before a
-// slot changes hands.
+// whether there were any. No pending run uses such a slot: runs are computed before a
+// slot changes its stream.
 func (s *slots) freeEnded() bool {
 	before := s.pool.usedSlots()
 	for st := s.residents.oldest; st != nil; {
@@ -208,8 +206,8 @@ func (s *slots) ReadRow(slot int32) ([]uint32, error) {
 	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
 }
 
-// requestRows brings the rows that the runs in hand need into their slots. A row
-// that cannot be had ends its partition's ownership, not the stage.
+// requestRows reads the stored rows that the pending runs need into their slots. A
+// missing row ends its partition's ownership, not the stage.
 func (s *slots) requestRows() {
 	if len(s.arrivals) == 0 {
 		return

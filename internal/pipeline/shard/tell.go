@@ -7,13 +7,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// reportBatch counts and logs what a message has led to, and takes its dead letters.
+// reportBatch counts and logs the effects of a message, and takes its dead letters.
 func (s *Shard) reportBatch(b *Batch, a *Answer) {
 	p := a.Part
 	if b.Fx.EndEvents > 0 {
 		p.asked, p.looked = 0, 0 // the next may follow
 	}
-	a.Commit = a.Commit || b.Fx.Promotions > 0 // whoever promotes waits to hear of it
+	a.Commit = a.Commit || b.Fx.Promotions > 0 // the sender of a promotion waits for the record
 	s.countTally(&b.Fx.Tally)
 	for i := range b.Fx.Notes {
 		s.logNote(p, &b.Fx.Notes[i])
@@ -27,7 +27,7 @@ func (s *Shard) reportBatch(b *Batch, a *Answer) {
 	b.Fx.Dead = b.Fx.Dead[:0]
 }
 
-// countTally adds a tally to the counters, and empties it.
+// countTally adds a tally to the counters, and clears the tally.
 func (s *Shard) countTally(t *state.Tally) {
 	if *t == (state.Tally{}) {
 		return
@@ -50,7 +50,7 @@ func (s *Shard) countTally(t *state.Tally) {
 	*t = state.Tally{}
 }
 
-// logNote puts what happened into words.
+// logNote logs a note in words.
 func (s *Shard) logNote(p *Partition, n *state.Note) {
 	switch n.Kind {
 	case state.NoteKeyForgotten:

@@ -6,22 +6,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// Traced is an input message whose trace is kept. It is on its way with its partition's
-// answer; no state knows of it, and nothing that is compared.
+// Traced is an input message whose trace is kept. It accompanies its partition's
+// answer; neither a state nor a digest depends on it.
 type Traced struct {
-	Parent  trace.Context // where its sender stands; none: the trace begins here
+	Parent  trace.Context // the sender's span; none: the trace begins here
 	Self    trace.Context // the span of its processing
-	Sent    trace.Context // the span of its commit, where it has one
+	Sent    trace.Context // the span of its commit, if any
 	Seq     uint64
 	Key     string
 	Bytes   int
 	Stored  time.Time // by the server
 	Taken   time.Time // into a batch
-	From    int       // its predictions in the answer begin here
+	From    int       // index of its first prediction in the answer
 	To      int       // and end here
-	Dead    string    // why it is a dead letter; empty: it is none
-	Repeats bool      // it was dropped, because it had come before
+	Dead    string    // the reason why it is a dead letter; empty: no dead letter
+	Repeats bool      // dropped as a repeated message
 }
 
-// HasPrediction reports whether it made some of the answer's predictions [from, to).
+// HasPrediction reports whether the message made any of the answer's predictions [from,
+// to).
 func (t *Traced) HasPrediction(from, to int) bool { return t.From < to && from < t.To }

@@ -2,19 +2,19 @@ package shard
 
 import "github.com/eusn-stream/eusn-stream/reservoir"
 
-// waves are the engine calls that the runs in hand need where features are read: a run
-// that continues from a slot whose features are wanted is in a later one. Runs of
-// different slots do not depend on each other, so each wave has those of many.
+// waves divides the pending runs into engine calls if features are read: a run that
+// continues from a slot with wanted features belongs to a later call. Runs of different
+// slots do not depend on each other, so each wave has runs of many slots.
 type waves struct {
 	of    []int32  // of each run in hand
-	most  int32    // the last one
+	most  int32    // the last wave
 	marks []marked // by slot
-	call  uint32   // which marks hold
+	call  uint32   // marks with this number are valid
 	runs  []reservoir.Run
 	emits []emit
 }
 
-// marked says how often features of a slot are read after the runs in hand.
+// marked counts how often features of a slot are read after the pending runs.
 type marked struct {
 	call  uint32
 	reads int32
@@ -29,9 +29,9 @@ func (w *waves) addRow(slot int32) {
 	w.of, w.most = append(w.of, wave), max(w.most, wave)
 }
 
-// readRow says that the features behind the last run of a slot are read.
+// readRow records that the features after the last run of a slot are read.
 func (w *waves) readRow(slot int32) {
-	if w.call == 0 { // no mark is of this one
+	if w.call == 0 { // no mark has this number
 		w.call = 1
 	}
 	if n := int(slot) + 1; n > len(w.marks) {
@@ -68,7 +68,7 @@ func (w *waves) takeWave(k int32, runs []reservoir.Run, emits []emit) ([]reservo
 // finishWaves forgets the runs in hand.
 func (w *waves) finishWaves() {
 	w.of, w.most = w.of[:0], 0
-	if w.call++; w.call == 0 { // marks begin anew
+	if w.call++; w.call == 0 { // the numbers of marks wrap around
 		clear(w.marks)
 	}
 }

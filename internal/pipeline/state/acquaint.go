@@ -7,18 +7,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// CopyKnownKeys tells a decoded partition what another one, which has read the same input for
-// longer and stands at the same place, knows of keys: up to which number their messages
-// have come, and which messages wait. Only keys of which the partition has used nothing
-// get it, with their streams: so a message of theirs that comes again is known to be a
-// repeat, and the next one to be in its turn. A stream whose sequence is open in the
-// other partition goes on in the middle of it, and is flagged. The partition gets no
-// more than most streams; those that were silent longest are left out. The other
-// partition, of which there are no rows here, must not be used after that. It returns
-// how many streams the partition got.
+// CopyKnownKeys copies knowledge about keys from another decoded partition that has
+// read the same input for longer and is at the same position: the last message number
+// of each key and the messages held. Only keys without any used message are filled,
+// with their streams, so a repeated message of such a key is recognized and the next
+// message is in order. A stream whose sequence is open in the known partition continues
+// in the middle of the sequence, and is flagged. The partition gets at most `most`
+// streams; the streams silent longest are left out. The known partition has no rows
+// here and must not be used afterwards. CopyKnownKeys returns the number of streams
+// added.
 func (p *Partition) CopyKnownKeys(known *Partition, sh *Shape, most int) (added int) {
 	told := map[*Source]bool{}
-	for key, src := range known.Sources { // of which messages wait here, for others that came before
+	for key, src := range known.Sources { // messages of the key are held and wait for earlier messages
 		if own := p.Sources[key]; own != nil && own.Last == 0 && src.Last > 0 {
 			own.copyKnown(src)
 			told[own] = true
@@ -56,7 +56,7 @@ func (p *Partition) CopyKnownKeys(known *Partition, sh *Shape, most int) (added 
 	return added
 }
 
-// copyKnown takes over what another partition knows of a key.
+// copyKnown copies the state of a key from another partition.
 func (src *Source) copyKnown(known *Source) {
 	p := src.Part
 	for i := range src.Held {
@@ -71,8 +71,8 @@ func (src *Source) copyKnown(known *Source) {
 	p.touchSource(src)
 }
 
-// orderByHeardIn makes the order in which streams were heard that of the input messages
-// that they were last heard in.
+// orderByHeardIn sorts the streams by the input message that each stream was last heard
+// in.
 func (p *Partition) orderByHeardIn() {
 	all := slices.Collect(p.Oldest())
 	slices.SortStableFunc(all, func(a, b *Stream) int { return cmp.Compare(a.heardIn, b.heardIn) })

@@ -6,16 +6,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
 )
 
-// bulkShare is the part of MaxStreams that one message may bring in unasked.
-// A full partition stops, for then many producers together want
-// more than was configured; one message with more new streams than this part
-// is the exception and goes, by itself, to the dead letters.
+// bulkShare limits the new streams of one message: MaxStreams/bulkShare. A full
+// partition normally stops, because many producers together exceed the configured
+// limit; a single message with more new streams than this share is an exception and
+// becomes a dead letter.
 const bulkShare = 16
 
-// checkRoom reports what one message alone asks for beyond all room, before it
-// has changed anything: more new streams than the partition has room for. It
-// depends on the partition's messages and the configuration alone, as
-// everything a replay repeats.
+// checkRoom refuses, before any change, a message with more new streams than the
+// partition has room for. The decision depends only on the partition's messages and the
+// configuration, so a replay repeats the decision.
 func (s *Machine) checkRoom(m *step) error {
 	keys := len(s.in.Keys)
 	if keys <= max(1, s.MaxStreams/bulkShare) || m.p.recency.Len()+keys <= s.MaxStreams {
@@ -25,9 +24,8 @@ func (s *Machine) checkRoom(m *step) error {
 	return s.findRoom(m)
 }
 
-// findRoom goes through the message's streams as spread will: one without a
-// place needs one that is free, or that a stream between two sequences can
-// leave.
+// findRoom visits the message's streams in the order of splitByStream: each stream
+// without a place needs a free place, or the place of a stream between two sequences.
 func (s *Machine) findRoom(m *step) error {
 	fixed := 0 // streams that cannot be forgotten
 	for e := m.p.recency.Front(); e != nil; e = e.Next() {

@@ -11,9 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What admits foresees is what demux would meet: over many small partitions
-// in any state, a message of more than one new stream is refused exactly if
-// it would end open sequences.
+// checkRoom predicts the result of splitByStream: over many small partitions in any
+// state, a message with more than one new stream is refused exactly if the message
+// would end open sequences.
 func TestAdmitsForesees(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 17))
@@ -32,7 +32,7 @@ func TestAdmitsForesees(t *testing.T) {
 			m.Seq = next
 			return &m
 		}
-		for range rng.IntN(4) { // what was there before
+		for range rng.IntN(4) { // streams of earlier messages
 			o.applyMessage(message(2))
 			o.endBatch()
 		}
@@ -82,8 +82,8 @@ func drawCrowd(rng *rand.Rand, n int) entry {
 	return e
 }
 
-// Messages on ever new keys leave no more behind than MaxStreams allows, of
-// whatever the machine keeps from one to the next.
+// Messages on ever new keys leave no more state than MaxStreams allows, in any part of
+// the machine.
 func TestNewKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(reservoir.Policy{Kind: reservoir.Marked})
@@ -99,8 +99,7 @@ func TestNewKeysAreBounded(t *testing.T) {
 	}
 }
 
-// Headers of a held message come back from a snapshot as they were, whatever
-// bytes they have.
+// Headers of a held message survive a snapshot unchanged, for any bytes.
 func TestHeldHeaders(t *testing.T) {
 	t.Parallel()
 	want := wire.Header{"K\x00": {"\x00", "v"}, wire.HeaderEnd: {"true"}}
@@ -135,8 +134,8 @@ func TestApplyAllocates(t *testing.T) {
 	}
 }
 
-// Keys whose messages wait for one that never comes do not fill a partition for good:
-// they are forgotten, and what they held becomes dead letters.
+// Keys whose held messages wait for a message that never comes do not fill a partition
+// permanently: the keys are forgotten, and the held messages become dead letters.
 func TestHeldKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	rules := rulesOf(reservoir.Policy{Kind: reservoir.Count, Length: 3})

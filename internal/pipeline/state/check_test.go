@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A rebuilt state is compared with the digest of the record once it has come so far, and
-// never before.
+// A rebuilt state is compared with the digest of the record when the state reaches the
+// record's position, and not earlier.
 func TestDigestIsCompared(t *testing.T) {
 	o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Count, Length: 4}))
 	o.feedMessages(numberMessages(rowsMessage(t, 3, false), rowsMessage(t, 3, false)), func(uint64) bool { return true })

@@ -16,18 +16,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
 )
 
-// ErrState is of bytes that are no snapshot, or a damaged one.
+// ErrState reports bytes that are no snapshot, or a damaged snapshot.
 var ErrState = errors.New("pipeline: snapshot")
 
-// ErrDamaged is of a snapshot that is not what was stored.
+// ErrDamaged reports a snapshot that differs from the stored bytes.
 var ErrDamaged = errors.New("its bytes do not match its sha256: it was damaged")
 
-// ErrApart is a snapshot that is not complete by itself.
+// ErrApart reports a snapshot that needs rows from other messages.
 var ErrApart = fmt.Errorf("%w: some of its states are stored in other messages: use a snapshot written by eusn-stream state export", ErrState)
 
-// Decode reads what snapshot wrote, into a partition whose streams
-// have rows instead of slots. What it allocates is bounded by a multiple of
-// the bytes.
+// Decode reads a snapshot into a partition whose streams have rows instead of slots.
+// The allocated memory is bounded by a multiple of the snapshot's size.
 func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 	body := len(b) - sha256.Size
 	if body < len(snapshotMagic)+4 || string(b[:len(snapshotMagic)]) != snapshotMagic {
@@ -94,7 +93,7 @@ func (r *stateReader) readPartition(id int) *Partition {
 
 func (r *stateReader) readSource(p *Partition) *Source {
 	src := &Source{Part: p, Key: r.readText(), incarnation: r.readText(), Last: r.u64(), heardIn: r.u64(), partial: r.readFlag(), flags: r.readFlags(), Streams: map[string]*Stream{}}
-	before := src.Last + 1 // what is held lies beyond the one that is missing
+	before := src.Last + 1 // held messages follow the missing message
 	for range r.readCount(minHeld) {
 		h := Held{seq: r.u64(), msg: Message{Seq: r.u64(), Key: src.Key}}
 		if h.seq <= before {
@@ -161,8 +160,9 @@ func (r *stateReader) readStream(p *Partition, src *Source) {
 	}
 }
 
-// readClocks reads the times of open sequences. Those in a state of a model without a
-// sampling rate are not known; those that the model has no use for are left out.
+// readClocks reads the times of open sequences. The times are unknown in a state
+// written by a model without a sampling rate; times that the model does not use are
+// dropped.
 func (r *stateReader) readClocks() []monitor.Clock {
 	if !r.timed && !r.clocked {
 		return nil
@@ -179,7 +179,7 @@ func (r *stateReader) readClocks() []monitor.Clock {
 	return all
 }
 
-// frontState reads what a stream's front end continues from.
+// readFrontState reads the state from which a stream's front end continues.
 func (r *stateReader) frontState(st *Stream) []float64 {
 	if r.front == 0 {
 		return nil
@@ -214,7 +214,7 @@ func (r *stateReader) readFloats(n int) []float32 {
 // minPromotion is the smallest encoded promotion.
 const minPromotion = 8 + 8 + 4
 
-// readPromotions reads what appendPromotions wrote.
+// readPromotions reads the output of appendPromotions.
 func (r *stateReader) readPromotions(p *Partition) {
 	var before uint64
 	for i := range r.readCount(minPromotion) {
@@ -241,7 +241,7 @@ func (r *stateReader) readPromotions(p *Partition) {
 	}
 }
 
-// readBegan reads under which promotions a stream's sequences began.
+// readBegan reads the promotion under which each sequence of a stream began.
 func (r *stateReader) readBegan(st *Stream, last uint64) {
 	raw := r.readBytes(8 * r.states)
 	if r.err != nil {
@@ -256,7 +256,7 @@ func (r *stateReader) readBegan(st *Stream, last uint64) {
 	}
 }
 
-// sortRecency brings the streams back into the order they were heard in.
+// sortRecency restores the order in which the streams were heard.
 func (p *Partition) sortRecency() {
 	all := make([]*Stream, 0, p.recency.Len())
 	for e := p.recency.Front(); e != nil; e = e.Next() {
@@ -269,7 +269,8 @@ func (p *Partition) sortRecency() {
 	}
 }
 
-// StoredRows is which rows of a decoded partition are stored apart.
+// StoredRows returns the rows of a decoded partition that are stored outside the
+// snapshot.
 func (p *Partition) StoredRows() map[uint64]bool {
 	all := make(map[uint64]bool, p.Away)
 	for e := p.recency.Front(); e != nil; e = e.Next() {
@@ -282,9 +283,9 @@ func (p *Partition) StoredRows() map[uint64]bool {
 	return all
 }
 
-// EncodeRewound encodes a decoded snapshot for an input of which nothing has been
-// read. Held messages stay, with 0 for their place, which was in the old input.
-// Promotions were the old job's: the new one begins with a readout of its own.
+// EncodeRewound encodes a decoded snapshot for an unread input. Held messages stay,
+// with input position 0, because the position belonged to the old input. Promotions of
+// the old job are dropped: the new job begins with its own readout.
 func (p *Partition) EncodeRewound(sh Shape) ([]byte, error) {
 	p.ForgetPromotions()
 	p.Done, p.DoneTime = 0, 0
@@ -300,7 +301,7 @@ func (p *Partition) EncodeRewound(sh Shape) ([]byte, error) {
 	return p.Encode(sh, DecodedRows{})
 }
 
-// TakeOver takes over what a snapshot holds.
+// TakeOver replaces the partition's state with the state of a snapshot.
 func (p *Partition) TakeOver(from *Partition) {
 	p.Sources, p.clock, p.lossy = from.Sources, from.clock, p.lossy || from.lossy
 	p.Done, p.DoneTime, p.HeldBytes = from.Done, from.DoneTime, from.HeldBytes

@@ -7,12 +7,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// stateReader takes bytes apart; after its first error everything reads as
-// zero.
+// stateReader decodes a snapshot; after the first error, every read returns zero.
 type stateReader struct {
 	b []byte
 	Shape
-	clocked bool // the times of open sequences are in it
+	clocked bool // the snapshot has the times of open sequences
 	err     error
 }
 
@@ -62,7 +61,7 @@ func (r *stateReader) u64() uint64 {
 	return 0
 }
 
-// readFlags reads what appendFlag wrote.
+// readFlags reads the output of appendFlag.
 func (r *stateReader) readFlags() outcome.Flag {
 	f := outcome.Flag(r.u32())
 	if f>>len(outcome.FlagNames) != 0 {

@@ -25,7 +25,7 @@ func (s *Machine) splitByStream(m *step) error {
 			m.fx.X = m.fx.X[:len(m.fx.X)+len(in.X)]
 		} else {
 			s.appendRows(m.fx, in.X)
-			s.mixed = in.X // it may have grown
+			s.mixed = in.X // decoding may have grown the buffer
 		}
 		return s.feedStream(m, m.src.Key, base, group{Samples: sequence.Samples{Count: in.Rows, Times: in.Times, Ends: in.Ends, EndAfter: m.end}})
 	}
@@ -33,7 +33,7 @@ func (s *Machine) splitByStream(m *step) error {
 		s.mixed = append(s.mixed[:0], in.X...)
 		in.X = s.mixed
 	}
-	s.mixed = in.X // it may have grown
+	s.mixed = in.X // decoding may have grown the buffer
 	s.sortByKey()
 	for k, id := range in.Keys {
 		g := s.gatherGroup(m, k)
@@ -59,7 +59,7 @@ func (s *Machine) endAll(m *step) error {
 	return nil
 }
 
-// group is one stream's part of a message.
+// group is the part of a message that belongs to one stream.
 type group struct {
 	sequence.Samples
 	rows []int32 // their rows in the message; nil = all, in order
@@ -80,15 +80,15 @@ func (s *Machine) appendRows(fx *Effects, x []float32) int {
 	return base
 }
 
-// samplesInPlace reports whether the samples in hand stand behind the last
-// row already. They do not where there was no room.
+// samplesInPlace reports whether the decoded samples already follow the last row. The
+// samples are elsewhere if there was no room.
 func (s *Machine) samplesInPlace(fx *Effects) bool {
 	tail := fx.X[len(fx.X):cap(fx.X)]
 	return len(tail) > 0 && len(s.in.X) > 0 && &tail[0] == &s.in.X[0]
 }
 
-// sortByKey sorts the message's rows by key, rows of a key in order: s.order
-// holds them, those of key k from s.first[k] to s.first[k+1].
+// sortByKey sorts the message's rows by key and keeps the row order within a key:
+// s.order holds the rows; key k has the rows s.first[k] to s.first[k+1].
 func (s *Machine) sortByKey() {
 	keys := len(s.in.Keys)
 	s.first = append(s.first[:0], make([]int32, keys+1)...)
@@ -121,7 +121,7 @@ func (s *Machine) gatherGroup(m *step, k int) group {
 	return group{Samples: sequence.Samples{Count: len(rows), Times: s.times, Ends: s.ends, EndAfter: m.end}, rows: rows}
 }
 
-// feedStream gives one stream its samples, rows base and on of the batch.
+// feedStream passes samples to one stream: the rows of the batch from base on.
 func (s *Machine) feedStream(m *step, id string, base int, g group) error {
 	st, err := s.findStream(m, id, true)
 	if err != nil {
@@ -151,7 +151,7 @@ func (s *Machine) feedStream(m *step, id string, base int, g group) error {
 	return nil
 }
 
-// addRun adds the run of a piece, and its prediction if it makes one.
+// addRun adds the run of a piece, and the prediction if the piece makes a prediction.
 func (s *Machine) addRun(m *step, st *Stream, base int, g group, c *track.Piece) {
 	if c.Reset {
 		m.p.noteBegun(st, c.Phase)
@@ -180,7 +180,7 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c *track.Piece)
 	}
 }
 
-// makeExtent is which samples a cut is of.
+// makeExtent returns which samples a cut covers.
 func (st *Stream) makeExtent(m *step, g group, c sequence.Cut) Extent {
 	at := func(to int32) Place {
 		if to > 0 {
@@ -205,7 +205,8 @@ func (st *Stream) makeExtent(m *step, g group, c sequence.Cut) Extent {
 	return e
 }
 
-// addPrediction takes a place in the answer; its scores come with the engine call.
+// addPrediction reserves a prediction in the answer; the engine call fills the scores
+// later.
 func (s *Machine) addPrediction(m *step, st *Stream, g group, c *track.Piece) {
 	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: c.Time, Answer: outcome.Answer{Flags: c.Flags}, Readout: m.p.readoutOf(st, c.Phase)}
 	if c.To > 0 {

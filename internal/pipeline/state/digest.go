@@ -6,7 +6,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Mismatch is a state that did not come out as its record says.
+// Mismatch reports a state that differs from its record.
 type Mismatch struct {
 	at        uint64
 	got, want wire.Digest
@@ -16,8 +16,8 @@ func (e *Mismatch) Error() string {
 	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, its commit record says %v", e.at, e.got, e.want)
 }
 
-// UpdateDigest brings a partition's digest up to date with what was touched since
-// the last time. It belongs after the engine call, when rows are settled.
+// UpdateDigest updates the partition's digest for the streams changed since the
+// previous update. Call it after the engine call, when rows are final.
 func (s *Machine) UpdateDigest(p *Partition, rows RowReader) error {
 	s.hasher.rows = rows
 	for _, st := range p.dirty {
@@ -53,8 +53,8 @@ func (s *Machine) UpdateDigest(p *Partition, rows RowReader) error {
 	return nil
 }
 
-// CompareDigest compares the state with what the record says, once it has come so
-// far (compared); the error is a *Mismatch.
+// CompareDigest compares the state with the record's digest when the state has reached
+// the record's position (compared); the error is a *Mismatch.
 func (p *Partition) CompareDigest() (compared bool, err error) {
 	want := p.Want
 	if want.At == 0 || p.Done < want.At {
@@ -67,8 +67,8 @@ func (p *Partition) CompareDigest() (compared bool, err error) {
 	return true, nil
 }
 
-// ForgetChanges forgets what has changed since the digest, for a state whose digest
-// is not needed.
+// ForgetChanges drops the list of changed streams, for a state whose digest is not
+// needed.
 func (p *Partition) ForgetChanges() {
 	for _, st := range p.dirty {
 		st.dirty = false

@@ -15,9 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// A snapshot is everything a partition remembers after an input message, in
-// little-endian words; strings and byte strings have a 32-bit length before
-// them:
+// A snapshot is the whole state of a partition after an input message, in little-endian
+// words; strings and byte strings follow their 32-bit length:
 //
 //	"EUSNSNAP" version:u32 network:[32]byte partition:u32 in_seq:u64 in_time:i64
 //	words:u32 states:u32 channels:u32 front:u32 timed:u8
@@ -36,15 +35,15 @@ import (
 //	  if there are any, per stream, in the order above: began:u8, and if it is 1: [states]u64
 //	sha256 of everything before it
 //
-// words is the length of the network's row, states the number of the policy's
-// states, channels that of the model. front is how many numbers the model's front
-// end keeps for a stream, 0 without one; timed is 1 for a model with a sampling
-// rate. held is 1 if the last sample is kept, because missing values become those of
-// the sample before. The version is wire.StateVersion.
+// words is the length of the network's row, states the number of the policy's states,
+// channels the number of the model's channels. front is the count of numbers that the
+// model's front end keeps for a stream, 0 without a front end; timed is 1 for a model
+// with a sampling rate. held is 1 if the last sample is kept to fill missing values.
+// The version is wire.StateVersion.
 const (
 	snapshotMagic = "EUSNSNAP"
-	// smallest encoded source and stream: a count that claims more of them
-	// than bytes are left for is refused before anything is allocated
+	// smallest encoded source and stream: a count that exceeds the remaining bytes is
+	// refused before any allocation
 	minSource = 4 + 4 + 8 + 8 + 1 + 4 + 4 + 4
 	minStream = 4 + 8 + 8 + 8 + 8 + 4 + 8 + 4 + 8 + 1
 	minHeld   = 8 + 8 + 4 + 4
@@ -79,7 +78,7 @@ func AppendSource(dst []byte, src *Source) []byte {
 	return dst
 }
 
-// where a state's row is
+// location of a state's row
 const (
 	RowNone byte = iota
 	RowHere
@@ -91,13 +90,13 @@ type RowAppender interface {
 	AppendRow(dst []byte, st *Stream, state int) ([]byte, error)
 }
 
-// RowReader reads the row of a state that its owner has. The words are valid
-// until the next call.
+// RowReader reads the row of a state from the owner. The words are valid until the next
+// call.
 type RowReader interface {
 	ReadRow(slot int32) ([]uint32, error)
 }
 
-// RowsIn writes a row's words, or where it is stored.
+// RowsIn writes a row's words, or the location of a stored row.
 type RowsIn struct{ Rows RowReader }
 
 func (c RowsIn) AppendRow(dst []byte, st *Stream, state int) ([]byte, error) {
@@ -108,8 +107,8 @@ func (c RowsIn) AppendRow(dst []byte, st *Stream, state int) ([]byte, error) {
 	return appendAway(dst, st, state), nil
 }
 
-// rowHasher writes the hash of a row in the place of the row, so that a row
-// that is stored apart need not be read to hash its stream.
+// rowHasher writes the hash of a row instead of the row, so hashing a stream needs no
+// read of a stored row.
 type rowHasher struct {
 	rows RowReader
 	buf  []byte
@@ -144,7 +143,7 @@ func AppendRowWords(dst []byte, row []uint32) []byte {
 	return dst
 }
 
-// appendAway writes where a row is stored, or that there is none.
+// appendAway writes the location of a stored row, or the absence of a row.
 func appendAway(dst []byte, st *Stream, state int) []byte {
 	if !st.IsAway(state) {
 		return append(dst, RowNone)
@@ -186,9 +185,9 @@ func AppendStream(dst []byte, st *Stream, rows RowAppender) ([]byte, error) {
 	return dst, nil
 }
 
-// headerText writes headers in one order, so that equal ones are equal bytes.
-// A zero byte ends each name and value; one within stands as a line feed, which
-// ends a line of headers on the wire and is in none.
+// headerText writes headers in a fixed order, so equal headers give equal bytes. A zero
+// byte ends each name and value; a zero byte within a value is written as a line feed,
+// which cannot occur in a header value.
 func headerText(h wire.Header) string {
 	var b bytes.Buffer
 	for _, k := range slices.Sorted(maps.Keys(h)) {
@@ -218,7 +217,7 @@ func parseHeader(s string) (wire.Header, error) {
 	return h, nil
 }
 
-// Encode encodes a partition as it is now.
+// Encode encodes the current state of a partition.
 func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, p.rowBytes(sh)), snapshotMagic...)
@@ -263,8 +262,8 @@ func (p *Partition) rowBytes(sh Shape) int {
 	return rows * sh.Words * 4 * 17 / 16
 }
 
-// appendPromotions writes the promotions that answer, and under which ones the
-// streams' sequences began.
+// appendPromotions writes the active promotions, and the promotion under which each
+// sequence began.
 func (p *Partition) appendPromotions(b []byte) []byte {
 	le := binary.LittleEndian
 	if p.promotions == nil {

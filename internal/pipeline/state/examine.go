@@ -14,7 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// decodeMessage decodes a message into s.in and says what is wrong with it.
+// decodeMessage decodes a message into s.in and reports the reason if the message is
+// unusable.
 func (s *Machine) decodeMessage(m *step, j *Message) (wire.Reason, error) {
 	if why, err := checkCRC(j.Header, j.Data); err != nil {
 		return why, err
@@ -23,8 +24,7 @@ func (s *Machine) decodeMessage(m *step, j *Message) (wire.Reason, error) {
 		return wire.ReasonHeader, err
 	}
 	if text := wire.Get(j.Header, wire.HeaderUnreadable); text != "" {
-		// Read here, in another way than where it came from, it might be samples
-		// that nobody meant.
+		// A different decoding than at the origin could give wrong samples.
 		return wire.ReasonMalformed, fmt.Errorf("gateway: %s", text)
 	}
 	if why, err := s.decodePayload(m.fx, j); err != nil {
@@ -55,8 +55,8 @@ func EndsAfter(h wire.Header) bool {
 	return text == "1" || strings.EqualFold(text, "true")
 }
 
-// checkEnd refuses an end mark that is no known word: to take it for no would
-// join two sequences into one.
+// checkEnd refuses an unknown end mark: treating an unknown mark as "no" would join two
+// sequences.
 func checkEnd(h wire.Header) error {
 	text := wire.Get(h, wire.HeaderEnd)
 	if EndsAfter(h) || text == "" || text == "0" || strings.EqualFold(text, "false") {
@@ -65,10 +65,10 @@ func checkEnd(h wire.Header) error {
 	return fmt.Errorf("pipeline: header %s is %q, want true, false, 1 or 0", wire.HeaderEnd, text)
 }
 
-// decodePayload fills s.in from the payload and checks what the codec cannot know.
-// The samples of a message of one stream go where the engine reads them. Those
-// of many streams are sorted on the way there, from room of their own, which a
-// message is given if the one before it had many.
+// decodePayload fills s.in from the payload and checks the properties that the codec
+// cannot check. Samples of one stream go directly to the engine's input. Samples of
+// many streams are sorted on the way and need their own buffer, which a message gets if
+// the previous message had many streams.
 func (s *Machine) decodePayload(fx *Effects, j *Message) (wire.Reason, error) {
 	if len(s.in.Keys) > 0 {
 		s.in.X = s.mixed

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// stateOfFront is the state that a log leaves behind a front end.
+// stateOfFront returns the state that a log leaves with a front end.
 func stateOfFront(t *testing.T, front *reservoir.Front) *owner {
 	t.Helper()
 	r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})
@@ -25,7 +25,7 @@ func stateOfFront(t *testing.T, front *reservoir.Front) *owner {
 	return o
 }
 
-// A snapshot holds what a front end continues from, and how much that is.
+// A snapshot holds the front end's state and its length.
 func TestFormOfFrontState(t *testing.T) {
 	without, with := stateOfFront(t, nil).encodeState(), stateOfFront(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).encodeState()
 	if sh, _, err := ShapeIn(without); err != nil || sh.front != 0 || sh.timed {
@@ -48,7 +48,7 @@ func TestFormOfFrontState(t *testing.T) {
 	}
 }
 
-// Front ends' states that cannot be are refused, with the stream.
+// Impossible states of front ends are refused; the error names the stream.
 func TestFrontStateRefused(t *testing.T) {
 	o := stateOfFront(t, &reservoir.Front{Centre: 3})
 	good := o.encodeState()
@@ -83,7 +83,7 @@ func TestFrontStateRefused(t *testing.T) {
 	}
 }
 
-// Samples are counted as they come in, whatever comes out of the front end.
+// Input samples are counted before the front end, for any number of output samples.
 func TestFrontLeavesSamplesCounted(t *testing.T) {
 	count := func(front *reservoir.Front) (samples, rows int) {
 		r := rulesOf(reservoir.Policy{Kind: reservoir.Endless, Early: 2})

@@ -10,17 +10,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// entry is a message of a random log, before it is encoded. What the model reads
-// is this; what the machine reads is the message made of it.
+// entry is a message of a random log before encoding. The model reads the entry; the
+// machine reads the message built from the entry.
 type entry struct {
 	key    string
 	number uint64 // Eusn-Seq; 0 = none
 	life   string // Eusn-Incarnation
 	rows   []sample
-	many   bool // its rows name their streams
+	many   bool // each row names its stream
 	end    bool // Eusn-End
-	bad    bool // no reader can use it
-	lost   bool // input may be missing before it
+	bad    bool // unreadable for every reader
+	lost   bool // input may be missing before this message
 	event  *wire.IdleEvent
 
 	promotion *wire.Promotion
@@ -32,8 +32,8 @@ type sample struct {
 	end    bool
 }
 
-// drawn reads a log's choices from bytes, so that a fuzzer can change one of
-// them. After the last byte there is no message any more.
+// drawn reads a log's choices from bytes, so that a fuzzer can change single choices.
+// The log ends after the last byte.
 type drawn struct{ b []byte }
 
 // pickBelow is a number below n.
@@ -46,9 +46,9 @@ func (d *drawn) pickBelow(n int) int {
 	return v
 }
 
-// drawLog makes messages of few keys and streams, so that they meet: in order,
-// again, too early, never, in new incarnations, damaged, of many streams, and
-// events that end what has been silent, among them late and repeated ones.
+// drawLog makes messages of few keys and streams, so that the messages interact: in
+// order, repeated, too early, missing, in new incarnations, damaged, of many streams,
+// and end events for silent streams, some late or repeated.
 func drawLog(b []byte) []entry {
 	d := &drawn{b}
 	var log []entry
@@ -79,7 +79,7 @@ func drawLog(b []byte) []entry {
 		e.life = strings.Repeat("i", life[e.key])
 		if e.key != "c" { // c's producer does not number
 			step := [...]uint64{1, 1, 1, 1, 1, 2, 3, 0}[d.pickBelow(8)]
-			if step == 0 { // one from before, perhaps one that is missing
+			if step == 0 { // an earlier message, possibly a missing message
 				e.number = uint64(1 + d.pickBelow(int(next[e.key])+1))
 			} else {
 				next[e.key] += step
@@ -101,15 +101,15 @@ func drawLog(b []byte) []entry {
 	return log
 }
 
-// drawPromotion is the next one, one that comes again, or one after others that
-// the partition never had.
+// drawPromotion returns the next promotion, a repeated promotion, or a promotion after
+// missing promotions.
 func drawPromotion(d *drawn, last *uint64) *wire.Promotion {
 	p := &wire.Promotion{Number: 1 + *last + uint64(d.pickBelow(2)), Now: d.pickBelow(4) == 0, Who: "a"}
 	if d.pickBelow(4) == 0 {
 		p.Number = 1 + uint64(d.pickBelow(int(*last)+1))
 	}
 	*last = max(*last, p.Number)
-	if p.Number%5 != 0 { // the fifth is a rollback to the readout that the job began with
+	if p.Number%5 != 0 { // every fifth promotion is a rollback to the job's first readout
 		p.Readout = fmt.Sprintf("%032x", p.Number)
 	}
 	return p

@@ -8,30 +8,29 @@ import (
 	"strings"
 )
 
-// Known loss: input that was removed, by age or by hand, before its partition
-// had read it. The numbers of an input are those of all partitions together, so
-// that input is missing behind a partition's last message does not say that any
-// of it was the partition's. It may have been: what is not known to be complete
-// is flagged. Every open sequence of the partition carries FlagGap, and so does
-// the next of each stream it knows, and the first of each key it does not know.
-// Keys whose producers number their messages are known to be complete where the
-// next number comes, and have their gap flagged where it does not; only where a
-// sequence is ended by silence, before a next message, it is flagged as others.
+// Known loss: input that was removed, by age or by hand, before its partition had read
+// it. All partitions share the numbers of an input, so missing input after a
+// partition's last message may or may not belong to the partition. Input not known to
+// be complete is flagged: each open sequence of the partition carries FlagGap, and so
+// does the next sequence of each known stream, and the first sequence of each unknown
+// key. Keys with numbered messages are known to be complete if the next number comes;
+// otherwise the gap is flagged. Only a sequence that silence ends before a next message
+// is flagged like unnumbered keys.
 //
-// What a replay repeats must not depend on what the input still held when a
-// message was read, so each record names the messages before which something
-// was lost, from the snapshot on that it names.
+// A replay must not depend on the content of the input at the time of reading, so each
+// record names the messages after a loss, beginning with the snapshot that the record
+// names.
 
 // Interval is the input messages from..to.
 type Interval struct{ From, To uint64 }
 
-// Losses are the messages before each of which input of the partition may have
-// been lost, ascending.
+// Losses are the messages before which input of the partition may have been lost,
+// ascending.
 type Losses []Interval
 
 const (
-	// mostLosses bounds a record. Beyond them, every message counts as one that
-	// follows a loss, until a snapshot is in use.
+	// mostLosses limits a record. After this many, every message counts as following a
+	// loss, until a snapshot is in use.
 	mostLosses = 16
 	onwards    = math.MaxUint64
 )
@@ -46,8 +45,8 @@ func (l Losses) mayPrecede(seq uint64) bool {
 	return false
 }
 
-// addLoss notes a loss before a message, which lies behind those noted; before is
-// the partition's message before it.
+// addLoss adds a loss before message seq, after all recorded losses; before is the
+// partition's previous message.
 func (l Losses) addLoss(before, seq uint64) Losses {
 	n := len(l)
 	switch {
@@ -62,8 +61,8 @@ func (l Losses) addLoss(before, seq uint64) Losses {
 	return append(l, Interval{seq, seq})
 }
 
-// ForgetSaved lets go of what a snapshot in use holds, and ends with the one being
-// taken, after message done, that every message counts.
+// ForgetSaved removes losses contained in a snapshot in use, and ends, with the current
+// snapshot after message done, the state in which every message counts.
 func (l Losses) ForgetSaved(inUse, done uint64) Losses {
 	l = slices.DeleteFunc(l, func(s Interval) bool { return s.To <= inUse })
 	if n := len(l); n > 0 && n <= mostLosses/2 && l[n-1].To == onwards {
@@ -88,7 +87,7 @@ func (l Losses) String() string {
 	return strings.Join(words, " ")
 }
 
-// ParseLosses reads what String wrote. It may come from anywhere.
+// ParseLosses reads the output of String. The text may come from any source.
 func ParseLosses(text string) (l Losses, err error) {
 	if len(text) > 64*mostLosses {
 		return nil, fmt.Errorf("%d characters are too many", len(text))

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// What a record says of losses comes back as it was; what else stands there is
-// refused.
+// Losses in a record survive encoding and decoding; invalid text is refused.
 func TestLossesText(t *testing.T) {
 	t.Parallel()
 	var l Losses

@@ -14,26 +14,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// maxIncarnation is the longest Eusn-Incarnation, bytes: every source keeps
-// its own, and a UUID or a time takes less than half of it.
+// maxIncarnation is the longest Eusn-Incarnation, bytes: every source stores its
+// incarnation, and a UUID or a time needs less than half.
 const maxIncarnation = 128
 
-// errRoom is a partition full of open sequences, for a message that has no samples.
+// errRoom reports a partition full of open sequences, for a message without samples.
 var errRoom = errors.New("pipeline: too many streams with open sequences")
 
-// Rules are what a partition's state depends on besides its messages. They are
-// the model's and the configuration's.
+// Rules are the inputs of a partition's state other than its messages: the model's and
+// the configuration's rules.
 type Rules struct {
 	track.Rules
 	Shape Shape
 
-	MaxStreams            int             // that a partition remembers
-	Reorder, ReorderBytes int             // messages of a key, and bytes of a partition, that may wait
+	MaxStreams            int             // streams that a partition remembers
+	Reorder, ReorderBytes int             // held messages of a key, and bytes of held messages of a partition
 	MaxKey                int             // bytes of a key; 0 = any number
-	Keys                  *names.Patterns // that a key must fit; nil: any key
+	Keys                  *names.Patterns // patterns of allowed keys; nil: any key
 
-	Events     string // the job in end events that are for these states; see wire.IdleEvent
-	Begun      string // when the job's output was made: promotions of an earlier job of that name are passed over
+	Events     string // the job named in end events for these states; see wire.IdleEvent
+	Begun      string // creation time of the job's output: promotions of an earlier job with the same name are ignored
 	OneReadout bool   // promotions in the log are passed over
 }
 
@@ -42,9 +42,9 @@ type decoder interface {
 	Decode(data []byte, to *codec.Batch) error
 }
 
-// Machine advances the states of partitions, a message at a time. It belongs to
-// one goroutine; what it does is a function of the rules, a partition's state
-// and the message.
+// Machine advances the states of partitions, one message at a time. A machine belongs
+// to one goroutine; its result is a function of the rules, a partition's state and the
+// message.
 type Machine struct {
 	Rules
 	decoder decoder
@@ -61,13 +61,13 @@ type Machine struct {
 	bytes              []byte // of the stream to be hashed
 	hasher             rowHasher
 
-	// Extents says that runs tell which samples they are of.
+	// Extents makes runs report which samples they cover.
 	Extents bool
-	// Turn says where a number stands; TurnOf, but for who has to see what
-	// that is for.
+	// Turn compares a message number with the received numbers. It is TurnOf, except in
+	// tests that show the purpose of the comparison.
 	Turn func(src *Source, n uint64) Turn
 
-	// Taken, where it is set, is told what each stream gets, in order.
+	// Taken, if set, receives the samples of each stream, in order.
 	Taken func(*Taken)
 }
 
@@ -76,27 +76,26 @@ func NewMachine(r Rules, d decoder) *Machine {
 	return &Machine{Rules: r, decoder: d, tracker: track.NewTracker(r.Rules), Turn: TurnOf}
 }
 
-// DecodedMessage is the last message that was decoded.
+// DecodedMessage returns the samples of the last decoded message.
 func (s *Machine) DecodedMessage() *codec.Batch { return &s.in }
 
-// step is a message on its way through the machine. Its samples are in
-// Machine.in.
+// step is a message in processing. The message's samples are in Machine.in.
 type step struct {
 	fx     *Effects
 	out    *Predictions
 	p      *Partition
 	src    *Source
-	seq    uint64 // Eusn-Seq, 0 without one
+	seq    uint64 // Eusn-Seq, 0 without Eusn-Seq
 	inSeq  uint64
-	from   uint64 // the message that the samples came in, which may have waited
-	stored int64  // when the server stored it, ns
-	silent bool   // it was answered before
-	asked  uint64 // held messages before this one are of before what is asked for
+	from   uint64 // the message that brought the samples; it may have been held
+	stored int64  // time at which the server stored the message, ns
+	silent bool   // the message was answered before
+	asked  uint64 // held messages before this message precede the requested range
 	end    bool
-	flags  outcome.Flag // of this message's samples alone
+	flags  outcome.Flag // of this message's samples only
 }
 
-// addNote takes down what happened to the key in hand.
+// addNote records an event of the current key.
 func (m *step) addNote(n Note) {
 	n.Input = m.inSeq
 	if m.src != nil {
@@ -105,14 +104,13 @@ func (m *step) addNote(n Note) {
 	m.fx.Notes = append(m.fx.Notes, n)
 }
 
-// Apply takes one message into a partition's state. What it leads to is added to
-// fx, and its predictions, whose scores are still to come, to out. A message that
-// cannot be used becomes a dead letter; the error is only for what must stop the
-// partition. While a restart replays, states advance and nothing
-// is answered. A message that was applied before changes nothing.
+// Apply applies one message to a partition's state. Results are added to fx, and
+// predictions, whose scores follow later, to out. An unusable message becomes a dead
+// letter; an error stops the partition. During a replay after a restart, states advance
+// without answers. A message that was applied before changes nothing.
 func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions) error {
 	if j.Seq <= p.Done {
-		return nil // an ordered consumer never goes back; if one did, the state must not
+		return nil // an ordered consumer never goes back; the state must not go back either
 	}
 	before := p.Done
 	p.Done, p.DoneTime, p.heardNow = j.Seq, j.Stored, j.Heard
@@ -123,7 +121,7 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 	if j.Lost || p.Losses.mayPrecede(j.Seq) {
 		m.flagLoss(before)
 	}
-	if !utf8.ValidString(j.Key) { // no reader could decode a prediction that names it
+	if !utf8.ValidString(j.Key) { // no reader could decode a prediction with this key
 		m.addDeadLetter(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q, what the wildcards of the input subject stand for, is not UTF-8", j.Key))
 		return nil
 	}
@@ -150,8 +148,8 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 	return s.nameKey(&m)
 }
 
-// flagLoss says what a message means that may follow others that were lost;
-// before is the partition's message before it.
+// flagLoss flags the streams that a loss before this message may have affected; before
+// is the partition's previous message.
 func (m *step) flagLoss(before uint64) {
 	p := m.p
 	p.Losses = p.Losses.addLoss(before, m.inSeq)
@@ -162,7 +160,7 @@ func (m *step) flagLoss(before uint64) {
 			p.touchSource(src)
 		}
 		if src.Last > 0 {
-			continue // its numbers say whether any of its messages are missing
+			continue // the message numbers show whether messages are missing
 		}
 		for _, st := range src.Streams {
 			if st.Since&outcome.FlagGap == 0 {
@@ -177,9 +175,9 @@ func (m *step) flagLoss(before uint64) {
 	}
 }
 
-// nameKey gives a key without streams one of its name, so that MaxStreams
-// bounds keys too. A message that opened none must not end a sequence where all
-// are open: its key is forgotten at once.
+// nameKey gives a key without streams a stream with the key's name, so that MaxStreams
+// limits keys, too. A message without samples must not end a sequence if all are open:
+// its key is then forgotten at once.
 func (s *Machine) nameKey(m *step) error {
 	if len(m.src.Streams) > 0 {
 		return nil
@@ -194,7 +192,7 @@ func (s *Machine) nameKey(m *step) error {
 	return err
 }
 
-// orderMessage puts a message in its place among its key's: used, held or dropped.
+// orderMessage uses, holds or drops a message according to its number.
 func (s *Machine) orderMessage(m *step, j *Message, isNew bool) error {
 	src := m.src
 	if err := wire.SpellHeaders(j.Header); err != nil {
@@ -227,16 +225,16 @@ func (s *Machine) orderMessage(m *step, j *Message, isNew bool) error {
 	case TooEarly:
 		return s.holdMessage(m, j, n)
 	}
-	src.noteArrived(n, j.Data) // even if the message turns out to be unusable: it has arrived
+	src.noteArrived(n, j.Data) // even if the message is unusable: the message has arrived
 	if err := s.useMessage(m, j, n); err != nil {
 		return err
 	}
 	return s.useHeld(m, outcome.FlagReordered)
 }
 
-// countContradiction tells of a number that comes again with other content: nobody repeats
-// that message, somebody starts counting again under an incarnation that has these
-// numbers behind it, or two count under one key. What they send is dropped.
+// countContradiction reports a repeated number with other content: a producer restarted
+// its numbers without a new incarnation, or two producers use one key. Such messages
+// are dropped.
 func (m *step) countContradiction(n uint64, j *Message) {
 	src := m.src
 	if !src.differsFromArrived(n, j.Data) {
@@ -249,8 +247,7 @@ func (m *step) countContradiction(n uint64, j *Message) {
 	}
 }
 
-// useMessage gives a message whose turn it is to its streams, or to the dead
-// letters.
+// useMessage passes a message that is in order to its streams, or to the dead letters.
 func (s *Machine) useMessage(m *step, j *Message, seq uint64) error {
 	m.seq, m.end, m.from = seq, EndsAfter(j.Header), j.Seq
 	if why, err := s.decodeMessage(m, j); err != nil {
@@ -268,8 +265,8 @@ func (s *Machine) useMessage(m *step, j *Message, seq uint64) error {
 	return nil
 }
 
-// compareTimes counts samples whose times are far from when the server stored their
-// message, and notes the first of each key.
+// compareTimes counts samples whose times are far from the time at which the server
+// stored their message, and notes the first such sample of each key.
 func (s *Machine) compareTimes(m *step, j *Message) {
 	n, first := wire.CountFarTimes(s.in.Times, j.Stored)
 	m.fx.FarTimes += uint64(n)
@@ -279,15 +276,15 @@ func (s *Machine) compareTimes(m *step, j *Message) {
 	}
 }
 
-// rejectAndFlag turns a message into a dead letter. Which streams it was about may
-// be unknown, so all of its source are flagged.
+// rejectAndFlag turns a message into a dead letter. The affected streams may be
+// unknown, so all streams of the source are flagged.
 func (s *Machine) rejectAndFlag(m *step, j *Message, why wire.Reason, err error) error {
 	m.p.raiseFlag(m.src, outcome.FlagPoisonSkipped)
 	m.addDeadLetter(j, why, err)
 	return nil
 }
 
-// addDeadLetter sends a message to the dead letters, unless that was done before.
+// addDeadLetter adds a message to the dead letters, except in a replay.
 func (m *step) addDeadLetter(j *Message, why wire.Reason, err error) {
 	if m.silent {
 		return
@@ -298,9 +295,9 @@ func (m *step) addDeadLetter(j *Message, why wire.Reason, err error) {
 	m.fx.Dead = append(m.fx.Dead, DeadLetter{Msg: *j, Why: why, Reason: wire.OneLine(err.Error())})
 }
 
-// findStream finds or makes a stream of a source, and marks it as just heard. In a full
-// partition a new one takes the place of another, of one with an open sequence only if
-// mayEnd.
+// findStream finds or creates a stream of a source, and marks the stream as just heard.
+// In a full partition, a new stream takes the place of another stream; a stream with an
+// open sequence is replaced only if mayEnd.
 func (s *Machine) findStream(m *step, id string, mayEnd bool) (*Stream, error) {
 	p, src := m.p, m.src
 	if st := src.Streams[id]; st != nil {
@@ -321,17 +318,17 @@ func (s *Machine) findStream(m *step, id string, mayEnd bool) (*Stream, error) {
 	return p.addStream(src, id, &s.Shape), nil
 }
 
-// oldestStreams is how many of a full partition's streams are looked at, those silent
-// longest, for one that is between two sequences. The number is small, so that a flood
-// of new names costs little for each, and touches no stream that is in use.
+// oldestStreams is the number of streams of a full partition, from the stream silent
+// longest, that are searched for a stream between two sequences. The number is small,
+// so that a flood of new names costs little per name and affects no stream in use.
 const oldestStreams = 64
 
-// makeRoom forgets a stream of a full partition: of those silent longest, one between
-// two sequences, or else, if mayEnd, the one silent longest, whose open sequence is lost.
-// So names that somebody invents displace each other, and no stream that is in use: with
-// MaxStreams streams, a stream is forgotten after that many others were heard. What is
-// lost is known later: keys that the partition does not know then are flagged FlagGap.
-// It reports whether there is room.
+// makeRoom forgets a stream of a full partition: among the streams silent longest, a
+// stream between two sequences; otherwise, if mayEnd, the stream silent longest, whose
+// open sequence is lost. So invented names displace each other instead of streams in
+// use: with MaxStreams streams, a stream is forgotten after MaxStreams other streams
+// were heard. The loss is known later: keys unknown to the partition from then on are
+// flagged FlagGap. makeRoom reports whether there is room.
 func (s *Machine) makeRoom(m *step, mayEnd bool) bool {
 	p, seen := m.p, 0
 	for st := range p.Oldest() {
@@ -361,7 +358,7 @@ func (s *Machine) makeRoom(m *step, mayEnd bool) bool {
 	return true
 }
 
-// rejectHeld makes dead letters of the messages that a key holds.
+// rejectHeld turns the held messages of a key into dead letters.
 func (s *Machine) rejectHeld(m *step, src *Source) {
 	for i := range src.Held {
 		h := &src.Held[i]

@@ -33,10 +33,10 @@ func drawBytes(seed uint64) []byte {
 	return b
 }
 
-// A log leads to what the model says: which predictions, of which samples, with
-// which flags, at which input message; and which dead letters. It does so with
-// any number of slots, and with few: then rows leave, counted in evicted, and
-// come back, in the middle of messages too.
+// compareWithModel requires from a log the results of the model: predictions, their
+// samples, flags and input messages, and dead letters. The machine has any number of
+// slots, or few slots: then rows leave, counted in evicted, and return, also in the
+// middle of messages.
 func compareWithModel(t *testing.T, b []byte, evicted *int) []made {
 	t.Helper()
 	log := drawLog(b)
@@ -107,18 +107,18 @@ func FuzzAgainstModel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { compareWithModel(t, b, new(int)) })
 }
 
-// policies are all that cut by something else than a length of their own.
+// policies are all policies that do not cut by their own length.
 var policies = []reservoir.Policy{
 	{Kind: reservoir.Marked}, {Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 4},
 	{Kind: reservoir.Window, Length: 6, Hop: 2}, {Kind: reservoir.Window, Length: 4, Hop: 4, Early: 3}, {Kind: reservoir.Endless, Early: 2},
 }
 
-// fronts go with all of them.
+// fronts are combined with all policies.
 var fronts = []*reservoir.Front{nil, nil, {Decimate: 2}, {Normalise: 3, Envelope: 2, Decimate: 2}, {Centre: 4}}
 
-// How a log is cut into batches, where rows are, how many slots there are, and
-// whether somebody took over in between changes neither a prediction nor the
-// state. The reference has any number of slots and one message in a batch.
+// Batches, row locations, the number of slots and a takeover change neither a
+// prediction nor the state. The reference has any number of slots and one message per
+// batch.
 func compareCuts(t *testing.T, b []byte, seed uint64) {
 	t.Helper()
 	countCuts(t, b, seed)
@@ -163,9 +163,9 @@ func countCuts(t *testing.T, b []byte, seed uint64) int {
 		t.Fatalf("%+v: in batches, %s", rules.Policy, firstDifference(batches.made, one.made))
 	}
 
-	// Somebody works up to message crash, having stored a snapshot after
-	// message kept and said that all is answered up to message said. The next
-	// one begins from the snapshot.
+	// A worker processes up to message crash; it stored a snapshot after message kept
+	// and reported answers up to message said. The next worker begins from the
+	// snapshot.
 	if len(messages) < 3 {
 		return batches.evicted
 	}
@@ -210,9 +210,9 @@ func TestCutAnywhere(t *testing.T) {
 	t.Logf("%d rows left their slots", evicted)
 }
 
-// Two partitions share a machine and few slots, and no row can be stored. One
-// that finds no slot has failed, perhaps in the middle of a message; that
-// changes nothing of the other's predictions and state.
+// Two partitions share a machine and few slots, and no row can be stored. A partition
+// that finds no slot fails, possibly in the middle of a message; the predictions and
+// the state of the other partition do not change.
 func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 	t.Parallel()
 	failures, outlived := 0, 0
@@ -261,7 +261,7 @@ func TestNoSlotIsOnePartitionsFault(t *testing.T) {
 	t.Logf("%d partitions found no slot, %d outlived the other", failures, outlived)
 }
 
-// forPartition is a message of a log, with end events for that partition.
+// forPartition returns a message of a log, with end events for the given partition.
 func forPartition(m Message, part int) *Message {
 	var e any
 	switch wire.Get(m.Header, wire.HeaderKind) {

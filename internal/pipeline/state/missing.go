@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// findMissing lists the missing values among one stream's samples in s.missing
-// (flat indices into x, ascending), and makes each of them a NaN.
+// findMissing lists the missing values among the samples of one stream in s.missing
+// (flat indices into x, ascending), and replaces each missing value with a NaN.
 func (s *Machine) findMissing(m *step, x []float32, g group) {
 	if g.rows == nil {
 		s.missing = append(s.missing, s.in.Missing...)

@@ -8,14 +8,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// made is a prediction: where it stands, and the samples it rests on.
+// made is a prediction: its position, and the samples that it covers.
 type made struct {
 	stream  string
 	seq     uint64
 	row     uint32
 	flags   outcome.Flag
 	at      uint64 // input message
-	samples uint64 // a hash of them, in order
+	samples uint64 // a hash of the samples, in order
 	readout string
 }
 
@@ -26,17 +26,17 @@ func hashSamples(h uint64, x ...float32) uint64 {
 	return h
 }
 
-// model says what a log must lead to under the policy marked: messages in lists,
-// samples in lists, nothing reused, no digest, no rows. It is written from the
-// package documentation of pipeline, not from the machine.
+// model computes the expected results of a log under the policy marked: messages in
+// lists, samples in lists, nothing reused, no digest, no rows. The model was written
+// from the package documentation of pipeline, not from the machine.
 type model struct {
-	early   int // a prediction every so many samples; 0 = none
-	reorder int // messages of a key that may wait
+	early   int // a prediction every `early` samples; 0 = none
+	reorder int // held messages per key
 	keys    map[string]*modelKey
 	lossy   bool
 	at      uint64
 	number  uint64 // of the last promotion
-	readout string // for sequences that begin
+	readout string // readout for new sequences
 	out     []made
 	dead    []uint64
 }
@@ -45,7 +45,7 @@ type modelKey struct {
 	life    string
 	last    uint64
 	waiting map[uint64]waiting
-	partial bool // its beginning was not seen
+	partial bool // the key's beginning is unknown
 	flags   outcome.Flag
 	streams map[string]*modelStream
 	heard   uint64
@@ -58,10 +58,10 @@ type waiting struct {
 
 type modelStream struct {
 	samples []float32 // of the open sequence
-	readout string    // that it began with
+	readout string    // readout at the sequence's beginning
 	flags   outcome.Flag
-	since   outcome.Flag // what happened after its last sample
-	seq     uint64       // of its last sample
+	since   outcome.Flag // flags raised after the last sample
+	seq     uint64       // of the last sample
 	row     uint32
 	heard   uint64
 }
@@ -73,7 +73,7 @@ func (m *model) takeEntry(e entry) {
 		for _, k := range m.keys {
 			k.flags |= outcome.FlagGap
 			if k.last > 0 {
-				continue // the numbers will tell
+				continue // the message numbers will show a gap
 			}
 			for _, s := range k.streams {
 				s.since |= outcome.FlagGap
@@ -101,7 +101,7 @@ func (m *model) takeEntry(e entry) {
 	}
 }
 
-// placeMessage uses a message, lets it wait or drops it.
+// placeMessage uses, holds or drops a message.
 func (m *model) placeMessage(k *modelKey, e entry) {
 	if e.number == 0 {
 		m.useMessage(k, waiting{e, m.at}, 0)
@@ -131,7 +131,7 @@ func (m *model) placeMessage(k *modelKey, e entry) {
 	}
 }
 
-// giveUp goes on as if what the first waiting message waits for had come.
+// giveUp continues as if the missing message before the first held message had come.
 func (m *model) giveUp(k *modelKey) {
 	k.partial = k.partial || k.last == 0
 	k.raiseFlag(outcome.FlagGap)
@@ -171,7 +171,7 @@ func (m *model) findStream(k *modelKey, name string) *modelStream {
 	return s
 }
 
-// useMessage gives a message's samples to their streams. why is a flag of its samples.
+// useMessage passes a message's samples to their streams. why is a flag of its samples.
 func (m *model) useMessage(k *modelKey, w waiting, why outcome.Flag) {
 	if w.bad {
 		k.raiseFlag(outcome.FlagPoisonSkipped)
@@ -184,7 +184,7 @@ func (m *model) useMessage(k *modelKey, w waiting, why outcome.Flag) {
 			names = append(names, r.stream)
 		}
 	}
-	if len(w.rows) == 0 && w.end { // all that are open
+	if len(w.rows) == 0 && w.end { // all open sequences
 		names = slices.Sorted(maps.Keys(k.streams))
 	}
 	for _, name := range names {

@@ -11,14 +11,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// owner applies what a machine says of one partition to rows in memory.
+// owner applies the machine's effects on one partition to rows in memory.
 type owner struct {
 	*slots
 	m      *Machine
 	p      *Partition
 	fx     *Effects
 	out    Predictions
-	given  int        // predictions that have their runs' slots
+	given  int        // predictions whose runs have slots
 	spread *rand.Rand // moves rows apart now and then; nil = never
 
 	made   []made
@@ -26,7 +26,7 @@ type owner struct {
 	failed bool // a run found no slot: nothing of the partition counts any more
 }
 
-// newOwner is alone, with any number of slots.
+// newOwner returns an owner of one partition, with any number of slots.
 func newOwner(t testing.TB, r Rules) *owner {
 	t.Helper()
 	r.Channels, r.Mean = 1, []float32{0}
@@ -42,7 +42,7 @@ func newOwner(t testing.TB, r Rules) *owner {
 
 func (o *owner) holdPartition(p *Partition) { o.p, p.Holder = p, o }
 
-// limitSlots bounds the slots, so that rows leave and come back.
+// limitSlots limits the slots, so that rows leave and return.
 func (o *owner) limitSlots(most int, chance *rand.Rand) *owner {
 	o.most, o.chance = most, chance
 	return o
@@ -55,8 +55,8 @@ func (o *owner) newNeighbor() *owner {
 	return n
 }
 
-// feedMessages applies messages in batches whose ends cut names, by the number of the
-// last message in each.
+// feedMessages applies messages in batches; cut reports whether a batch ends after a
+// message.
 func (o *owner) feedMessages(messages []Message, cut func(seq uint64) bool) {
 	o.t.Helper()
 	for i := range messages {
@@ -68,7 +68,7 @@ func (o *owner) feedMessages(messages []Message, cut func(seq uint64) bool) {
 	o.endBatch()
 }
 
-// applyMessage takes one message into the batch.
+// applyMessage applies one message in the batch.
 func (o *owner) applyMessage(j *Message) {
 	o.t.Helper()
 	if o.failed {
@@ -128,7 +128,7 @@ func (o *owner) endBatch() {
 	flushAll([]*owner{o})
 }
 
-// flushAll ends a batch of partitions that share their slots.
+// flushAll ends a batch of partitions that share slots.
 func flushAll(all []*owner) {
 	one := all[0]
 	one.t.Helper()
@@ -140,7 +140,7 @@ func flushAll(all []*owner) {
 	*one.fx = Effects{}
 }
 
-// finishBatch is what a batch's end means to the partition.
+// finishBatch ends the batch for the partition.
 func (o *owner) finishBatch() {
 	o.t.Helper()
 	if o.failed {
@@ -185,9 +185,9 @@ func (o *owner) encodeState() []byte {
 	return b
 }
 
-// restoreOwner is another owner that goes on from a snapshot. What was answered up to
-// message to, after which the state has this digest, and so many predictions
-// beyond it, are repeated in silence.
+// restoreOwner returns another owner that continues from a snapshot. Answers up to
+// message to, after which the state has the given digest, and `ahead` predictions after
+// that message are repeated without output.
 func (o *owner) restoreOwner(b []byte, to uint64, ahead int, sum wire.Digest) *owner {
 	o.t.Helper()
 	n := newOwner(o.t, o.m.Rules).limitSlots(o.most, o.chance)
@@ -221,7 +221,7 @@ func (o *owner) restoreOwner(b []byte, to uint64, ahead int, sum wire.Digest) *o
 	return n
 }
 
-// rulesOf are small enough that a random log meets every bound.
+// rulesOf are small enough that a random log reaches every limit.
 func rulesOf(policy reservoir.Policy) Rules {
 	return Rules{Rules: track.Rules{Policy: policy}, MaxStreams: 64, Reorder: 2, ReorderBytes: 1 << 20}
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Partition is the state of a partition: what is known of the keys that hash to
-// it. All of it is a function of the partition's messages in order, whatever
-// the shards and batches, so a replay brings it back.
+// Partition is the state of a partition: the state of the keys that hash to it. It is a
+// function of the partition's messages in order, independent of shards and batches, so
+// a replay restores it.
 type Partition struct {
 	ID       int
 	Sources  map[string]*Source
 	recency  list.List     // of *Stream, the most recent at the front
 	clock    uint64        // counts touches, to order streams by
 	Done     uint64        // last input sequence number taken into account
-	DoneTime int64         // when it was stored, ns
-	heardNow time.Duration // when that came, by the owner's watch; no part of the state
+	DoneTime int64         // time at which the message was stored, ns
+	heardNow time.Duration // arrival of the message by the owner's watch; no part of the state
 	lossy    bool          // the input before the first message was not available
 
 	HeldBytes int    // of held messages
@@ -32,45 +32,45 @@ type Partition struct {
 	Want Expected
 
 	Sum          wire.Digest
-	dirty        []*Stream // whose bytes in sum are not theirs any more
+	dirty        []*Stream // streams whose bytes in sum are outdated
 	dirtySources []*Source
 
 	rowsAway
-	promotions []Promotion // those that answer, the oldest first; nil = there was none. No part of the digest
+	promotions []Promotion // active promotions, the oldest first; nil = none. No part of the digest
 
-	Holder any // what the owner has of the partition; not looked at here
+	Holder any // the owner's data for the partition; not used here
 }
 
-// Answered is what was answered before: a replay advances states in silence.
+// Answered describes the input answered earlier: a replay advances states without
+// output.
 type Answered struct {
-	ReplayTo uint64 // messages up to this one are answered already
-	Asked    uint64 // of a backfill from the middle of a log: a key's first messages, if they are before this one, make no predictions, whatever releases them; else 0
-	Skip     uint64 // predictions beyond replayTo that are answered already
+	ReplayTo uint64 // messages up to this message are answered
+	Asked    uint64 // for a backfill from the middle of a log, otherwise 0: a key's first messages make no predictions if they precede this message, even when released later
+	Skip     uint64 // predictions after ReplayTo that are answered
 }
 
-// Expected is what a record says of a state: the digest that it has after an
-// input message.
+// Expected is the state's expectation in a record: the digest after an input message.
 type Expected struct {
-	At     uint64 // 0 = nothing, or it was compared
+	At     uint64 // 0 = nothing to compare, or compared
 	Digest wire.Digest
 }
 
-// rowsAway is the account of state rows that are stored apart. Where a row is,
-// is no state; but a snapshot names those that it does not hold.
+// rowsAway counts the state rows stored outside the snapshot. A row's location is no
+// state, but a snapshot names the rows that it does not hold.
 type rowsAway struct {
-	Away    int      // state rows of its streams that are stored apart
-	Freed   []uint64 // those that were, since the last snapshot
-	Unnamed bool     // rows were stored since then, which it does not name
+	Away    int      // stored state rows of the partition's streams
+	Freed   []uint64 // rows no longer stored, since the last snapshot
+	Unnamed bool     // rows stored since the last snapshot, which does not name them
 }
 
-// NewPartition is one that has had no message.
+// NewPartition returns a partition without messages.
 func NewPartition(id int) *Partition { return &Partition{ID: id, Sources: map[string]*Source{}} }
 
-// Current reports whether a partition has taken something that no replay
-// repeats: its state is the one that belongs to the position done.
+// Current reports whether a partition has used input that no replay repeats: its state
+// belongs to the position done.
 func (p *Partition) Current() bool { return p.Done > 0 && p.Done >= p.ReplayTo && p.Skip == 0 }
 
-// Touch notes that a stream's bytes have changed.
+// Touch marks a stream's bytes as changed.
 func (p *Partition) Touch(st *Stream) {
 	if !st.dirty {
 		st.dirty = true
@@ -96,7 +96,7 @@ func (p *Partition) markHeard(st *Stream) {
 // Len is how many streams the partition remembers.
 func (p *Partition) Len() int { return p.recency.Len() }
 
-// Oldest are its streams, the one longest silent first.
+// Oldest iterates over the streams, the stream silent longest first.
 func (p *Partition) Oldest() iter.Seq[*Stream] {
 	return func(yield func(*Stream) bool) {
 		for e := p.recency.Back(); e != nil && yield(e.Value.(*Stream)); {
@@ -139,8 +139,8 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	return st
 }
 
-// forgetStream removes a stream, and its source with the source's last one
-// unless that is keep.
+// forgetStream removes a stream, and with its last stream the source unless the source
+// is keep.
 func (p *Partition) forgetStream(st *Stream, keep *Source) {
 	p.recency.Remove(st.element)
 	delete(st.Source.Streams, st.ID)
@@ -157,8 +157,8 @@ func (p *Partition) forgetSource(src *Source) {
 	src.gone = true
 }
 
-// raiseFlag notes that something happened to a source: the next prediction of
-// every sequence it may have touched will say so.
+// raiseFlag flags a source: the next prediction of every sequence that may be affected
+// carries the flag.
 func (p *Partition) raiseFlag(src *Source, f outcome.Flag) {
 	src.flags |= f
 	for _, st := range src.Streams {

@@ -1,19 +1,19 @@
 package state
 
-// Promotion is a readout that answers for a partition's sequences.
+// Promotion is a readout that predicts for a partition's sequences.
 type Promotion struct {
-	Number  uint64 // 0 = the readout that the job began with
-	Readout string // its name; empty = that one
-	At      uint64 // the input message that says so
+	Number  uint64 // 0 = the job's first readout
+	Readout string // its name; empty = the job's first readout
+	At      uint64 // the input message of the promotion
 }
 
-// MostReadouts is how many readouts answer in a partition at the same time.
-// Sequences that began under older ones get the oldest that is left: so what a
-// partition and an engine need is bounded.
+// MostReadouts limits the readouts active in a partition at the same time. Sequences
+// that began under older readouts use the oldest remaining readout, so the memory of a
+// partition and an engine is bounded.
 const MostReadouts = 32
 
-// addPromotion gives the sequences that begin from now on to a readout; at once, also
-// those that are open.
+// addPromotion makes a readout predict for sequences that begin from now on; with now,
+// for open sequences, too.
 func (p *Partition) addPromotion(next Promotion, now bool) {
 	var kept []Promotion
 	if !now {
@@ -23,7 +23,7 @@ func (p *Partition) addPromotion(next Promotion, now bool) {
 	p.promotions = kept[max(0, len(kept)-MostReadouts):]
 }
 
-// Promotion is the newest that the partition has taken.
+// Promotion returns the newest promotion of the partition.
 func (p *Partition) Promotion() Promotion {
 	if n := len(p.promotions); n > 0 {
 		return p.promotions[n-1]
@@ -31,7 +31,7 @@ func (p *Partition) Promotion() Promotion {
 	return Promotion{}
 }
 
-// ForgetPromotions has the readout answer that the job began with.
+// ForgetPromotions makes the job's first readout predict.
 func (p *Partition) ForgetPromotions() {
 	p.promotions = nil
 	for st := range p.Oldest() {
@@ -39,8 +39,8 @@ func (p *Partition) ForgetPromotions() {
 	}
 }
 
-// neededPromotions are the promotions under which predictions may still be made: the
-// newest, and those of the open sequences.
+// neededPromotions returns the promotions under which predictions may still be made:
+// the newest, and the promotions of the open sequences.
 func (p *Partition) neededPromotions() []Promotion {
 	all := p.promotions
 	if all == nil {
@@ -66,8 +66,9 @@ func (p *Partition) neededPromotions() []Promotion {
 	return kept
 }
 
-// indexOfPromotion is the place of the promotion that answers for a sequence that began
-// under one: that one, or the oldest of those that came later and are left.
+// indexOfPromotion returns the index of the promotion that predicts for a sequence that
+// began under promotion began: the same promotion, or the oldest later promotion that
+// remains.
 func indexOfPromotion(all []Promotion, began uint64) int {
 	for i := range all {
 		if all[i].Number >= began {
@@ -77,10 +78,10 @@ func indexOfPromotion(all []Promotion, began uint64) int {
 	return len(all) - 1
 }
 
-// noteOpened notes that a stream begins that had no open sequence: what its states had
-// before answers for nothing any more. (Windows overlap: some of its states begin
-// later.) So which promotions are kept depends on the open sequences alone, and is
-// the same after a restore, whose snapshot names no others.
+// noteOpened records that a stream without open sequences begins a sequence: the
+// stream's earlier promotions are no longer needed. (Windows overlap: some of its
+// states begin later.) So the kept promotions depend only on the open sequences, and
+// stay the same after a restore, whose snapshot names no other promotions.
 func (p *Partition) noteOpened(st *Stream) {
 	if p.promotions == nil {
 		return
@@ -90,7 +91,7 @@ func (p *Partition) noteOpened(st *Stream) {
 	}
 }
 
-// noteBegun notes that a sequence of one of a stream's states begins.
+// noteBegun records that a sequence of one state of a stream begins.
 func (p *Partition) noteBegun(st *Stream, state int32) {
 	if p.promotions == nil {
 		return
@@ -101,8 +102,8 @@ func (p *Partition) noteBegun(st *Stream, state int32) {
 	st.began[state] = p.Promotion().Number
 }
 
-// readoutOf names the one that answers for a stream's state; empty = the one that
-// the job began with.
+// readoutOf names the readout that predicts for a stream's state; empty = the job's
+// first readout.
 func (p *Partition) readoutOf(st *Stream, state int32) string {
 	if p.promotions == nil {
 		return ""
@@ -110,11 +111,11 @@ func (p *Partition) readoutOf(st *Stream, state int32) string {
 	return p.promotions[indexOfPromotion(p.promotions, st.beganUnder(int(state)))].Readout
 }
 
-// ReadoutOf names the readout that answers for the open sequence of one of a stream's
-// states; empty = the one that the job began with.
+// ReadoutOf names the readout that predicts for the open sequence of one state of a
+// stream; empty = the job's first readout.
 func (p *Partition) ReadoutOf(st *Stream, state int) string { return p.readoutOf(st, int32(state)) }
 
-// beganUnder is the promotion under which the sequence of a state began.
+// beganUnder returns the promotion under which the sequence of a state began.
 func (st *Stream) beganUnder(state int) uint64 {
 	if st.began == nil {
 		return 0

@@ -36,15 +36,14 @@ func numberMessages(all ...Message) []Message {
 	return all
 }
 
-// rowsMessage is a message of so many samples of key a.
+// rowsMessage returns a message with n samples of key a.
 func rowsMessage(t *testing.T, n int, end bool) Message {
 	t.Helper()
 	return encodeLog(t, []entry{{key: "a", rows: slices.Repeat([]sample{{stream: "a", value: 1}}, n), end: end}})[0]
 }
 
-// What was promoted changes neither a state nor which predictions there are:
-// the digests are those of the same log with events that ask for nothing in the
-// place of the promotions.
+// Promotions change neither a state nor the set of predictions: the digests equal the
+// digests of the same log with empty events instead of the promotions.
 func TestPromotionsAreNotInTheDigest(t *testing.T) {
 	t.Parallel()
 	differ := 0
@@ -78,8 +77,8 @@ func TestPromotionsAreNotInTheDigest(t *testing.T) {
 	}
 }
 
-// A promotion concerns the next sequence of a stream, the open ones only with
-// now. Windows overlap: each keeps the readout that it began with.
+// A promotion applies to the next sequence of a stream, and to open sequences only with
+// now. Windows overlap: each window keeps the readout of its beginning.
 func TestPromotionAtTheNextSequence(t *testing.T) {
 	next := func(n int) Message {
 		return promotionMessage(t, wire.Promotion{Number: uint64(n), Readout: readoutName(n), Who: "a"})
@@ -116,7 +115,7 @@ func TestPromotionAtTheNextSequence(t *testing.T) {
 	}
 }
 
-// What is no promotion of the stage's becomes a dead letter, and changes nothing.
+// An invalid promotion becomes a dead letter, and changes nothing.
 func TestForgedPromotions(t *testing.T) {
 	good := promotionMessage(t, wire.Promotion{Number: 1, Readout: readoutName(1), Who: "a"})
 	under := func(key string) Message { m := good; m.Key = key; return m }
@@ -142,7 +141,7 @@ func TestForgedPromotions(t *testing.T) {
 	}
 }
 
-// Jobs that read one input have promotions of their own.
+// Jobs that read the same input have separate promotions.
 func TestPromotionOfAnotherJob(t *testing.T) {
 	of := func(job string, n int) Message {
 		data, err := json.Marshal(wire.PromoteEvent{Job: job, Promotion: wire.Promotion{Number: uint64(n), Readout: readoutName(n), Who: "a"}})
@@ -162,8 +161,8 @@ func TestPromotionOfAnotherJob(t *testing.T) {
 	}
 }
 
-// A partition keeps so many readouts. Sequences of older ones get the oldest that
-// is left; those that nothing needs are forgotten first.
+// A partition keeps at most MostReadouts readouts. Sequences of older readouts get the
+// oldest remaining readout; readouts that no sequence needs are forgotten first.
 func TestMostReadouts(t *testing.T) {
 	log := []Message{}
 	many := MostReadouts + 8
@@ -186,7 +185,7 @@ func TestMostReadouts(t *testing.T) {
 			t.Fatalf("sequence %d of readout %q, want %q", i, p.readout, want)
 		}
 	}
-	if len(o.p.promotions) != 2 { // the one before is in the list until it is looked at again
+	if len(o.p.promotions) != 2 { // the previous promotion stays in the list until the next check
 		t.Errorf("%d promotions are kept: %v", len(o.p.promotions), o.p.promotions)
 	}
 	sh, part, err := ShapeIn(o.encodeState())
@@ -199,9 +198,9 @@ func TestMostReadouts(t *testing.T) {
 	}
 }
 
-// Which promotions are left, where there are too many, follows from the open
-// sequences alone: a partition that was restored keeps the same ones. Here stream s
-// was silent at the snapshot, and had been open under promotion 2.
+// The promotions kept beyond the limit depend only on the open sequences: a restored
+// partition keeps the same promotions. Here stream s was silent at the snapshot, and
+// had been open under promotion 2.
 func TestMostReadoutsAfterRestore(t *testing.T) {
 	next := func(n int) Message {
 		return promotionMessage(t, wire.Promotion{Number: uint64(n), Readout: readoutName(n), Who: "a"})
@@ -251,8 +250,8 @@ func TestRewoundForgetsPromotions(t *testing.T) {
 	}
 }
 
-// Keys of partitions that become others keep the readout that their sequences
-// began with, also where one partition never had a promotion that the other had.
+// Keys that move to other partitions keep the readout of their open sequences, even if
+// one partition never had a promotion of another partition.
 func TestPromotedRedistribution(t *testing.T) {
 	a, b := newOwner(t, rulesOf(policies[0])), newOwner(t, rulesOf(policies[0]))
 	next := func(n int, now bool) Message {
@@ -292,7 +291,8 @@ func TestPromotedRedistribution(t *testing.T) {
 	}
 }
 
-// A promotion of an earlier job of the name is passed over: the log has it still.
+// A promotion of an earlier job with the same name is ignored: the log still has the
+// promotion.
 func TestPromotionOfAnEarlierJob(t *testing.T) {
 	for begun, want := range map[string]string{"2026-01-31T12:00:00Z": readoutName(1), "2026-01-01T00:00:00Z": "", "": ""} {
 		data, err := json.Marshal(wire.PromoteEvent{Begun: begun, Promotion: wire.Promotion{Number: 1, Readout: readoutName(1), Who: "a"}})

@@ -9,16 +9,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// A job whose number of partitions changes has its keys in other partitions. A
-// key's state goes with it as it is: its numbers, what waits for a missing
-// message, its streams and their rows. What belongs to a partition as a whole is
-// made anew: the order in which its streams were heard follows from the input
-// messages that they were last heard in, and a partition may have lost input if
-// one that it got keys from may have.
+// When a job's number of partitions changes, keys move to other partitions. A key's
+// state moves unchanged: message numbers, held messages, streams and their rows. State
+// of a whole partition is rebuilt: the order in which its streams were heard follows
+// from the input messages that they were last heard in, and a partition may have lost
+// input if any source of its keys may have.
 
-// Redistribute gives the keys of whole decoded partitions to new ones, those
-// that of names, which are in the list to. The new partitions stand after input
-// message at. The old ones must not be used after that.
+// Redistribute moves the keys of whole decoded partitions to the new partitions in the
+// list to; of returns the new partition of a key. The new partitions continue after
+// input message at. The old partitions must not be used afterwards.
 func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.Place) ([]*Partition, error) {
 	all, lossy := make(map[int]*Partition, len(to)), false
 	for _, id := range to {
@@ -38,7 +37,7 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 			return nil, fmt.Errorf("%w: partition %d stands after input message %d, want at most %d", ErrState, old.ID, old.Done, at.Seq)
 		}
 		lossy = lossy || old.lossy
-		for st := range old.Oldest() { // so that what was heard in one message keeps its order
+		for st := range old.Oldest() { // so that streams heard in one message keep their order
 			id := of(st.Source.Key)
 			heard[id] = append(heard[id], st)
 		}
@@ -70,9 +69,9 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 	return made, nil
 }
 
-// mergePromotions are the promotions of partitions that become others. A promotion is
-// the same in all of them, but some may never have had one that was followed by
-// another soon: what answers for a sequence is written down before.
+// mergePromotions merges the promotions of partitions that are redistributed. A
+// promotion is equal in all partitions, but a partition may have skipped a promotion
+// that was soon followed by another; the readouts of open sequences are stored first.
 func mergePromotions(from []*Partition) ([]Promotion, error) {
 	byNumber := map[uint64]Promotion{}
 	var last uint64
@@ -99,12 +98,12 @@ func mergePromotions(from []*Partition) ([]Promotion, error) {
 	return all[max(0, len(all)-MostReadouts):], nil
 }
 
-// Digest is the digest of a decoded partition, as records have it.
+// Digest returns the digest of a decoded partition in the form of records.
 func (p *Partition) Digest() (wire.Digest, error) { return p.computeDigest(false) }
 
-// DigestOfKeys is the digest of what a decoded partition knows of its keys and
-// streams, whatever partition they are in: the sum over a job's partitions stays
-// the same when keys go from one to another.
+// DigestOfKeys returns the digest of a decoded partition's keys and streams,
+// independent of the partition: the sum over a job's partitions stays the same when
+// keys move between partitions.
 func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.computeDigest(true) }
 
 func (p *Partition) computeDigest(anywhere bool) (sum wire.Digest, err error) {
@@ -141,12 +140,12 @@ func (decodedHashes) AppendRow(dst []byte, st *Stream, state int) ([]byte, error
 	return append(dst, RowNone), nil
 }
 
-// Adopt makes a partition's state that of another job's partition, which reads the
-// same input and has taken promotion before. from is what another job's partition of
-// that number has, or nothing. The readout that the other job began with becomes the
-// one of promotion before, and its promotions follow that: so an event of the job that
-// comes late finds its number behind. doubt says that input may have been lost to the
-// other job before it had a message. at is where the new partition stands.
+// Adopt turns the state of another job's partition, which reads the same input and has
+// used promotion before, into a partition's state. from is the other job's partition of
+// that number, or nothing. The other job's first readout becomes the readout of
+// promotion before, and its promotions follow, so a late event of the job finds its
+// number already used. doubt: input may have been lost to the other job before its
+// first message. at is the position of the new partition.
 func Adopt(from []*Partition, id int, at wire.Place, before uint64, doubt bool) (*Partition, error) {
 	made, err := Redistribute(from, []int{id}, func(string) int { return id }, at)
 	if err != nil {

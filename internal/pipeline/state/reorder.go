@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// holdMessage keeps a message that came too early. When the key has too many, or the
-// partition too many bytes, the missing ones are given up: by count and never
+// holdMessage keeps a message that came too early. If the key has too many messages, or
+// the partition too many bytes, the missing messages are given up: by count and never
 // by time, so that a replay decides the same.
 func (s *Machine) holdMessage(m *step, j *Message, seq uint64) error {
 	src, p := m.src, m.p
@@ -25,7 +25,7 @@ func (s *Machine) holdMessage(m *step, j *Message, seq uint64) error {
 	return nil
 }
 
-// giveUpMissing declares the messages before the first held one missing.
+// giveUpMissing declares the messages before the first held message missing.
 func (s *Machine) giveUpMissing(m *step) error {
 	src := m.src
 	src.partial = src.partial || src.Last == 0
@@ -43,8 +43,8 @@ func (s *Machine) giveUpMissing(m *step) error {
 	return err
 }
 
-// useHeld uses held messages as long as none is missing between them. The
-// prediction that m causes belongs to m's place in the input.
+// useHeld uses held messages up to the next missing message. A prediction caused by m
+// belongs to m's position in the input.
 func (s *Machine) useHeld(m *step, f outcome.Flag) error {
 	src := m.src
 	for len(src.Held) > 0 && src.Held[0].seq == src.Last+1 {
@@ -68,8 +68,8 @@ func (s *Machine) useHeld(m *step, f outcome.Flag) error {
 	return nil
 }
 
-// followIncarnation follows a producer that began counting again from 1. What it had sent too
-// early before that is used: nothing that would fill the holes can come.
+// followIncarnation follows a producer that restarted its numbers from 1. Held messages
+// of the previous incarnation are used: no later message can fill the holes.
 func (s *Machine) followIncarnation(m *step, inc string) error {
 	src := m.src
 	if inc == src.incarnation {

@@ -11,18 +11,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Shape is what states must have in common to be exchanged.
+// Shape describes the properties that exchangeable states share.
 type Shape struct {
 	network  [sha256.Size]byte // of the model without readouts
 	Words    int               // of a state row
 	states   int               // per stream
 	channels int               // of a sample
 	timed    bool              // the times of open sequences are remembered
-	front    int               // numbers that the model's front end continues from
+	front    int               // numbers in the state of the model's front end
 }
 
-// ShapeOf is what states of a model have in common, whatever its readouts.
-// Another arithmetic (as in a record) is as good as another network.
+// ShapeOf returns the shape of a model's states, for any readout. A different
+// arithmetic (as in a record) counts as a different network.
 func ShapeOf(m *reservoir.Model, arithmetic string) (Shape, error) {
 	bare := *m
 	bare.Readouts, bare.Training = nil, reservoir.Training{}
@@ -37,13 +37,12 @@ func ShapeOf(m *reservoir.Model, arithmetic string) (Shape, error) {
 	return sh, nil
 }
 
-// mostOfShape is beyond what any model has of words, states or channels, and
-// what can be multiplied without overflow. It bounds nothing that is allocated:
-// a partition without streams has few bytes, whatever the shape of its states,
-// and rows are read as far as there are bytes.
+// mostOfShape exceeds the words, states and channels of any model, and products of
+// three such numbers do not overflow. It limits no allocation: a partition without
+// streams has few bytes for any shape, and rows are read only while bytes remain.
 const mostOfShape = 1 << 27
 
-// ShapeIn reads the shape of a snapshot's states from its own bytes.
+// ShapeIn reads the shape of a snapshot's states from the snapshot's bytes.
 func ShapeIn(b []byte) (sh Shape, part int, err error) {
 	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16 + 1
 	if len(b) < fixed {
@@ -60,7 +59,7 @@ func ShapeIn(b []byte) (sh Shape, part int, err error) {
 	return sh, part, nil
 }
 
-// Identity is the network's part of what a job says of its model.
+// Identity returns the network's part of a job's model identity.
 func (s Shape) Identity() wire.Identity {
 	return wire.Identity{Network: hex.EncodeToString(s.network[:])[:wire.HashDigits]}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// applyIdleEvent does what an end event asks for.
+// applyIdleEvent ends the streams that an end event names.
 func (s *Machine) applyIdleEvent(m *step, j *Message) error {
 	e, err := wire.ParseIdle(j.Data, m.p.ID, j.Seq)
 	if !wire.IsIdleKey(j.Key) {
@@ -20,7 +20,7 @@ func (s *Machine) applyIdleEvent(m *step, j *Message) error {
 		m.addDeadLetter(j, wire.ReasonEvent, err)
 		return nil
 	}
-	if e.Job != s.Events { // another job has not heard of these streams: its silence is its own
+	if e.Job != s.Events { // another job has not heard these streams; every job watches silence separately
 		return nil
 	}
 	m.fx.EndEvents++
@@ -56,11 +56,10 @@ func (s *Machine) applyIdleEvent(m *step, j *Message) error {
 	return nil
 }
 
-// ReleaseWaiting makes end events that use the messages of keys that wait for numbers
-// before the first that was read: if the reading begins in the middle of the log,
-// the earlier numbers are not known. Live, such messages wait for more messages of
-// their key. apply gets the events one after the other, each after the state's last
-// message.
+// ReleaseWaiting makes end events that use the messages of keys held for numbers before
+// the first message read: if reading begins in the middle of the log, the earlier
+// numbers are unknown. Live, such messages wait for more messages of their key. apply
+// receives the events in order, each after the state's last message.
 func (s *Machine) ReleaseWaiting(p *Partition, apply func(Message) error) error {
 	var waiting []string
 	for key, src := range p.Sources {
@@ -106,9 +105,8 @@ func (s *Machine) endSilent(m *step, st *Stream) {
 	}
 }
 
-// applyPromotion does what a promotion in the input asks for. What it does follows from
-// the log alone: whether the readout can be had is seen when a prediction needs
-// it.
+// applyPromotion applies a promotion in the input. The effect depends only on the log:
+// whether the readout can be loaded is checked when a prediction needs the readout.
 func (s *Machine) applyPromotion(m *step, j *Message) error {
 	e, err := wire.ParsePromote(j.Data, m.p.ID)
 	if !wire.IsIdleKey(j.Key) {
@@ -119,7 +117,7 @@ func (s *Machine) applyPromotion(m *step, j *Message) error {
 		return nil
 	}
 	if s.OneReadout || e.Job != s.Events || e.Begun != s.Begun || e.Number <= m.p.Promotion().Number {
-		return nil // it is another job's, or an earlier one's, or was taken before
+		return nil // a promotion of another job or an earlier job, or a repeated promotion
 	}
 	m.p.addPromotion(Promotion{e.Number, e.Readout, j.Seq}, e.Now || s.Policy.Kind == reservoir.Endless)
 	if !m.silent {

@@ -6,19 +6,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Silence is how long streams may say nothing, by their owner's watch. It
-// decides when to ask for the end of a silent stream, never that it ends: that is
-// the log's.
+// Silence is how long streams may be silent, by their owner's watch. It decides only
+// when to ask for the end of a silent stream; the end itself is decided by the log.
 type Silence struct {
-	Now     time.Duration // by the watch that Message.Heard is of
-	Resumed time.Duration // silence counts from here: what was before, nobody listened to
-	End     time.Duration // a stream that is silent so long has its sequence ended; 0 = never
+	Now     time.Duration // by the watch of Message.Heard
+	Resumed time.Duration // silence counts from here: earlier messages were not received
+	End     time.Duration // the sequence of a stream silent for this long is ended; 0 = never
 	Forget  time.Duration // and is forgotten; 0 = never
 	Bytes   int           // of an end event at most
 }
 
-// Shortest is the silence from which on there may be something to do, 0 if
-// there never is.
+// Shortest returns the shortest silence that can require an action, 0 = never.
 func (s *Silence) Shortest() time.Duration {
 	if s.End == 0 {
 		return s.Forget
@@ -26,12 +24,12 @@ func (s *Silence) Shortest() time.Duration {
 	return s.End
 }
 
-// silenceSince is how long a stream or key last heard then has said nothing.
+// silenceSince returns how long a stream or key last heard at `heard` has been silent.
 func (s *Silence) silenceSince(heard time.Duration) time.Duration {
 	return s.Now - max(heard, s.Resumed)
 }
 
-// SilentStreams is an end event of what has been silent too long.
+// SilentStreams returns an end event for the streams that were silent too long.
 func (p *Partition) SilentStreams(w Silence) *wire.IdleEvent {
 	e := &wire.IdleEvent{Partition: p.ID, After: p.Done}
 	room := w.Bytes
@@ -42,7 +40,7 @@ func (p *Partition) SilentStreams(w Silence) *wire.IdleEvent {
 		}
 		quiet := w.silenceSince(st.HeardTime)
 		if quiet < w.Shortest() {
-			break // the others were heard later
+			break // all further streams were heard later
 		}
 		src := st.Source
 		n := wire.StreamName{Key: src.Key, Stream: st.ID, Forget: w.Forget > 0 && quiet >= w.Forget}

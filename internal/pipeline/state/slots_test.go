@@ -10,23 +10,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// slots are rows in memory, and who has them: what a shard does with an engine
-// and the store of state rows, written again in short. Runs get their slots when
-// their message was applied, and are computed when their batch ends, or before
-// that, when a slot is needed and none is free.
+// slots are rows in memory and their holders: a short model of a shard with an engine
+// and a store of state rows. Runs get their slots when their message is applied, and
+// are computed when their batch ends, or earlier if a slot is needed and none is free.
 type slots struct {
 	t       testing.TB
-	rows    [][2]uint32 // by slot. A row is a hash of the samples that its state was fed since its reset
+	rows    [][2]uint32 // by slot. A row is a hash of the samples since the state's reset
 	free    []int32
-	most    int        // slots there may be; 0 = any number
+	most    int        // limit of slots; 0 = none
 	nowhere bool       // rows cannot be stored apart
-	chance  *rand.Rand // which stream leaves, where most is set
+	chance  *rand.Rand // chooses the stream to evict, if most is set
 
 	x       []float32 // of the batch
-	runs    []placed  // that are not computed yet
-	fetched []placed  // stored rows that those need; from is where in apart
-	holders []*Stream // that have slots
-	closed  []*Stream // whose sequences have ended in the batch
+	runs    []placed  // runs not computed yet
+	fetched []placed  // stored rows that the runs need; from is the index in apart
+	holders []*Stream // streams with slots
+	closed  []*Stream // streams whose sequences have ended in the batch
 	leaving []int32   // free when the runs are computed
 	apart   map[uint64][2]uint32
 
@@ -38,13 +37,13 @@ type placed struct {
 	slot     int32
 	reset    bool
 	from, to int
-	made     *[]made // where its prediction goes; nil = it makes none
+	made     *[]made // destination of the prediction; nil = no prediction
 	next     made
 }
 
 var errNoSlot = errors.New("no slot")
 
-// placeRow gives a stream's state a slot, with its row if that is stored apart.
+// placeRow gives a stream's state a slot, and the stored row if there is one.
 func (s *slots) placeRow(st *Stream, phase int, reset bool) error {
 	slot, err := s.takeSlot()
 	if err != nil {
@@ -90,9 +89,9 @@ func (s *slots) popFree() (int32, bool) {
 	return int32(len(s.rows) - 1), true
 }
 
-// evictRow makes room: of rows that nobody needs any more, or by storing those of
-// any stream. A shard takes the one used least recently; here it is chance, for
-// which one it is must not matter.
+// evictRow makes room: it frees unneeded rows, or stores the rows of any stream. A
+// shard evicts the stream used least recently; the model evicts by chance, because the
+// choice must not matter.
 func (s *slots) evictRow() bool {
 	for _, st := range slices.Clone(s.holders) {
 		if st.Source.Part.Holder.(*owner).failed {
@@ -113,7 +112,7 @@ func (s *slots) evictRow() bool {
 	return true
 }
 
-// putApart stores a row apart, and frees its slot. Nothing that is state changes.
+// putApart stores a row and frees its slot. The state does not change.
 func (s *slots) putApart(st *Stream, phase int) {
 	slot, seq := st.Slots[phase], uint64(len(s.apart)+1)
 	s.apart[seq] = s.rows[slot]
@@ -171,7 +170,7 @@ func (s *slots) computeRuns() {
 	s.runs, s.fetched = s.runs[:0], s.fetched[:0]
 }
 
-// freeEnded frees the slots of sequences that have ended. No run in hand uses them.
+// freeEnded frees the slots of ended sequences. No pending run uses such a slot.
 func (s *slots) freeEnded() {
 	for _, st := range s.closed {
 		if st.InUse {

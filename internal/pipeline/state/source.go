@@ -11,21 +11,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Source is one key: what producers number their messages by.
+// Source is one key; producers number their messages by key.
 type Source struct {
 	Key         string
 	Part        *Partition
 	incarnation string
 	Last        uint64       // last sequence number; 0 = none seen
-	sum         checksum     // of the message that had it; no part of the state
-	told        bool         // that its numbers came again with other content; no part of the state
-	toldTimes   bool         // that its samples have times far from the clock; no part of the state
-	partial     bool         // its first messages were not seen
-	flags       outcome.Flag // for streams that appear in its next good message
+	sum         checksum     // of the last message; no part of the state
+	told        bool         // repeated numbers with other content were reported; no part of the state
+	toldTimes   bool         // samples with times far from the clock were reported; no part of the state
+	partial     bool         // the key's first messages were not received
+	flags       outcome.Flag // for streams in the key's next usable message
 	Held        []Held
 	Streams     map[string]*Stream
 	heardIn     uint64        // last input message of the key
-	HeardTime   time.Duration // when that was, by the partition's watch
+	HeardTime   time.Duration // arrival by the partition's watch; no part of the state
 
 	hash        wire.Digest // as counted in the partition's
 	dirty, gone bool
@@ -36,12 +36,11 @@ type checksum uint64
 
 func sumOf(data []byte) checksum { return 1<<32 | checksum(wire.CRC(data)) }
 
-// noteArrived notes that a key's message has arrived in its turn.
+// noteArrived records that a key's message has arrived in order.
 func (src *Source) noteArrived(seq uint64, data []byte) { src.Last, src.sum = seq, sumOf(data) }
 
-// differsFromArrived reports whether a message that comes again is another than the
-// one that had its number, where that is known: of the last one, and of those
-// that wait.
+// differsFromArrived reports whether a repeated message differs from the message with
+// the same number, if known: for the last message and for held messages.
 func (src *Source) differsFromArrived(seq uint64, data []byte) bool {
 	if i, held := slices.BinarySearchFunc(src.Held, seq, bySeq); held {
 		return !bytes.Equal(src.Held[i].msg.Data, data)
@@ -49,8 +48,7 @@ func (src *Source) differsFromArrived(seq uint64, data []byte) bool {
 	return seq == src.Last && src.sum != 0 && src.sum != sumOf(data)
 }
 
-// sortedStreams lists the source's streams in an order that does not depend on the
-// map's.
+// sortedStreams lists the source's streams in an order independent of the map.
 func (src *Source) sortedStreams() []*Stream {
 	all := make([]*Stream, 0, len(src.Streams))
 	for _, st := range src.Streams {
@@ -60,14 +58,14 @@ func (src *Source) sortedStreams() []*Stream {
 	return all
 }
 
-// Held came before one with a lower number; it waits for that one. It
-// is part of the partition's state: a snapshot holds it with its bytes.
+// Held is a message that arrived before a message with a lower number and waits for
+// that message. It is part of the partition's state: a snapshot holds its bytes.
 type Held struct {
 	seq uint64 // Eusn-Seq
 	msg Message
 }
 
-// byteSize is what a held message counts against Rules.ReorderBytes.
+// byteSize is the held message's share of Rules.ReorderBytes.
 func (h *Held) byteSize() int {
 	n := len(h.msg.Data)
 	for k, vs := range h.msg.Header {
@@ -80,23 +78,23 @@ func (h *Held) byteSize() int {
 
 func bySeq(h Held, seq uint64) int { return cmp.Compare(h.seq, seq) }
 
-// holdsNumber reports whether a message of that number waits already.
+// holdsNumber reports whether a message with that number is held.
 func (src *Source) holdsNumber(seq uint64) bool {
 	_, found := slices.BinarySearchFunc(src.Held, seq, bySeq)
 	return found
 }
 
-// Turn is where a message's number stands among its key's.
+// Turn is the order of a message's number among its key's numbers.
 type Turn uint8
 
 // The turns.
 const (
 	InTurn   Turn = iota // the next number
-	Repeat               // one that has come
-	TooEarly             // others are missing before it
+	Repeat               // the number has arrived before
+	TooEarly             // earlier numbers are missing
 )
 
-// TurnOf is where a number stands among those that have come.
+// TurnOf compares a number with the numbers that have arrived.
 func TurnOf(src *Source, n uint64) Turn {
 	switch {
 	case n <= src.Last || src.holdsNumber(n):

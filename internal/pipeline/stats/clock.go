@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Doing is what a shard does with its time.
+// Doing is a shard's activity.
 type Doing int64
 
 const (
-	Busy    Doing = iota // it decodes, computes, looks after its partitions
-	Waiting              // all of its batches are under way: the server has not stored what was predicted
-	Idle                 // there is no message, or it waits for more of them (stage.latency)
+	Busy    Doing = iota // decoding, computing, maintaining its partitions
+	Waiting              // all of its batches are in publication: the server has not stored the predictions
+	Idle                 // no message, or waiting for more messages (stage.latency)
 )
 
-// Clock adds up how long one goroutine has done what. That goroutine alone calls Start
-// and Turn, which take no lock and no memory; every goroutine may call Read. The zero
-// value has not started.
+// Clock measures the time that one goroutine spends on each activity. Only that
+// goroutine calls StartClock and TurnTo, which take no lock and no memory; every
+// goroutine may call Read. The zero value has not started.
 type Clock struct {
 	began time.Time
-	now   atomic.Int64 // since when (ns after began) and what it does: since<<2 | doing; 0 = not started
+	now   atomic.Int64 // since when (ns after began) and the activity: since<<2 | doing; 0 = not started
 	spent [3]atomic.Int64
 }
 
-// StartClock begins, busy. It is called before any other goroutine reads.
+// StartClock begins with Busy. Call it before any other goroutine reads.
 func (c *Clock) StartClock() { c.began = time.Now() }
 
-// TurnTo says that something else is done from now on.
+// TurnTo begins another activity.
 func (c *Clock) TurnTo(to Doing) {
 	if c.began.IsZero() { // a shard by itself, as in tests
 		return
@@ -36,8 +36,8 @@ func (c *Clock) TurnTo(to Doing) {
 	c.spent[old&3].Add(t - old>>2)
 }
 
-// Read is how long each was done, what is going on included. The three may be off by
-// the turn that is made meanwhile.
+// Read returns the time of each activity, including the current activity. The sums may
+// be off by a concurrent turn.
 func (c *Clock) Read() (spent [3]time.Duration) {
 	if c.began.IsZero() {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What was done adds up to the time that has passed, also while it is done.
+// The activities add up to the elapsed time, also during an activity.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c Clock

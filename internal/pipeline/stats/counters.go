@@ -10,14 +10,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Server is what the server says of a job's input and output.
+// Server is the server's information about a job's input and output.
 type Server struct {
 	Behind                   atomic.Int64 // replicas that are not current
-	Consumers, ConsumerLimit atomic.Int64 // of the one with less room
+	Consumers, ConsumerLimit atomic.Int64 // of the NATS stream with less room
 }
 
-// Counters are a running stage's counters: totals since the start, and numbers of
-// now (the last int64 group). Each is added to by whoever does what it counts,
+// Counters are a running stage's counters: totals since the start, and current values
+// (the last int64 group). Each is updated by the goroutine that does the counted work,
 // without a lock. The zero value is ready.
 type Counters struct {
 	Messages, Rows, Bytes, Duplicates, Gaps, Incarnations, Held                          atomic.Uint64
@@ -26,7 +26,7 @@ type Counters struct {
 	Deferred, Losses, Contradictions, FarTimes                                           atomic.Uint64
 	Snapshots, SnapshotBytes                                                             atomic.Uint64
 	Spent                                                                                Spent
-	Answered                                                                             atomic.Int64 // when a sample was answered last, ns since 1970; 0 = never
+	Answered                                                                             atomic.Int64 // time of the last answered sample, ns since 1970; 0 = never
 	Streams, Slots, Replaying, Owned, Stopped, Away, Parked                              atomic.Int64
 	Server                                                                               Server
 	DeadLetters                                                                          [len(wire.ReasonNames)]atomic.Uint64
@@ -37,10 +37,10 @@ type Counters struct {
 	Classes atomic.Pointer[classCounts] // nil before a run
 }
 
-// Spent is how long what took, in ns.
+// Spent is the time spent on each kind of work, in ns.
 type Spent struct{ Decode, Engine, Commit, Snapshot atomic.Int64 }
 
-// ClearNow empties the counters that speak of now: a run has ended.
+// ClearNow clears the current values: a run has ended.
 func (c *Counters) ClearNow() {
 	for _, now := range []*atomic.Int64{&c.Streams, &c.Slots, &c.Away, &c.Parked, &c.Replaying, &c.Owned, &c.Stopped} {
 		now.Store(0)
@@ -53,8 +53,8 @@ type classCounts struct {
 	N      []atomic.Uint64
 }
 
-// SetClasses makes room for the classes of a run. Those of the run before continue
-// where they are the same.
+// SetClasses makes room for the classes of a run. Counters of equal classes of the
+// previous run continue.
 func (c *Counters) SetClasses(labels []string) {
 	if k := c.Classes.Load(); k == nil || !slices.Equal(k.Labels, labels) {
 		c.Classes.Store(&classCounts{labels, make([]atomic.Uint64, len(labels))})
@@ -75,7 +75,7 @@ var integrityOf = func() (at [1 << len(outcome.FlagNames)]uint8) {
 	return at
 }()
 
-// CountGrades counts predictions that the server has, all of flags that have names.
+// CountGrades counts stored predictions and their named flags.
 func (c *Counters) CountGrades(preds []codec.Prediction) {
 	var n [len(Integrities)]uint64
 	var flagged [len(outcome.FlagNames)]uint64

@@ -1,6 +1,6 @@
-// Package stats counts what a running stage does. Everything that works for a
-// stage adds to one Counters, without a lock and without memory; package pipeline
-// reads it (pipeline.Stats).
+// Package stats counts the work of a running stage. All parts of a stage update one
+// Counters, without a lock and without memory; package pipeline reads it
+// (pipeline.Stats).
 //
 // # Files
 //

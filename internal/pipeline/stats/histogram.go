@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Upper bounds of the histograms' buckets: a sample more, a decade of time
-// in three, and what a commit takes from an in-process server to a cluster
-// that chooses a leader. Times are in ns.
+// Upper bounds of the histograms' buckets, from below a sample's time, three per
+// decade; for commits, from an in-process server to a cluster that elects a leader.
+// Times are in ns.
 var (
 	RowBounds    = []int64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536}
 	StepBounds   = parseTimes("10us", "30us", "100us", "300us", "1ms", "3ms", "10ms", "30ms", "100ms", "300ms", "1s", "3s", "10s")
@@ -21,16 +21,16 @@ var (
 	SizeBounds  = []int64{100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8}
 )
 
-// StateUnit is one in the units of ShareBounds and SizeBounds.
+// StateUnit is the divisor of ShareBounds and SizeBounds.
 const StateUnit = 10_000
 
-// States are what the states looked at were like. The zero value is ready.
+// States describes the sampled states. The zero value is ready.
 type States struct {
 	Saturated Histogram // share of units, ShareBounds
 	Size      Histogram // SizeBounds
 }
 
-// mostSize is what the size of a larger state counts as, and one that is no number.
+// mostSize replaces the size of a larger state, or of a state that is not a number.
 const mostSize = 1e9
 
 // AddState counts a state.
@@ -54,10 +54,10 @@ func parseTimes(text ...string) []int64 {
 	return ns
 }
 
-// MostBuckets is room for any of the bounds above and what lies beyond.
+// MostBuckets is room for any of the bounds above and the last bucket.
 const MostBuckets = 16
 
-// Histogram counts values by size. Adding one takes no lock and no memory.
+// Histogram counts values by size. AddValue takes no lock and no memory.
 type Histogram struct {
 	counts [MostBuckets]atomic.Uint64 // of values in each bucket
 	sum    atomic.Int64
@@ -72,14 +72,14 @@ func (h *Histogram) AddValue(bounds []int64, v int64) {
 	h.sum.Add(v)
 }
 
-// Buckets is a histogram as it was at one time.
+// Buckets is a histogram at one time.
 type Buckets struct {
-	Bounds []float64 // upper bounds of the buckets, ascending, each in its bucket
-	Counts []uint64  // values in each, and in a last one beyond all bounds
+	Bounds []float64 // upper bounds of the buckets, ascending, inclusive
+	Counts []uint64  // values in each bucket, and in a last bucket above all bounds
 	Sum    float64   // of all values
 }
 
-// Read takes a histogram out in another unit, of which one has so many of ours.
+// Read returns a histogram in another unit, equal to `unit` of the internal units.
 func (h *Histogram) Read(bounds []int64, unit float64) Buckets {
 	out := Buckets{Bounds: make([]float64, len(bounds)), Counts: make([]uint64, len(bounds)+1), Sum: float64(h.sum.Load()) / unit}
 	for i, b := range bounds {

@@ -25,8 +25,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// A state that is no number, as of a network whose weights overflow, is counted as the
-// largest ones are, so that the mean stays a number.
+// A state that is not a number, as of a network whose weights overflow, counts as the
+// largest size, so that the mean stays a number.
 func TestStatesNoNumber(t *testing.T) {
 	var s States
 	for _, size := range []float64{.5, math.NaN(), math.Inf(1), 1e300} {

@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// Shadows counts what shadows predict, by their readouts. The zero value is ready.
+// Shadows counts the shadows' predictions, by readout. The zero value is ready.
 type Shadows struct {
-	mu  sync.Mutex // guards the map; it is taken once for a message
+	mu  sync.Mutex // guards the map; locked once per message
 	all map[string]*Shadow
 }
 
-// Shadow counts what one predicts.
+// Shadow counts the predictions of one shadow.
 type Shadow struct {
-	Predictions atomic.Uint64 // that the server has
-	Missed      atomic.Uint64 // that were not published
-	Agreeing    atomic.Uint64 // of both: those of the class that the answering readout has
+	Predictions atomic.Uint64 // stored by the server
+	Missed      atomic.Uint64 // not published
+	Agreeing    atomic.Uint64 // of both: with the same class as the active readout
 }
 
-// CountersOf are the counts of one.
+// CountersOf returns the counters of a readout.
 func (s *Shadows) CountersOf(readout string) *Shadow {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Shadows) CountersOf(readout string) *Shadow {
 	return s.all[readout]
 }
 
-// EachShadow hands all of them on, in no order.
+// EachShadow calls yield for all readouts, in any order.
 func (s *Shadows) EachShadow(yield func(readout string, n *Shadow)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,31 +15,30 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Auxiliary are the NATS streams that a job has beside its input and output:
-// dead letters, state rows, snapshots, workers. None of them decides how far a
-// partition has come or who has it. So one that is deleted under a running
-// stage is created again, as it was when last seen, and what was in it is given
-// again where the stage has it: snapshots are of states in memory, and workers
-// renew their leases.
+// Auxiliary are the NATS streams of a job besides its input and output: dead letters,
+// state rows, snapshots, workers. None of them decides a partition's position or owner.
+// So an auxiliary stream deleted under a running stage is recreated with its last known
+// configuration, and refilled as far as the stage has the data: snapshots are states in
+// memory, and workers renew their leases.
 type Auxiliary struct {
 	js      jetstream.JetStream
 	link    *Link // of js
 	job     string
 	snaps   *Snapshots
-	spilled func() uint64 // rows that this run has stored apart
+	spilled func() uint64 // rows stored by this run
 	log     *slog.Logger
 
 	names []string
 	Mu    sync.Mutex
 	Known map[string]*jetstream.StreamInfo // as last seen
-	told  map[string]time.Time             // when their absence was last said
+	told  map[string]time.Time             // time of the last warning, by stream
 	gone  map[string]time.Time             // when their absence was first seen
-	rows  uint64                           // stored apart by this run, when it was last looked
-	full  uint64                           // dead letters that made room for newer ones, when last told
+	rows  uint64                           // rows stored by this run at the last check
+	full  uint64                           // dead letters dropped for newer ones, at the last warning
 }
 
-// OpenAuxiliary notes what there is when the stage starts. carries: predictions of the
-// job carry their features.
+// OpenAuxiliary records the existing streams when the stage starts. carries:
+// predictions of the job carry their features.
 func OpenAuxiliary(ctx context.Context, js jetstream.JetStream, link *Link, job string, snaps *Snapshots, carries bool, spilled func() uint64, log *slog.Logger) (*Auxiliary, error) {
 	b := &Auxiliary{
 		js: js, link: link, job: job, snaps: snaps, spilled: spilled, log: log,
@@ -60,22 +59,21 @@ func OpenAuxiliary(ctx context.Context, js jetstream.JetStream, link *Link, job 
 	return b, nil
 }
 
-// LookAll looks at each of them.
+// LookAll checks all auxiliary streams.
 func (b *Auxiliary) LookAll(ctx context.Context) {
 	for _, name := range b.names {
 		b.CheckStream(ctx, name)
 	}
 }
 
-// settling is how long a NATS stream must be gone before it is created again: the
-// server (2.15.2) forgets its name before it has removed its folder. A stream that is
-// created in between can lose its folder, and takes no message until the server
-// starts again.
+// settling is how long a NATS stream must be missing before it is recreated: the server
+// (2.15.2) frees its name before it has removed its folder. A stream created in between
+// can lose its folder, and accepts no message until the server restarts.
 const settling = 500 * time.Millisecond
 
-// CheckStream asks for one of them, and creates it again if it is gone, though not at the
-// first look. What cannot be asked for or made now is so at a later look. It reports
-// whether the stream is missing.
+// CheckStream checks one auxiliary stream, and recreates the stream if it is missing,
+// but not at the first check. After an error, a later check retries. CheckStream
+// reports whether the stream is missing.
 func (b *Auxiliary) CheckStream(ctx context.Context, name string) (missing bool) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
@@ -107,7 +105,7 @@ func (b *Auxiliary) CheckStream(ctx context.Context, name string) (missing bool)
 	}
 	info, was := s.CachedInfo(), b.Known[name]
 	emptied := func() bool { return info.Config.Replicas <= 1 && info.State.LastSeq < was.State.LastSeq } // see begun.go
-	if emptied() {                                                                                        // or an answer that a later one has overtaken: this question begins after both
+	if emptied() {                                                                                        // or an outdated answer: this request begins after both
 		if info, err = s.Info(try); err != nil {
 			return false
 		}
@@ -133,8 +131,8 @@ func (b *Auxiliary) CheckStream(ctx context.Context, name string) (missing bool)
 	return false
 }
 
-// noteDropped tells of dead letters that made room for newer ones, again when there
-// are twice as many: the server drops them in silence.
+// noteDropped warns of dead letters dropped for newer ones, and repeats the warning
+// when their number has doubled: the server drops them silently.
 func (b *Auxiliary) noteDropped(info *jetstream.StreamInfo) {
 	if most := info.Config.MaxMsgs; most <= 0 || info.State.Msgs < uint64(most) {
 		return
@@ -146,12 +144,12 @@ func (b *Auxiliary) noteDropped(info *jetstream.StreamInfo) {
 	}
 }
 
-// errHolds keeps a store of state rows from being created again: rows that are not
-// found in a store that is there are lost for good, and stop their partitions.
+// errHolds prevents the recreation of a store of state rows: rows missing from an
+// existing store are lost permanently, and stop their partitions.
 var errHolds = errors.New("it held state rows when it was seen last, which only its backup brings back")
 
-// restoreStream makes a NATS stream as it was when last seen. Where another worker
-// was first, that one's stands.
+// restoreStream creates a NATS stream with its last known configuration. If another
+// worker was first, that worker's stream is used.
 func (b *Auxiliary) restoreStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.Known[name].Config
 	if name == wire.RowStream(b.job) {
@@ -164,7 +162,7 @@ func (b *Auxiliary) restoreStream(ctx context.Context, name string) (jetstream.S
 	return createStream(ctx, b.js, cfg)
 }
 
-// ownMetadata is the metadata of a NATS stream without what the server adds.
+// ownMetadata returns the metadata of a NATS stream without the server's additions.
 func ownMetadata(cfg jetstream.StreamConfig) map[string]string {
 	m := map[string]string{}
 	maps.Copy(m, cfg.Metadata)
@@ -172,7 +170,8 @@ func ownMetadata(cfg jetstream.StreamConfig) map[string]string {
 	return m
 }
 
-// missingNote says what a stage cannot do without a NATS stream, and what helps.
+// missingNote tells which functions of a stage fail without a NATS stream, and the
+// remedy.
 func (b *Auxiliary) missingNote(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):
@@ -187,7 +186,7 @@ func (b *Auxiliary) missingNote(name string) string {
 	return "this worker continues with its partitions, but no other worker can take them over: allow the stage to create NATS streams, or start a worker that may"
 }
 
-// lossNote says what went with a NATS stream that was created again.
+// lossNote tells which data was lost with a recreated NATS stream.
 func (b *Auxiliary) lossNote(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):

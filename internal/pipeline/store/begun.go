@@ -13,18 +13,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// A server may lose what a NATS stream holds and keep its configuration: in a
-// cluster, the stream of one replica whose server lost its disk is created again,
-// empty and with its old creation time. So the configuration of each of a job's
-// NATS streams has a mark since the job has begun. A job that has a mark and no
-// output has lost it, and does not begin a second time.
+// A server may lose the messages of a NATS stream and keep its configuration: in a
+// cluster, a stream with one replica whose server lost its disk is recreated, empty and
+// with the old creation time. So the configuration of each of a job's NATS streams gets
+// a mark when the job has begun. A job with a mark and without an output has lost the
+// output, and does not begin a second time.
 
 // begunMark is the key of the mark in a NATS stream's metadata. Its value is the
 // job's name: the configuration may have been copied for another job.
 const begunMark = "eusn-begun"
 
-// jobStreams are the NATS streams that bear the mark. own: the job has an input of
-// its own.
+// jobStreams are the NATS streams with the mark. own: the job has its own input.
 func jobStreams(job string, own bool) []string {
 	names := []string{wire.OutputStream(job), wire.SnapshotStream(job), wire.RowStream(job), wire.DeadLetterStream(job), wire.MemberStream(job)}
 	if own {
@@ -33,8 +32,8 @@ func jobStreams(job string, own bool) []string {
 	return names
 }
 
-// MarkBegun marks the NATS streams of a job that has an entry. A stream that cannot
-// be marked stays as it is: the others tell of the job.
+// MarkBegun marks the NATS streams of a job that has an entry. A stream that cannot be
+// marked stays unmarked: the other marks suffice.
 func MarkBegun(ctx context.Context, js jetstream.JetStream, link *Link, job string, own bool, log *slog.Logger) {
 	var unmarked []string
 	var cause error
@@ -69,8 +68,8 @@ func markStream(ctx context.Context, js jetstream.JetStream, link *Link, name, j
 }
 
 // MayPublish returns an error if the server refuses this connection to publish on a
-// subject. It publishes an empty message there, without a reply. A request that is
-// refused is never answered.
+// subject. It publishes an empty message on the subject, without a reply: a refused
+// request is never answered.
 func MayPublish(ctx context.Context, nc *nats.Conn, subject string) error {
 	if err := errors.Join(nc.Publish(subject, nil), nc.FlushWithContext(ctx)); err != nil {
 		return err
@@ -81,9 +80,9 @@ func MayPublish(ctx context.Context, nc *nats.Conn, subject string) error {
 	return nil
 }
 
-// CheckOutput returns ErrRecordLost if a job has begun and its output is gone or
-// holds neither the job's entry nor a record. It changes nothing. inputJob is the job
-// whose input it reads.
+// CheckOutput returns ErrRecordLost if a job has begun and its output is gone or holds
+// neither the job's entry nor a record. It changes nothing. inputJob is the job whose
+// input the job reads.
 func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob string) error {
 	state := outputGone
 	out, err := js.Stream(ctx, wire.OutputStream(job))
@@ -92,7 +91,7 @@ func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob stri
 		var seq uint64
 		if _, seq, err = ReadEntry(ctx, out, job); err != nil || seq > 0 {
 			if errors.As(err, new(*wire.ForeignError)) {
-				err = nil // there is one; whoever needs it reports what is wrong
+				err = nil // the output exists; later code reports other errors
 			}
 			return err
 		}
@@ -111,7 +110,7 @@ func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob stri
 	return lostOutput(job, inputJob, state, strings.Join(traces, ", "))
 }
 
-// jobTraces lists what shows that a job has begun.
+// jobTraces lists the evidence that a job has begun.
 func jobTraces(ctx context.Context, js jetstream.JetStream, job string, own bool) (traces []string, err error) {
 	for _, name := range jobStreams(job, own) {
 		s, err := js.Stream(ctx, name)

@@ -19,26 +19,25 @@ const (
 	// slowestStore, bytes per second, bounds how long reading and writing may
 	// take.
 	slowestStore = 10 << 20
-	// transfersAtOnce is how many snapshots a worker stores, and pieces it reads,
-	// together: a server with little bandwidth has no more to do at once, however many
-	// partitions there are. piecesUnderWay is how many pieces of uploads may wait for
-	// their answers.
+	// transfersAtOnce limits the snapshots that a worker stores, and the chunks that it
+	// reads, at the same time: a server with little bandwidth has no more to do in
+	// parallel, for any number of partitions. piecesUnderWay limits the chunks of
+	// uploads that wait for their answers.
 	transfersAtOnce = 4
 	piecesUnderWay  = 8
 )
 
-// bucket is a bucket of the server's object store, and the NATS stream that it
-// is.
+// bucket is a bucket of the server's object store, and its NATS stream.
 type bucket struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream
 	Bucket  string
-	upload  jetstream.JetStream // of objects: its publishes are those of uploads alone
+	upload  jetstream.JetStream // of objects: its publishes are only uploads
 	slots   chan struct{}       // nil: any number of transfers at once
 }
 
-// makeBucket makes a bucket, where there is none. Its reads go to the leader: a
-// replica that lags may not know yet what was stored.
+// makeBucket creates a bucket, if missing. Its reads go to the leader: a lagging
+// replica may not have the newest objects.
 func makeBucket(ctx context.Context, js jetstream.JetStream, name string, replicas int) error {
 	_, err := js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -62,7 +61,7 @@ func makeBucket(ctx context.Context, js jetstream.JetStream, name string, replic
 	return nil
 }
 
-// findBucket opens a bucket that is there, as it is.
+// findBucket opens an existing bucket.
 func findBucket(ctx context.Context, js jetstream.JetStream, name string) (bucket, error) {
 	upload, err := jetstream.New(js.Conn(), jetstream.WithPublishAsyncTimeout(CommitTimeout))
 	if err != nil {
@@ -94,8 +93,8 @@ func (s *bucket) putObject(ctx context.Context, meta jetstream.ObjectMeta, b []b
 	return err
 }
 
-// paced waits while the server has not stored so many pieces of all uploads: the
-// object store publishes without waiting for answers.
+// paced waits while too many chunks of all uploads are unacknowledged: the object store
+// publishes without waiting for answers.
 type paced struct {
 	of  *unhurried
 	ctx context.Context
@@ -111,9 +110,8 @@ func (r *paced) Read(b []byte) (int, error) {
 	return r.of.Read(b)
 }
 
-// unhurried rests before the end: Put starts a goroutine with its first chunk,
-// and nats.go 1.55.0 leaves it behind for ever if Put returns before that
-// goroutine has run.
+// unhurried pauses before the end: Put starts a goroutine with its first chunk, and
+// nats.go 1.55.0 leaks the goroutine if Put returns before the goroutine has run.
 type unhurried struct{ *bytes.Reader }
 
 func (r *unhurried) Read(b []byte) (int, error) {
@@ -123,22 +121,21 @@ func (r *unhurried) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// errChunks is an object some of whose pieces are gone.
+// errChunks reports an object with missing chunks.
 var errChunks = errors.New("pieces of it are missing")
 
-// Download is how far an object has been read. An attempt continues after the last
-// piece that came.
+// Download is the progress of reading an object. A new attempt continues after the last
+// chunk read.
 type Download struct {
 	info   *jetstream.ObjectInfo
 	data   []byte
 	pieces uint32
-	next   uint64 // the next piece has this number or a higher one
+	next   uint64 // the next chunk has this number or a higher number
 }
 
-// getObject reads an object of at most so many bytes. What seems lost in a cluster is
-// asked for again during StaleGrace. lost says which errors mean that. An object that
-// was stored anew while it was read, whose old pieces are gone therefore, is read
-// again, too.
+// getObject reads an object of at most `most` bytes. In a cluster, an object that seems
+// lost is requested again during StaleGrace. lost tells which errors mean a loss. An
+// object replaced during the read, whose old chunks are therefore gone, is re-read.
 func (s *bucket) getObject(ctx context.Context, name string, most int64, d *Download, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
@@ -155,8 +152,7 @@ func (s *bucket) getObject(ctx context.Context, name string, most int64, d *Down
 	}
 }
 
-// storedAnew reports whether an object is another one than the one of that entry, nil
-// for none.
+// storedAnew reports whether an object differs from the entry was, nil for none.
 func (s *bucket) storedAnew(ctx context.Context, name string, was *jetstream.ObjectInfo) bool {
 	if was == nil {
 		return false
@@ -167,9 +163,9 @@ func (s *bucket) storedAnew(ctx context.Context, name string, was *jetstream.Obj
 	return err == nil && is.NUID != was.NUID
 }
 
-// readObject reads what d lacks of an object, and compares all of it with its stored
-// sha256. The leader is asked for one piece after the other: a server that is slow
-// has no more to send than that, however often it is asked.
+// readObject reads the missing part of an object, and compares the whole object with
+// its stored sha256. The leader is asked for one chunk after the other: a slow server
+// then sends nothing twice.
 func (s *bucket) readObject(ctx context.Context, name string, most int64, d *Download) error {
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
@@ -200,13 +196,13 @@ func (s *bucket) readObject(ctx context.Context, name string, most int64, d *Dow
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 		return err
 	}
-	more := err == nil // somebody has added a piece
+	more := err == nil // somebody has added a chunk
 	want, err := jetstream.DecodeObjectDigest(info.Digest)
 	if sum := sha256.Sum256(d.data); err == nil && (more || !bytes.Equal(sum[:], want) || uint64(len(d.data)) != info.Size) {
 		err = jetstream.ErrDigestMismatch
 	}
 	if err != nil {
-		*d = Download{info: info, next: 1} // the next attempt reads it all
+		*d = Download{info: info, next: 1} // the next attempt reads the whole object
 	}
 	return err
 }
@@ -237,11 +233,10 @@ func (s *bucket) beginTransfer(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// transferTime is how long an object of so many bytes may take.
+// transferTime is how long the transfer of an object may take.
 func transferTime(bytes uint64) time.Duration {
 	return CommitTimeout + time.Duration(bytes/slowestStore)*time.Second
 }
 
-// isReplicated reports whether the bucket has several copies, whose leader may
-// change.
+// isReplicated reports whether the bucket has several copies, whose leader may change.
 func (s *bucket) isReplicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }

@@ -20,18 +20,18 @@ const (
 	surely = time.Second // an answer from the server is relied on this long; see committer.sure
 )
 
-// ErrFenced says that a partition belongs to another worker now.
+// ErrFenced reports that another worker owns the partition now.
 var ErrFenced = errors.New("pipeline: another worker has claimed the partition")
 
-// ErrRecordLost is a partition that has begun, and has no record.
+// ErrRecordLost reports a partition that has begun, and has no record.
 var ErrRecordLost = errors.New("it makes no predictions")
 
-// errUnsure is a commit that was not sent, because the output may have gone back
-// to what it was before.
+// errUnsure reports a commit that was not sent, because the output may have gone back
+// to an earlier state.
 var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old")
 
-// lostError is the loss of the record that the server has acknowledged. left is the message of
-// the one that is there now, 0 for none.
+// lostError reports the loss of an acknowledged record. left is the number of the
+// current last message, 0 for none.
 func (c *Committer) lostError(left uint64) error {
 	if left == 0 {
 		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), LostTrack(c.inputJob())}
@@ -39,50 +39,49 @@ func (c *Committer) lostError(left uint64) error {
 	return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d and all predictions after message %d: restore its store. Without a backup, restart: the partition continues from message %d and makes the lost predictions again", c.Subject(), c.Last, left, left)
 }
 
-// ErrUnfinished says that a stop's time ran out before the server answered.
-// Nothing is lost by it: what has no commit is computed again.
+// ErrUnfinished reports that a stop's time ran out before the server answered. Nothing
+// is lost: uncommitted work is recomputed.
 var ErrUnfinished = errors.New("pipeline: stopped before the server answered")
 
-// Committer is the only writer of a partition's output subject, whose last
-// message is the partition's record. What keeps it the only one is the
-// server's check that nothing was published in between. The check knows the
-// last message by its number alone, and an output that went back gives a number
-// a second time. So nothing is published unless the server has said a moment
-// before, on the same connection, that the record is the one we know. It belongs
+// Committer is the only writer of a partition's output subject, whose last message is
+// the partition's record. The server's check that nothing was published in between
+// keeps it the only writer. The check identifies the last message only by its number,
+// and an output that went back reuses numbers. So a commit is published only if the
+// server has recently confirmed the record, on the same connection. A committer belongs
 // to one goroutine at a time: first its ownership's, then the emitter's.
 type Committer struct {
 	JS     jetstream.JetStream
 	Stream jetstream.Stream // the output NATS stream
 	Link   *Link            // of js and stream
 	Job    string
-	// InputJob is whose input is read, if it is another job.
+	// InputJob is the job whose input is read, if it is another job.
 	InputJob string
 	Part     int
-	Worker   string // of this run, to know our own messages
+	Worker   string // name in this run, to recognize own messages
 	Ours     string // arithmetic of our engine, as in a record
 	Model    wire.Identity
-	// Generation is that of the records which are written, see wire.Resize.
+	// Generation is the generation of written records, see wire.Resize.
 	Generation uint64
 	Log        *slog.Logger
 	Retries    func()
-	Refuses    func(wire.Record) error     // nil, or why a claim leaves a record as it is
+	Refuses    func(wire.Record) error     // nil, or the reason for a claim to leave a record unchanged
 	Begins     func(context.Context) error // nil, or asked before a partition without a record is begun
-	Waits      func(error) error           // nil, or told what the server did not do; its error ends the attempts
-	// Condition takes the place of the fence; only the fault harness sets it.
+	Waits      func(error) error           // nil, or called after a request without success; its error ends the attempts
+	// Condition replaces the fence; only the fault harness sets it.
 	Condition func(m *nats.Msg, r wire.Record)
 
 	Record wire.Record // as last acknowledged; a claim's restore corrects it
-	Last   uint64      // sequence number of the message that says so; 0 = none
-	Heard  asked       // the question by whose answer we know that
+	Last   uint64      // sequence number of the record's message; 0 = none
+	Heard  asked       // the request whose answer confirmed the record
 
 	standing
 	underWay
 }
 
-// standing is what a committer remembers of its partition.
+// standing is a committer's memory of its partition.
 type standing struct {
 	acked wire.Record // as last acknowledged, to the letter
-	begun asked       // when begins had nothing against it, and on which connection
+	begun asked       // the request by which begins accepted the partition
 }
 
 // underWay is a commit without an answer.
@@ -93,20 +92,20 @@ type underWay struct {
 	future jetstream.PubAckFuture
 }
 
-// asked is when a question went to the server, and on which connection.
+// asked is the time of a request to the server, and its connection.
 type asked struct {
 	at         time.Time
 	reconnects uint64
 }
 
-// NoteAsked notes a question that goes to the server now.
+// NoteAsked records the time and connection of a request sent now.
 func (c *Committer) NoteAsked() asked { return asked{time.Now(), c.JS.Conn().Stats().Reconnects} }
 
-// IsSure reports whether a record that the server has shown by its answer to q is
-// still the last, unless another worker published after it in order. A server
-// that comes back from before breaks every connection first. A cluster's leader
-// may come back without that: then the time is too short for another worker to
-// claim the partition and bring the numbers to where they were.
+// IsSure reports whether a record confirmed by the server's answer to q is still the
+// last, unless another worker published after it in order. A server that returns to an
+// earlier state breaks every connection first. A cluster's leader may return without a
+// break: the time limit is then too short for another worker to claim the partition and
+// advance the numbers to the same value.
 func (c *Committer) IsSure(q asked) bool {
 	now := c.NoteAsked()
 	return now.reconnects == q.reconnects && now.at.Sub(q.at) < surely
@@ -119,8 +118,8 @@ func (c *Committer) mayBegin(q asked) bool {
 	return !c.begun.at.IsZero() && c.begun.reconnects == q.reconnects && q.at.Sub(c.begun.at) < StaleGrace
 }
 
-// Reassure reads the record again where it is not sure any more. Where the
-// answer is another, or does not come, begin sends nothing and await finds out.
+// Reassure re-reads the record if it is no longer sure. If the answer differs, or does
+// not come, BeginPublish sends nothing and AwaitPublish resolves the doubt.
 func (c *Committer) Reassure(ctx context.Context) {
 	q := c.NoteAsked()
 	if c.IsSure(c.Heard) {
@@ -141,14 +140,14 @@ func (c *Committer) Read(ctx context.Context) (wire.Record, uint64, error) {
 	return ReadRecord(ctx, c.Stream, c.Job, c.Part)
 }
 
-// inputJob is the job whose input is read.
+// inputJob returns the job whose input is read.
 func (c *Committer) inputJob() string { return cmp.Or(c.InputJob, c.Job) }
 
-// ClaimPartition makes the partition ours: it repeats the last record with the next
-// epoch, provided nothing was published in between. Older owners' expectations
-// are gone from then on. wait says whether to give the owner in the record
-// time to release it. body is a message of no predictions. A record that refuses
-// has something against is left as it is.
+// ClaimPartition claims the partition: it publishes the last record with the next
+// epoch, provided that nothing was published in between. Expectations of older owners
+// fail from then on. wait decides whether to give the recorded owner time to release
+// the partition. body is a message without predictions. A record that Refuses rejects
+// stays unchanged.
 func (c *Committer) ClaimPartition(ctx context.Context, body []byte, wait func(wire.Record) bool) error {
 	var tried uint64 // the epoch of an attempt without an answer
 	var gone missing
@@ -160,7 +159,7 @@ func (c *Committer) ClaimPartition(ctx context.Context, body []byte, wait func(w
 			return err
 		case gone.isConfirmed(err):
 			return GoneOutput(c.Job, c.inputJob())
-		case err != nil: // server away: ask again
+		case err != nil: // server unavailable: retry
 		case seq > 0 && r.Worker == c.Worker && r.Kind == wire.KindClaim && r.Epoch == tried:
 			c.Accept(r, seq, q)
 			return nil
@@ -175,7 +174,7 @@ func (c *Committer) ClaimPartition(ctx context.Context, body []byte, wait func(w
 			if errors.Is(err, ErrRecordLost) {
 				return err
 			}
-		case !c.IsSure(q): // read it again
+		case !c.IsSure(q): // re-read the record
 		default:
 			r.Kind, r.Worker, r.Arithmetic, r.Identity, r.Generation = wire.KindClaim, c.Worker, c.Ours, c.Model, c.Generation
 			r.Epoch++
@@ -198,11 +197,10 @@ func (c *Committer) ClaimPartition(ctx context.Context, body []byte, wait func(w
 	}
 }
 
-// CheckOvertaken says what a failure to restore means: where another worker has
-// claimed the partition since, it may have replaced and deleted the very
-// snapshot that was missing, and the failure is no more than being late. It
-// asks until the server answers: a worker that was asleep so long has questions
-// under way that ended meanwhile.
+// CheckOvertaken interprets a failed restore: if another worker has claimed the
+// partition meanwhile, that worker may have replaced and deleted the missing snapshot,
+// and the failure only means that this worker is late. It retries until the server
+// answers: after a long suspension of the worker, requests in flight fail.
 func (c *Committer) CheckOvertaken(ctx context.Context, cause error) error {
 	if c.Last == 0 { // not claimed at all
 		return cause
@@ -218,8 +216,7 @@ func (c *Committer) CheckOvertaken(ctx context.Context, cause error) error {
 	}
 }
 
-// Publish is not cut short by ctx: what was claimed must be known, to be given
-// back.
+// Publish is not canceled by ctx: a claim's result must be known, to release the claim.
 func (c *Committer) Publish(ctx context.Context, r wire.Record, expect uint64, body []byte) (*jetstream.PubAck, error) {
 	ctx, cancel := c.Link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
@@ -236,11 +233,11 @@ func (c *Committer) newMessage(r wire.Record, expect uint64, body []byte) *nats.
 	return m
 }
 
-// isFenced reports whether commits have the fence, so that a record that is not
-// ours says that another worker has the partition.
+// isFenced reports whether commits have the fence, so that a foreign record means that
+// another worker owns the partition.
 func (c *Committer) isFenced() bool { return c.Condition == nil }
 
-// checkRecord is why a claim leaves a record as it is.
+// checkRecord returns the reason for a claim to leave a record unchanged.
 func (c *Committer) checkRecord(r wire.Record) error {
 	if c.Refuses == nil {
 		return nil
@@ -248,14 +245,14 @@ func (c *Committer) checkRecord(r wire.Record) error {
 	return c.Refuses(r)
 }
 
-// BeginPublish publishes predictions (body) with the record they lead to, if the
-// record before it is sure. await must follow. body must not change until then.
-// besides are headers that are no part of the record: nobody compares them.
+// BeginPublish publishes predictions (body) with the next record, if the current record
+// is sure. AwaitPublish must follow. body must not change until then. besides are
+// headers that are no part of the record: they are not compared.
 func (c *Committer) BeginPublish(body []byte, next wire.Record, besides wire.Header) {
 	c.next = next
 	c.msg = c.newMessage(next, c.Last, body)
 	maps.Copy(c.msg.Header, besides)
-	// A nil future means that it was not sent; await sees to it.
+	// A nil future means that nothing was sent; AwaitPublish handles it.
 	if c.future = nil; c.IsSure(c.Heard) {
 		c.sent = c.NoteAsked()
 		c.future, _ = c.JS.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
@@ -263,15 +260,15 @@ func (c *Committer) BeginPublish(body []byte, next wire.Record, besides wire.Hea
 }
 
 // AwaitPublish returns when the commit is stored, or an error when it never can be:
-// errFenced where another worker has the partition now, or what the server
-// lost or refuses. While the server is away it waits, until ctx ends.
+// ErrFenced if another worker owns the partition now, or the server's loss or refusal.
+// While the server is unavailable it waits, until ctx ends.
 func (c *Committer) AwaitPublish(ctx context.Context) error {
 	var err error
 	if c.future == nil {
 		err = errUnsure
 	} else {
-		// The client answers for the server after commitTimeout. One whose
-		// connection broke at a bad moment has been seen to answer never.
+		// The client times out after CommitTimeout. After a connection broke at a bad
+		// moment, a client that never answered was observed.
 		late := time.NewTimer(2 * CommitTimeout)
 		defer late.Stop()
 		select {
@@ -288,16 +285,15 @@ func (c *Committer) AwaitPublish(ctx context.Context) error {
 	return c.resolveDoubt(ctx, err)
 }
 
-// Accept takes down what the server has stored: it says so in its answer to q.
+// Accept records the stored record, confirmed by the server's answer to q.
 func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
 	c.Record, c.acked, c.Last, c.Heard, c.future = r, r, seq, q, nil
 }
 
-// resolveDoubt finds out what became of a commit without an answer: it reads the
-// record and publishes again while the old one stands. The server's check
-// lets at most one of the attempts in, even one that arrives late. A refusal
-// alone proves nothing: a cluster's leader may refuse the right expectation
-// for a moment.
+// resolveDoubt finds out the result of a commit without an answer: it reads the record
+// and republishes while the old record is the last. The server's check accepts at most
+// one of the attempts, even a late attempt. A refusal by itself proves nothing: a
+// cluster's leader may briefly refuse the right expectation.
 func (c *Committer) resolveDoubt(ctx context.Context, cause error) error {
 	if errors.Is(cause, errUnsure) {
 		c.Log.Info("a commit waits: the server is asked for the partition's record first", "subject", c.Subject(), "input", c.next.InSeq, "why", cause)
@@ -316,7 +312,7 @@ func (c *Committer) resolveDoubt(ctx context.Context, cause error) error {
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good
 			return fmt.Errorf("%w: commit on %s", ErrUnfinished, c.Subject())
-		case err != nil: // server away: ask again
+		case err != nil: // server unavailable: retry
 		case seq > c.Last && r == c.next:
 			c.Accept(r, seq, q)
 			return nil
@@ -331,7 +327,7 @@ func (c *Committer) resolveDoubt(ctx context.Context, cause error) error {
 			if time.Since(staleSince) > StaleGrace {
 				return c.lostError(seq)
 			}
-		case !c.IsSure(q) && c.isFenced(): // read it again
+		case !c.IsSure(q) && c.isFenced(): // re-read the record
 		default:
 			staleSince = time.Time{}
 			switch err = c.publishAgain(ctx); {
@@ -368,8 +364,8 @@ func (c *Committer) publishAgain(ctx context.Context) error {
 	return err
 }
 
-// isPermanent reports whether publishing again can never succeed. A refused
-// expectation is not an error by itself: the record decides.
+// isPermanent reports whether a repeated publish can never succeed. A refused
+// expectation by itself is no error: the record decides.
 func isPermanent(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {

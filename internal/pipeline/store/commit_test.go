@@ -13,8 +13,8 @@ import (
 // ofModel is the identity in the records of these tests.
 var ofModel = wire.Identity{Network: strings.Repeat("0", wire.HashDigits)}
 
-// An answer that is old, or of an earlier connection, is not relied on: nothing
-// is sent before the record was read again and is as it was.
+// An old answer, or an answer on an earlier connection, is not trusted: nothing is sent
+// before the record was re-read and found unchanged.
 func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -54,7 +54,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 		}
 	}
 	last := com.Last
-	com.acked.Worker = "somebody else" // as if that had been acknowledged
+	com.acked.Worker = "somebody else" // as if this record had been acknowledged
 	old()
 	com.Reassure(t.Context())
 	if sent, err := commit(); sent || !errors.Is(err, ErrFenced) {
@@ -65,8 +65,8 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	}
 }
 
-// Headers besides the record, as those of a trace, are no part of it: an owner that
-// reads it finds what was committed, whoever wrote them.
+// Headers outside the record, such as trace headers, are ignored: an owner that reads
+// the message finds the committed record, for any writer.
 func TestHeadersBesidesARecord(t *testing.T) {
 	r := wire.Record{Kind: wire.KindCommit, Epoch: 3, Worker: "w", Created: "x", Identity: ofModel, Position: wire.Position{InSeq: 7, Outs: 2}}
 	com := &Committer{Job: "j", Record: r}

@@ -8,25 +8,25 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// MaxPartitions is the most that a job can have.
+// MaxPartitions is the largest number of partitions of a job.
 const MaxPartitions = 4096
 
-// MaxConsumers is how many consumers a job's NATS streams may have. Each partition
-// has one on the input; those of workers that were killed stay for half a minute, and
-// jobs that share the input and readers have theirs. A server allows 1,000 if nobody
-// sets a limit (default_max_consumers).
+// MaxConsumers is how many consumers a job's NATS streams may have. Each partition has
+// one on the input; consumers of killed workers stay for half a minute, and jobs that
+// share the input and readers have more. A server allows 1,000 if no limit is
+// configured (default_max_consumers).
 const MaxConsumers = 16 * MaxPartitions
 
-// UsualConsumers is the limit of a server where neither NATS stream, account nor
-// configuration has one.
+// UsualConsumers is the limit of a server if neither NATS stream, account nor
+// configuration has a limit.
 const UsualConsumers = 1000
 
-// ConsumersFor is how many consumers an input of so many partitions needs room for:
-// those of a worker that was killed, and of the one after it, twice.
+// ConsumersFor returns how many consumers an input with the given partitions must
+// allow: those of a killed worker and of its successor, twice.
 func ConsumersFor(partitions int) int { return 4 * partitions }
 
-// ConsumerLimit is how many consumers a NATS stream may have, by its configuration and
-// its account. account may be nil: it is not known.
+// ConsumerLimit returns how many consumers a NATS stream may have, by its configuration
+// and its account; nil: the account is unknown.
 func ConsumerLimit(s jetstream.StreamConfig, account *jetstream.AccountInfo) int {
 	limit := s.MaxConsumers
 	if most := accountConsumers(s, account); most > 0 && (limit <= 0 || most < limit) {
@@ -49,8 +49,8 @@ func accountConsumers(s jetstream.StreamConfig, account *jetstream.AccountInfo) 
 	return account.Limits.MaxConsumers
 }
 
-// FewConsumers words that an input of so many partitions may have too few consumers;
-// empty if it may have enough.
+// FewConsumers returns a warning if an input with the given partitions may allow too
+// few consumers; empty if it allows enough.
 func FewConsumers(in jetstream.StreamConfig, account *jetstream.AccountInfo, partitions int) string {
 	limit, need := ConsumerLimit(in, account), ConsumersFor(partitions)
 	if limit >= need {
@@ -66,16 +66,16 @@ func FewConsumers(in jetstream.StreamConfig, account *jetstream.AccountInfo, par
 	return fmt.Sprintf("NATS stream %s may have %d consumers (the lowest of its max_consumers, the account's and, without either, the server's default_max_consumers), and %d partitions need up to %d when workers are killed and start again: %s", in.Name, limit, partitions, need, do)
 }
 
-// tooManyConsumers reports whether the server refused a limit of consumers that is
-// higher than the account's.
+// tooManyConsumers reports whether the server refused a limit of consumers above the
+// account's limit.
 func tooManyConsumers(err error) bool {
 	const maximumConsumersLimit = 10026
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == maximumConsumersLimit
 }
 
-// CreateStream creates a NATS stream that may have MaxConsumers, or, where the account
-// allows fewer, as many as that.
+// CreateStream creates a NATS stream with a limit of MaxConsumers, or the account's
+// limit if lower.
 func CreateStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	want.MaxConsumers = MaxConsumers
 	s, err := js.CreateStream(ctx, want)

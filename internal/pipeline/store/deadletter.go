@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// copiedHeaders is how many bytes of an input message's headers its dead
-	// letter repeats. With ours added to 64 kB of them the server would refuse
-	// the dead letter; Config.MaxMessage leaves room for this much.
+	// copiedHeaders is how many bytes of an input message's headers its dead letter
+	// repeats. With the stage's headers added to 64 kB of headers, the server would
+	// refuse the dead letter; Config.MaxMessage leaves room for this size.
 	copiedHeaders = 8 << 10
 )
 
-// DeadLetter is an input message that could not be used, and why.
+// DeadLetter is an unusable input message, and the reason.
 type DeadLetter struct {
 	Part   int
-	Seq    uint64 // of the message in the input; 0 = it came with an imported state
+	Seq    uint64 // of the message in the input; 0 = from an imported state
 	Key    string
 	Header wire.Header // of the message
 	Data   []byte      // of the message
@@ -38,17 +38,17 @@ type DeadLetters struct {
 	JS      jetstream.JetStream
 	Link    *Link // of js
 	Job     string
-	Input   string // the job whose input the messages come from
-	Limit   int    // bytes of a message, headers included, that the server takes
+	Input   string // the job whose input holds the messages
+	Limit   int    // largest message that the server accepts, bytes, headers included
 	Retries func()
 }
 
-// Waiter is told how a write to the server goes.
+// Waiter observes a write to the server.
 type Waiter interface {
-	// Waits is told that the server did not take something, which is tried
-	// again; its error ends that.
+	// RetryLater is called when the server did not accept a request, which is retried;
+	// its error ends the retries.
 	RetryLater(what string, err error) error
-	// Taken is told that the server has it.
+	// NoteTaken is called when the server has accepted the request.
 	NoteTaken()
 }
 
@@ -74,9 +74,8 @@ func (e *DeadLetters) Publish(ctx context.Context, d *DeadLetter, w Waiter) erro
 	return p.publishUntilStored(ctx, msg, "dead letter", wire.DeadLetterStream(e.Job), w)
 }
 
-// messageID is the same for each attempt to publish a dead letter. A message
-// that came with an imported state has no place in the input, but a number
-// among its key's.
+// messageID is equal for all attempts to publish a dead letter. A message from an
+// imported state has no position in the input, but a number among its key's numbers.
 func (e *DeadLetters) messageID(d *DeadLetter) string {
 	if d.Seq == 0 {
 		return fmt.Sprintf("%s.%d.0.%s.%s", e.Job, d.Part, d.Key, wire.Get(d.Header, wire.HeaderSeq))
@@ -84,19 +83,19 @@ func (e *DeadLetters) messageID(d *DeadLetter) string {
 	return fmt.Sprintf("%s.%d.%d", e.Job, d.Part, d.Seq)
 }
 
-// ofDeadLetters are the headers by which a stage says something of a dead letter
-// itself. A producer could hide its dead letters with one.
+// ofDeadLetters are the headers that a stage sets in a dead letter. A producer could
+// hide its dead letters with them.
 var ofDeadLetters = []string{wire.HeaderKind, wire.HeaderTruncated, wire.HeaderDropped, wire.HeaderError, wire.HeaderReason, wire.HeaderInSeq, wire.HeaderInSubject}
 
-// copyHeaders returns the headers of an input message that fit a budget of
-// bytes, in alphabetical order so that a repeat drops the same, and how many
-// do not.
+// copyHeaders returns the headers of an input message that fit in a budget of bytes, in
+// alphabetical order so that a repeat drops the same headers, and the number of dropped
+// headers.
 func copyHeaders(from wire.Header, budget int) (h nats.Header, dropped int) {
 	h = nats.Header{}
 	for _, k := range slices.Sorted(maps.Keys(from)) {
 		name := k
 		if strings.HasPrefix(k, "Nats-") || slices.Contains(ofDeadLetters, k) {
-			name = "Eusn-In-" + k // the server would obey it again, or readers would take it for the stage's
+			name = "Eusn-In-" + k // the server would obey the header, or readers would attribute it to the stage
 		}
 		size := headerBytes(nats.Header{name: from[k]})
 		if size > budget {
@@ -109,7 +108,7 @@ func copyHeaders(from wire.Header, budget int) (h nats.Header, dropped int) {
 	return h, dropped
 }
 
-// headerBytes is what headers take on the wire: a line "name: value" for each
+// headerBytes returns the size of headers on the wire: a line "name: value" for each
 // value, and the first and the last line.
 func headerBytes(h nats.Header) int {
 	n := len("NATS/1.0\r\n\r\n")

@@ -1,11 +1,10 @@
-// Package store reads and writes what a job has on a NATS server: its NATS
-// streams, the records of its partitions and the commits that write them, the
-// snapshots of states, the states that found no slot, and the dead letters. It
-// deletes what killed workers left behind. It also has the rules for trying again:
-// what it means if the server refuses, or does not answer.
+// Package store reads and writes a job's data on a NATS server: its NATS streams, the
+// records of its partitions and their commits, the snapshots of states, state rows
+// without a slot, and the dead letters. It deletes objects left by killed workers. It
+// also defines the rules for retries, after a refusal or a timeout of the server.
 //
-// It knows the formats (package wire), but neither states nor engines: a
-// snapshot and a state are bytes here.
+// The package uses the formats (package wire), but neither states nor engines: a
+// snapshot and a state are only bytes here.
 //
 // # Files
 //
@@ -21,17 +20,19 @@
 //   - deadletter.go: publishes dead letters
 //   - features.go: publishes predictions with features
 //   - shadow.go: publishes predictions of shadows
-//   - input.go: asks the server about the input: is it unchanged, what comes next
+//   - input.go: asks the server whether the input is unchanged, and for the next
+//     message
 //   - mixed.go: reads input that was stored while partitions changed
 //   - since.go: finds the first message after a time
 //   - link.go: ends questions when a connection breaks
 //   - consumers.go: computes the limits of consumers
 //   - bucket.go: reads and writes objects of the server's object store
 //   - snapshots.go: stores snapshots
-//   - states.go: opens a job with its snapshots; repeats what a replaced snapshot has made fail
+//   - states.go: opens a job with its snapshots; retries after a snapshot was
+//     replaced
 //   - sweep.go: deletes snapshots of killed workers
 //   - rowstore.go: stores single states
-//   - orphans.go: deletes single states that no snapshot names
+//   - orphans.go: deletes state rows that no snapshot names
 //   - models.go: stores model files
 //   - trim.go: removes input that no job needs
 package store

@@ -26,8 +26,8 @@ func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entr
 	return e, raw.Sequence, err
 }
 
-// WriteEntry publishes a job's entry in the place of message expect, 0 = of none. taken
-// reports that another process has written it meanwhile.
+// WriteEntry publishes a job's entry as the successor of message expect, 0 = none.
+// taken reports that another process has written an entry meanwhile.
 func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64) (taken bool, err error) {
 	body, err := wire.NoPredictions(e.Meta)
 	if err != nil {
@@ -39,8 +39,8 @@ func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job 
 	return OvertakenBy(err), err
 }
 
-// AgreeEntry returns what a job says of itself, which becomes own where that is no
-// contradiction: in a job that says nothing, or no readout.
+// AgreeEntry returns a job's entry, and replaces it with own if there is no
+// contradiction: if the job has no entry, or the entry names no readout.
 func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, job string) (wire.Entry, error) {
 	for {
 		e, seq, err := ReadEntry(ctx, out, job)
@@ -60,10 +60,10 @@ func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, ou
 	}
 }
 
-// recordedEntry is what the partitions' records say of the model of a job without an
-// entry: what is no contradiction to own if there is any, otherwise what is one, or
-// nothing. If both are found, partitions of the other model are stopped when they are
-// claimed.
+// recordedEntry returns the model identity in the partitions' records of a job without
+// an entry: a record compatible with own if there is any, otherwise a contradicting
+// record, or nothing. If both exist, partitions of the other model are stopped when
+// they are claimed.
 func recordedEntry(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
@@ -85,8 +85,8 @@ func recordedEntry(ctx context.Context, own *wire.Entry, out jetstream.Stream, j
 	return other, nil
 }
 
-// recordedOn is what one partition's record says. What cannot be read says
-// nothing: who claims the partition tells.
+// recordedOn returns the identity in one partition's record. An unreadable record is
+// skipped: the claim of the partition reports the error.
 func recordedOn(ctx context.Context, out jetstream.Stream, subject string) (e wire.Entry, err error) {
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

@@ -12,15 +12,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// FeatureAge and FeatureBytes bound what a new job keeps of predictions that carry
-// their features: the oldest go. An operator may change them (docs/learn.md).
+// FeatureAge and FeatureBytes limit how many predictions with features a new job keeps:
+// the oldest are removed. An operator may change the limits (docs/learn.md).
 const (
 	FeatureAge   = 90 * 24 * time.Hour
 	FeatureBytes = 4 << 30
 )
 
-// MakeFeatures makes the NATS stream of a job's predictions that carry their features,
-// if there is none, with as many copies as the job's output has.
+// MakeFeatures creates the NATS stream of a job's predictions with features, if
+// missing, with as many replicas as the job's output.
 func MakeFeatures(ctx context.Context, js jetstream.JetStream, job string, out jetstream.Stream) error {
 	name := wire.FeatureStream(job)
 	_, err := js.Stream(ctx, name)
@@ -36,19 +36,19 @@ func MakeFeatures(ctx context.Context, js jetstream.JetStream, job string, out j
 	return nil
 }
 
-// Features publishes predictions that carry their features. Several goroutines may.
+// Features publishes predictions that carry their features. Concurrent use is allowed.
 type Features struct {
 	JS      jetstream.JetStream
 	Link    *Link // of JS
 	Job     string
 	Network string // identity of the model without its readouts
 	Begun   string // when the job's output was made
-	Limit   int    // bytes of a body that the server takes
+	Limit   int    // largest body that the server accepts, bytes
 	Retries func()
 }
 
-// Publish sends a message of a partition until the server has it, perhaps more than
-// once: each prediction has its number.
+// Publish sends a message of a partition until the server has stored it, perhaps
+// repeatedly: each prediction has its number.
 func (f *Features) Publish(ctx context.Context, part int, body []byte, w Waiter) error {
 	p := patiently{f.JS, f.Link, f.Retries}
 	m := &nats.Msg{Subject: wire.FeatureSubject(f.Job, part), Data: body, Header: nats.Header{

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// One answer that a NATS stream is not there is no loss, and any other ends the
-// doubt.
+// A single answer that a NATS stream is missing is no loss, and any other answer ends
+// the doubt.
 func TestMissingLooksTwice(t *testing.T) {
 	var m missing
 	gone := jetstream.ErrStreamNotFound
@@ -19,8 +19,8 @@ func TestMissingLooksTwice(t *testing.T) {
 	}
 }
 
-// A partition that has a record makes its lost predictions again, and one without a record
-// does not: no error promises that.
+// Only a partition with a record recomputes lost predictions; no error text promises it
+// for a partition without a record.
 func TestLostRecord(t *testing.T) {
 	c := &Committer{Job: "eusn", Part: 3, Last: 17}
 	left, gone := c.lostError(12), c.lostError(0)

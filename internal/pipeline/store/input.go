@@ -14,20 +14,21 @@ import (
 type Input struct {
 	Stream  jetstream.Stream
 	Link    *Link        // of stream
-	Job     string       // whose input it is, which may be another job than the one that reads it
-	From    uint64       // to its reader, it begins with this message; 0 = with the first one
+	Job     string       // the job with the input; may differ from the job that reads
+	From    uint64       // first message for the reader; 0 = the first message of the input
 	Pattern wire.Pattern // where producers publish
 	Mixed   *Mixed       // nil but while the number of partitions of an input with several copies changes
 }
 
-// Name is that of its NATS stream.
+// Name returns the name of the input's NATS stream.
 func (r *Input) Name() string { return wire.InputStream(r.Job) }
 
-// Before is the message behind which whoever has all up to seq continues.
+// Before returns the message after which a reader with all messages up to seq
+// continues.
 func (r *Input) Before(seq uint64) uint64 { return max(seq+1, r.From) - 1 }
 
-// applyFrom makes of what the server has what there is for the reader: input before
-// From is like input that was removed.
+// applyFrom limits the server's answer to the reader's input: input before From is
+// treated as removed.
 func (r *Input) applyFrom(info *jetstream.StreamInfo) *jetstream.StreamInfo {
 	info.State.FirstSeq = max(info.State.FirstSeq, r.From)
 	return info
@@ -44,14 +45,14 @@ func (r *Input) ReadInfo(ctx context.Context, opts ...jetstream.StreamInfoOpt) (
 	return r.applyFrom(info), nil
 }
 
-// OtherHistory is what to do about an input that went back.
+// OtherHistory is the remedy for an input that went back.
 const OtherHistory = "this partition makes no more predictions from it: restore the store that has these messages. Without a backup, restart: partitions that had read none of the lost messages continue, and a new job can read the input as it is now"
 
-// CheckUnchanged makes sure, by the input's leader, that an input message is still
-// the one that partition part has read: the input may have gone back to what it
-// was before, as after a power failure or when a backup was put in its place,
-// and may have grown beyond that message again. One that was removed from the
-// input's beginning cannot be asked for, and passes.
+// CheckUnchanged requires, by the input's leader, that an input message is still the
+// message that partition part has read: the input may have gone back to an earlier
+// state, after a power failure or a restored backup, and may have grown beyond the
+// message since. A message removed from the input's beginning cannot be read, and
+// passes.
 func (r *Input) CheckUnchanged(ctx context.Context, part int, at wire.Place) error {
 	if at.Seq == 0 {
 		return nil
@@ -68,7 +69,7 @@ func (r *Input) CheckUnchanged(ctx context.Context, part int, at wire.Place) err
 	}
 	msg, err := r.readMessage(ctx, at.Seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		if info, err = r.Info(ctx, at.Seq); err == nil && info.State.FirstSeq <= at.Seq { // it has not aged away meanwhile
+		if info, err = r.Info(ctx, at.Seq); err == nil && info.State.FirstSeq <= at.Seq { // the message has not expired meanwhile
 			err = fmt.Errorf("pipeline: message %d of %s, which partition %d has read, was deleted: restore the store, or start a new job", at.Seq, name, part)
 		}
 		return err
@@ -95,8 +96,8 @@ func (r *Input) readMessage(ctx context.Context, seq uint64) (*jetstream.RawStre
 	}
 }
 
-// Info asks for the input's identity and range until the server answers,
-// and gives a cluster's new leader time to know that it has message seq.
+// Info requests the input's identity and range until the server answers, and gives a
+// cluster's new leader time to receive message seq.
 func (r *Input) Info(ctx context.Context, seq uint64) (*jetstream.StreamInfo, error) {
 	var late time.Time
 	for {
@@ -118,15 +119,15 @@ func (r *Input) Info(ctx context.Context, seq uint64) (*jetstream.StreamInfo, er
 	}
 }
 
-// Overtakes reports whether the input's beginning may reach a message by age
-// before the next look but one. The times are the server's.
+// Overtakes reports whether the input's beginning may reach a message by age before the
+// check after the next. The times are the server's.
 func Overtakes(info *jetstream.StreamInfo, at wire.Place, within time.Duration) bool {
 	age := info.Config.MaxAge
 	return age > 0 && info.TimeStamp.Sub(time.Unix(0, at.Stored))+within > age
 }
 
-// Next is the first input message of a partition behind number known, as the
-// input's leader has it; number 0 if there is none.
+// Next returns the first input message of a partition after number known, from the
+// input's leader; number 0 if there is none.
 func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	if r.Mixed != nil {
 		return r.nextMixed(ctx, part, known)
@@ -134,7 +135,7 @@ func (r *Input) Next(ctx context.Context, part int, known uint64) (wire.Place, e
 	return r.nextMessage(ctx, part, known)
 }
 
-// nextMessage is the first message behind known on a partition's subjects.
+// nextMessage returns the first message after known on a partition's subjects.
 func (r *Input) nextMessage(ctx context.Context, part int, known uint64) (wire.Place, error) {
 	try, cancel := r.Link.Attempt(ctx)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A question about the input that a connection takes with it is asked again:
-// it stops no partition.
+// A request about the input that fails with its connection is retried: it stops no
+// partition.
 func TestInputMessageIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -25,7 +25,7 @@ func TestInputMessageIsAskedAgain(t *testing.T) {
 	}
 	l := &Link{}
 	l.up, l.cut = context.WithCancel(context.Background())
-	l.cut() // as when the connection breaks between the question and its answer
+	l.cut() // as when the connection breaks before the answer
 	time.AfterFunc(2*RetryWait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Job is a job that exists on a server.
+// Job is an existing job on a server.
 type Job struct {
 	Name       string
 	Partitions int
-	Pattern    wire.Pattern // of its keys; the zero one where no stage has made its input
-	Source     wire.Source  // whose input it reads, where that is another job's
+	Pattern    wire.Pattern // pattern of its keys; zero if no stage has created its input
+	Source     wire.Source  // the input that it reads, if the input is another job's
 	JS         jetstream.JetStream
 	In, Out    jetstream.Stream
 }
 
-// InputJob is the job whose input this one reads: most have their own.
+// InputJob returns the job whose input this job reads: usually itself.
 func (j *Job) InputJob() string { return cmp.Or(j.Source.Job, j.Name) }
 
-// Input is the job's input, for questions over that link.
+// Input returns the job's input, for requests over the link.
 func (j *Job) Input(link *Link) *Input {
 	return &Input{Stream: j.In, Link: link, Job: j.InputJob(), From: j.Source.From, Pattern: j.Pattern}
 }
@@ -63,7 +63,7 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 	return j, nil
 }
 
-// checkLost returns what is lost of a job that has begun, and whose input or output is gone.
+// checkLost reports the loss of the input or output of a job that has begun.
 func (j *Job) checkLost(ctx context.Context) error {
 	if j.Out != nil { // without an input
 		if _, seq, err := ReadEntry(ctx, j.Out, j.Name); err == nil && seq > 0 {
@@ -72,7 +72,7 @@ func (j *Job) checkLost(ctx context.Context) error {
 		return nil
 	}
 	if _, err := j.JS.Stream(ctx, wire.InputStream(j.Name)); err != nil {
-		return nil // there is none, or nobody can tell
+		return nil // missing, or unknown
 	}
 	if lost := CheckOutput(ctx, j.JS, j.Name, j.Name); errors.Is(lost, ErrRecordLost) {
 		return lost
@@ -93,8 +93,7 @@ func PartitionsIn(in jetstream.StreamConfig) (int, error) {
 	return n, nil
 }
 
-// PartitionsOf is how many partitions the input of a job has; 0 where there is
-// no input.
+// PartitionsOf returns the number of partitions of a job's input; 0 without an input.
 func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int, error) {
 	in, err := js.Stream(ctx, wire.InputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -106,8 +105,8 @@ func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int,
 	return PartitionsIn(in.CachedInfo().Config)
 }
 
-// PatternOf is the pattern of a job's input, as its NATS stream has it. The zero
-// one stands for an input that no stage of ours has made.
+// PatternOf returns the pattern of a job's input, from its NATS stream. Zero means an
+// input that no stage has created.
 func PatternOf(in jetstream.StreamConfig) wire.Pattern {
 	if len(in.Subjects) == 1 {
 		p, _ := wire.ParsePattern(in.Subjects[0])
@@ -126,7 +125,7 @@ func sameSubjects(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// Record is a partition's last record; the zero one if there is none.
+// Record returns a partition's last record; zero if there is none.
 func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 	if p < 0 || p >= j.Partitions {
 		return wire.Record{}, fmt.Errorf("pipeline: partition %d, job %q has 0 to %d", p, j.Name, j.Partitions-1)
@@ -135,8 +134,8 @@ func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 	return r, err
 }
 
-// sourceOf is whose input a job reads, where that is another job's. An entry that
-// cannot be read is told by who needs it: without it, a job has its own.
+// sourceOf returns the source of a job's input, if it is another job's. An unreadable
+// entry is reported by later code: without it, a job has its own input.
 func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Source, error) {
 	e, _, err := ReadEntry(ctx, out, job)
 	if foreign := (*wire.ForeignError)(nil); errors.As(err, &foreign) {
@@ -145,9 +144,9 @@ func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Sourc
 	return e.Source, err
 }
 
-// ReadersOf are the jobs that read the input of a job beside it, in alphabetical
-// order. A job says so in its entry, from its first start until its output is
-// deleted: also while none of its workers runs.
+// ReadersOf returns the other jobs that read a job's input, in alphabetical order. A
+// job declares its input in its entry, from its first start until its output is
+// deleted, even while no worker runs.
 func ReadersOf(ctx context.Context, js jetstream.JetStream, job string) ([]string, error) {
 	jobs, err := Jobs(ctx, js)
 	if err != nil {
@@ -191,8 +190,8 @@ func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	return names, nil
 }
 
-// ReadRecord returns a partition's last record in a job's output, and its
-// sequence number there, 0 if there is none.
+// ReadRecord returns a partition's last record in a job's output, and its sequence
+// number, 0 if there is none.
 func ReadRecord(ctx context.Context, out jetstream.Stream, job string, p int) (wire.Record, uint64, error) {
 	subject := wire.OutputSubject(job, p)
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
@@ -206,8 +205,8 @@ func ReadRecord(ctx context.Context, out jetstream.Stream, job string, p int) (w
 	return r, raw.Sequence, err
 }
 
-// Destination is what a NATS stream makes of the subjects it takes: for a job's
-// input, how many partitions there are.
+// Destination returns a NATS stream's subject mapping: for a job's input, it contains
+// the number of partitions.
 func Destination(c jetstream.StreamConfig) string {
 	if c.SubjectTransform == nil {
 		return "none"
@@ -215,7 +214,7 @@ func Destination(c jetstream.StreamConfig) string {
 	return c.SubjectTransform.Destination
 }
 
-// Repartitioned is what Destination becomes with another number of partitions.
+// Repartitioned returns a Destination with another number of partitions.
 func Repartitioned(destination string, partitions int) string {
 	at := destinationPartitions.FindStringSubmatchIndex(destination)
 	if at == nil {

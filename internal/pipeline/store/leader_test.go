@@ -11,10 +11,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// In a cluster, what was stored is found at once by every worker, whichever
-// server it is connected to, and a removed snapshot is gone for every one:
-// entries are read from the leader, and pieces that a lagging server falls
-// short of (about one read in fifty here) are asked for again.
+// In a cluster, a stored snapshot is found immediately by every worker, connected to
+// any server, and a removed snapshot is gone for all workers: entries are read from the
+// leader, and chunks that a lagging server lacks (about one read in fifty here) are
+// requested again.
 func TestSnapshotsAreReadFromTheLeader(t *testing.T) {
 	urls := pipelinetest.Trio(t)
 	c := layoutOf("lead")

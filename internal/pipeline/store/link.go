@@ -7,16 +7,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Link follows a connection, so that a question to the server ends with the
-// connection it was sent on: its answer cannot come any more. (The client
-// ends asynchronous publishes by itself, questions only by their time.)
+// Link follows a connection, so that a request to the server ends with its connection:
+// the answer can no longer arrive. (The client cancels asynchronous publishes, but
+// requests only after their timeout.)
 type Link struct {
 	mu  sync.Mutex
 	up  context.Context // ends when the connection breaks
 	cut context.CancelFunc
 }
 
-// Follow watches a connection until it is closed for good.
+// Follow watches a connection until its final close.
 func Follow(nc *nats.Conn) *Link {
 	l := &Link{}
 	l.up, l.cut = context.WithCancel(context.Background())
@@ -37,8 +37,8 @@ func Follow(nc *nats.Conn) *Link {
 	return l
 }
 
-// Attempt is the context of one question: it ends after commitTimeout, or when
-// the connection breaks. Nil follows no connection.
+// Attempt returns the context of one request: it ends after CommitTimeout, or when the
+// connection breaks. A nil Link follows no connection.
 func (l *Link) Attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
 	if l == nil {
@@ -48,8 +48,8 @@ func (l *Link) Attempt(ctx context.Context) (context.Context, context.CancelFunc
 	return up, func() { stop(); cancel() }
 }
 
-// Connection is a context that ends when the connection breaks, for what takes long on one
-// connection and begins anew on the next one.
+// Connection returns a context that ends when the connection breaks, for long
+// operations on one connection that restart on the next.
 func (l *Link) Connection(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()

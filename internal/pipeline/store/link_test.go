@@ -9,8 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A question ends with the connection it was asked on; the next one is asked
-// on the next.
+// A request ends with its connection; the next request uses the next connection.
 func TestAttemptEndsWithConnection(t *testing.T) {
 	dir := t.TempDir()
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
@@ -21,7 +20,7 @@ func TestAttemptEndsWithConnection(t *testing.T) {
 	defer nc.Close()
 	l := Follow(nc)
 	over := func(ctx context.Context) bool {
-		<-ctx.Done() // its deadline, if nothing else
+		<-ctx.Done() // its deadline, without another cause
 		return ctx.Err() == context.Canceled
 	}
 	asked, cancel := l.Attempt(t.Context())

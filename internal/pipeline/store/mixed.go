@@ -14,24 +14,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Mixed are the messages of an input with several copies that were stored while
-// its number of partitions changed: each server gives a message its partition
-// when it stores its copy, and the servers do not change the number at the same
-// message. So copies disagree, and readers of different servers see different
-// partitions. What they agree on is the key: the partition of such a message is
-// that of its key by the number of before.
+// Mixed are the messages of a replicated input that were stored while the number of
+// partitions changed: each server assigns a message to a partition when it stores its
+// copy, and the servers do not change the number at the same message. So copies
+// disagree, and readers of different servers see different partitions. The key is the
+// same in all copies: the partition of such a message is the partition of its key under
+// the previous number.
 type Mixed struct {
-	after, to uint64 // they are those behind message after, up to message to
+	after, to uint64 // messages after `after`, up to message to
 	before    int    // partitions
 	messages  map[int][]uint64
-	elsewhere map[int][]int // partitions under which copies may have a partition's messages
+	elsewhere map[int][]int // partitions under which copies may store a partition's messages
 }
 
 // mixedPatience is how long the server may take for the next message.
 const mixedPatience = time.Minute
 
-// ReadMixed finds the keys of the messages behind message after up to message to,
-// while the number of partitions changes from before to then.
+// ReadMixed finds the keys of the messages after `after` up to message to, while the
+// number of partitions changes from before to then.
 func (r *Input) ReadMixed(ctx context.Context, after, to uint64, before, then int) (*Mixed, error) {
 	m := &Mixed{after: after, to: to, before: before, messages: map[int][]uint64{}, elsewhere: map[int][]int{}}
 	if to <= after {
@@ -87,7 +87,7 @@ func (r *Input) PlaceOf(subject string) (p int, key string, ok bool) {
 	return p, key, ok && err == nil
 }
 
-// Filters take a partition's messages of the input, and perhaps others: see Has.
+// Filters match a partition's messages of the input, and perhaps others: see Has.
 func (r *Input) Filters(part int) []string {
 	all := []string{r.Pattern.InputFilter(r.Job, part)}
 	if r.Mixed != nil {
@@ -98,7 +98,7 @@ func (r *Input) Filters(part int) []string {
 	return all
 }
 
-// Has reports whether a message that its filters take is the partition's.
+// Has reports whether a message matched by the filters belongs to the partition.
 func (r *Input) Has(part int, seq uint64, subject string) bool {
 	m := r.Mixed
 	if m == nil {

@@ -20,11 +20,11 @@ import (
 // MaxModelFile is how many bytes a model may have in a job's registry.
 const MaxModelFile = 256 << 20
 
-// aboutKey is that of what is said about an object, in its metadata.
+// aboutKey is the key of an object's description in its metadata.
 const aboutKey = "eusn-about"
 
-// ErrNoModels is that of a job that has no registry of models: its workers are of
-// a program that made none, or may not make one.
+// ErrNoModels reports a job without a registry of models: its workers' program created
+// none, or lacks the right.
 var ErrNoModels = errors.New("the job has no registry of models")
 
 // Models is where a job keeps model files: a bucket of the server's object store.
@@ -33,9 +33,9 @@ type Models struct {
 	old time.Duration // oldPiece, but in tests
 }
 
-// Object is what is known of an object without its content.
+// Object describes an object without its content.
 type Object struct {
-	About  string // what its writer said about it
+	About  string // the writer's description
 	Size   uint64
 	Stored time.Time
 }
@@ -48,7 +48,7 @@ func OpenModels(ctx context.Context, js jetstream.JetStream, job string, replica
 	return FindModels(ctx, js, job)
 }
 
-// FindModels opens a bucket that is there, or returns ErrNoModels.
+// FindModels opens an existing bucket, or returns ErrNoModels.
 func FindModels(ctx context.Context, js jetstream.JetStream, job string) (*Models, error) {
 	b, err := findBucket(ctx, js, wire.ModelBucket(job))
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -60,8 +60,8 @@ func FindModels(ctx context.Context, js jetstream.JetStream, job string) (*Model
 	return &Models{b, oldPiece}, nil
 }
 
-// Put stores an object, in the place of one of that name. If it fails, it leaves no
-// pieces behind: what it cannot remove, a later Put does.
+// Put stores an object, and replaces an object with the same name. If it fails, it
+// leaves no chunks: a later Put removes chunks that it cannot remove.
 func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	if len(b) > MaxModelFile {
 		return fmt.Errorf("pipeline: %s: a model of %d bytes, want at most %d", m.Bucket, len(b), MaxModelFile)
@@ -71,7 +71,7 @@ func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	m.sweepUnnamed(ctx)
 	meta := jetstream.ObjectMeta{Name: name, Metadata: map[string]string{aboutKey: about}}
 	err := m.uploadModel(ctx, meta, b)
-	if errors.Is(err, jetstream.ErrBadObjectMeta) { // the client reads what is there first
+	if errors.Is(err, jetstream.ErrBadObjectMeta) { // the client first reads the existing object
 		if err = m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.entrySubject(name))); err == nil {
 			err = m.uploadModel(ctx, meta, b)
 		}
@@ -82,10 +82,10 @@ func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	return nil
 }
 
-// uploadModel is put, but what was stored of an object that is not complete when ctx ends
-// is removed: the client does that while its own context lasts, which is longer.
+// uploadModel stores an object, and removes an incomplete object when ctx ends: the
+// client removes it while its own, longer context lasts.
 func (m *Models) uploadModel(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
-	end, _ := ctx.Deadline() // Put has set one
+	end, _ := ctx.Deadline() // Put has set a deadline
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(CommitTimeout))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(CommitTimeout, cancel) })
@@ -108,12 +108,12 @@ func (r whileOpen) Read(b []byte) (int, error) {
 	return r.from.Read(b)
 }
 
-// oldPiece is when a piece that no entry names is of an upload that has ended: longer
-// than any lasts.
+// oldPiece is the age at which the upload of a chunk without an entry has certainly
+// ended.
 const oldPiece = 10 * time.Minute
 
-// sweepUnnamed removes pieces of uploads that ended without an entry: of programs that were
-// killed, or lost their server. It is tried, and tried again with the next model.
+// sweepUnnamed removes chunks of uploads that ended without an entry: of killed
+// programs, or after a lost connection. After an error, the next Put retries.
 func (m *Models) sweepUnnamed(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
@@ -141,9 +141,9 @@ func (m *Models) sweepUnnamed(ctx context.Context) {
 	}
 }
 
-// Get reads an object, and checks that its bytes are those that were stored. That
-// there is none of a name is an answer, and not asked for again: who publishes a
-// model asks first whether it is there.
+// Get reads an object, and compares its bytes with the stored checksum. A missing name
+// is an answer, and is not retried: the publisher of a model first checks whether it
+// exists.
 func (m *Models) Get(ctx context.Context, name string) ([]byte, Object, error) {
 	b, info, err := m.getObject(ctx, name, MaxModelFile, new(Download), func(err error) bool {
 		return LostSnapshot(err) && !errors.Is(err, jetstream.ErrObjectNotFound)

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// ending is a context that ends when it has been asked so often.
+// ending is a context that ends after a number of calls.
 type ending struct {
 	context.Context
 	asked int
@@ -27,9 +27,9 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// Pieces of a model that is not complete are removed: at once where the time ends while
-// it is stored, else with the next model. Those of an upload that may be under way, and
-// of models, stay.
+// Chunks of an incomplete model are removed: immediately if the time ends during the
+// upload, otherwise with the next model. Chunks of a current upload, and of models,
+// stay.
 func TestHalfModelsAreRemoved(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	m, err := OpenModels(t.Context(), js, "half", 1)
@@ -77,7 +77,8 @@ func TestHalfModelsAreRemoved(t *testing.T) {
 	}
 }
 
-// A model that another worker publishes again while it is read is read: either time.
+// A model that another worker republishes during a read is read: the old or the new
+// content.
 func TestModelIsStoredAnewMeanwhile(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	m, err := OpenModels(t.Context(), js, "anew", 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// RemoveRows deletes rows that no snapshot and no state names any more. What
-// cannot be deleted now is swept after the next claim.
+// RemoveRows deletes rows that no snapshot and no state names. A row that cannot be
+// deleted now is swept after the next claim.
 func (s *Snapshots) RemoveRows(ctx context.Context, rows []uint64, log *slog.Logger) {
 	for _, seq := range rows {
 		if err := s.rows.DeleteMsg(ctx, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -23,9 +23,9 @@ func (s *Snapshots) RemoveRows(ctx context.Context, rows []uint64, log *slog.Log
 	}
 }
 
-// RemoveOrphans counts the rows of a partition that owners before this epoch have
-// left and the snapshot does not name. It is asked before the partition is
-// worked on: from then on those named are deleted too.
+// RemoveOrphans counts the rows of a partition that owners before this epoch have left
+// and that the snapshot does not name. Call it before work on the partition begins:
+// from then on, named rows are deleted, too.
 func (s *Snapshots) RemoveOrphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
 	ctx, cancel := s.Link.Attempt(ctx)
 	defer cancel()
@@ -47,9 +47,9 @@ func olderRow(subject string, epoch uint64) bool {
 	return err == nil && e < epoch
 }
 
-// SweepRows deletes so many orphans. Owners after us name only the rows of the
-// snapshot we began from, ours and theirs, so an owner that sweeps late
-// deletes nothing of theirs.
+// SweepRows deletes the given number of orphans. Later owners name only the rows of the
+// snapshot that this owner began from, this owner's rows and their own rows, so a late
+// sweep deletes no row in use.
 func (s *Snapshots) SweepRows(ctx context.Context, orphans, part int, epoch uint64, kept map[uint64]bool, log *slog.Logger) {
 	for seq := uint64(1); orphans > 0; seq++ {
 		m, err := s.rows.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(wire.RowSubjects(s.Job, part)))

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// An answer that a later one has overtaken shows fewer messages than are known. The
-// NATS stream has lost nothing, and no loss is reported.
+// An outdated answer shows fewer messages than already known. The NATS stream has lost
+// nothing, and no loss is reported.
 func TestOvertakenAnswerIsNoLoss(t *testing.T) {
 	t.Parallel()
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
@@ -36,7 +36,7 @@ func TestOvertakenAnswerIsNoLoss(t *testing.T) {
 	b.Mu.Lock()
 	looked := make(chan bool)
 	go func() { looked <- b.CheckStream(t.Context(), name) }()
-	time.Sleep(300 * time.Millisecond) // the answer is there and waits for the lock
+	time.Sleep(300 * time.Millisecond) // the answer has arrived and waits for the lock
 	if _, err := js.Publish(t.Context(), "test."+name, nil); err != nil {
 		t.Fatal(err)
 	}

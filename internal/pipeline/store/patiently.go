@@ -13,19 +13,20 @@ import (
 // patience is longer than a cluster takes to choose a leader.
 const patience = 2 * CommitTimeout
 
-// patiently publishes what must be on the server before a commit.
+// patiently publishes messages that must be on the server before a commit.
 type patiently struct {
 	js      jetstream.JetStream
 	link    *Link // of js
 	retries func()
 }
 
-// publishUntilStored publishes a message until the server has it, perhaps more than once. A server
-// that is there and refuses it, or does not answer for patience, gives the partition up
-// for a while: the others' answers wait behind it.
+// publishUntilStored publishes a message until the server has stored it, perhaps
+// repeatedly. If a reachable server refuses the message, or does not answer within the
+// patience, the partition is given up for a while: answers of other partitions wait for
+// it.
 func (e *patiently) publishUntilStored(ctx context.Context, msg *nats.Msg, what, stream string, w Waiter) error {
 	what += " on " + msg.Subject
-	var since time.Time // when the server, being there, first did not answer
+	var since time.Time // time of the first missing answer of a reachable server
 	for {
 		try, cancel := e.link.Attempt(ctx)
 		_, err := e.js.PublishMsg(try, msg)

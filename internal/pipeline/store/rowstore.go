@@ -16,41 +16,40 @@ import (
 )
 
 const (
-	// RowsAtOnce is how many rows are on their way to the server together, and
-	// rowBytesAtOnce what they may weigh: more gains nothing.
+	// RowsAtOnce limits the rows in transit to the server, and rowBytesAtOnce their
+	// bytes: more gains nothing.
 	RowsAtOnce     = 256
 	RowBytesAtOnce = 8 << 20
 	// mostRowsUnderWay is for as many shards as a stage may have.
 	mostRowsUnderWay = 1024 * RowsAtOnce
-	// rowReaders is how many rows are asked for side by side.
+	// rowReaders is how many rows are requested in parallel.
 	rowReaders = 16
-	// rowPatience is how long a store is asked that does not answer before the
-	// partition that needs it is given up for a while, so that others of its
-	// shard may continue.
+	// rowPatience is how long a store without answers is asked before the partition is
+	// given up for a while, so that other partitions of its shard continue.
 	rowPatience = 30 * time.Second
 )
 
-// ErrRow is a stored row that is not there, or not what it was.
+// ErrRow reports a stored row that is missing or changed.
 var ErrRow = errors.New("restore the store, or start a new job")
 
-// HeaderRoom is kept free in an output message for its headers.
+// HeaderRoom is the space reserved for headers in an output message.
 const HeaderRoom = 4 << 10
 
-// StoredRow is a row on its way out.
+// StoredRow is a row to store.
 type StoredRow struct {
 	Subject string
 	ID      string // for the server's duplicate window: an answer may be lost
 	Data    []byte
-	Slot    int32 // where it is until it is stored
+	Slot    int32 // its slot until the row is stored
 	Ref     wire.RowRef
 }
 
-// RowLimit is how many bytes a row may have: the server says so with each
-// connection.
+// RowLimit returns the largest size of a row, bytes: the server announces the limit
+// with each connection.
 func (s *Snapshots) RowLimit() int { return int(s.rowJS.Conn().MaxPayload()) - HeaderRoom }
 
-// openRows finds the job's store of rows. It has a publisher of its own, for
-// its messages come in groups.
+// openRows opens the job's store of rows. The store has its own publisher, because its
+// messages come in groups.
 func (s *Snapshots) openRows(ctx context.Context, js jetstream.JetStream, job string) error {
 	var err error
 	if s.rows, err = js.Stream(ctx, wire.RowStream(job)); err != nil {
@@ -64,9 +63,9 @@ func (s *Snapshots) openRows(ctx context.Context, js jetstream.JetStream, job st
 	return nil
 }
 
-// PutRows stores rows and fills in the numbers of those that are. Where some
-// are not, it returns why: the server refuses them, or has not answered for so
-// long (errLater), or a stop's time ran out.
+// PutRows stores rows and fills in the numbers of the stored rows. If some rows are not
+// stored, it returns the cause: a refusal, no answer for rowPatience (ErrLater), or the
+// end of a stop's time.
 func (s *Snapshots) PutRows(ctx context.Context, rows []StoredRow) error {
 	where := wire.RowStream(s.Job)
 	if s.Mute.Load() {
@@ -107,15 +106,14 @@ func (s *Snapshots) PutRows(ctx context.Context, rows []StoredRow) error {
 	}
 }
 
-// isRefused reports whether the server has said no, so that asking again at once
-// is of no use. A replicated stream that nobody answers for is choosing a
-// leader.
+// isRefused reports whether the server has refused a row, so that an immediate retry is
+// useless. A replicated stream without answers is electing a leader.
 func (s *Snapshots) isRefused(err error) bool {
 	return IsRefused(err) || IsUnanswered(err) && !s.isReplicated()
 }
 
-// putGroup publishes those of a few rows that have no number yet, and returns
-// the last failure.
+// putGroup publishes the rows of a small group that have no number yet, and returns the
+// last error.
 func (s *Snapshots) putGroup(ctx context.Context, rows []StoredRow) (failure error) {
 	acks := make([]jetstream.PubAckFuture, len(rows))
 	for i, r := range rows {
@@ -149,9 +147,9 @@ func (s *Snapshots) putGroup(ctx context.Context, rows []StoredRow) (failure err
 	return failure
 }
 
-// ProbeRows asks a store that has not answered for anything but silence, beside
-// the work, with a row of its own: under epoch 0, which no owner has, it is
-// swept where it stays behind.
+// ProbeRows checks, in parallel to the work, whether a store that did not answer works
+// again, with a probe row: under epoch 0, which no owner has, a remaining probe is
+// swept.
 func (s *Snapshots) ProbeRows(ctx context.Context, part, size int, log *slog.Logger) {
 	ctx, cancel := s.Link.Attempt(ctx)
 	defer cancel()
@@ -164,9 +162,9 @@ func (s *Snapshots) ProbeRows(ctx context.Context, part, size int, log *slog.Log
 	}
 }
 
-// GetRows reads rows of so many words, several side by side, and checks their
-// hashes. Each has a row or an error: errLater, what is wrong with it (errRow),
-// or that a stop's time ran out.
+// GetRows reads rows of the given words, several in parallel, and checks their hashes.
+// Each has a row or an error: ErrLater, the row's fault (ErrRow), or the end of a
+// stop's time.
 func (s *Snapshots) GetRows(ctx context.Context, refs []wire.RowRef, words int) ([][]uint32, []error) {
 	rows, errs := make([][]uint32, len(refs)), make([]error, len(refs))
 	var wg sync.WaitGroup
@@ -193,7 +191,7 @@ func (s *Snapshots) getRow(ctx context.Context, ref wire.RowRef, words int) ([]u
 			return parseRow(m.Data, ref, words, where)
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			if s.isReplicated() && time.Since(begin) < StaleGrace {
-				break // a new leader may not know it yet
+				break // a new leader may not have the row yet
 			}
 			return nil, fmt.Errorf("pipeline: state row %d of %s is lost: %w; %w", ref.Seq, where, err, ErrRow)
 		case ctx.Err() != nil:
@@ -209,7 +207,7 @@ func (s *Snapshots) getRow(ctx context.Context, ref wire.RowRef, words int) ([]u
 	}
 }
 
-// parseRow reads a row's bytes, which must be those that were stored.
+// parseRow reads a row's bytes, which must equal the stored bytes.
 func parseRow(data []byte, ref wire.RowRef, words int, where string) ([]uint32, error) {
 	if len(data) != 4*words || wire.HashOf(data) != ref.Hash {
 		return nil, fmt.Errorf("pipeline: state row %d of %s is not the one that was stored there: it was damaged or replaced; %w", ref.Seq, where, ErrRow)

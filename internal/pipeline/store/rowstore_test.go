@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A row is taken only if it is what was stored, bit for bit.
+// A row is accepted only if it equals the stored row, bit for bit.
 func TestParseRow(t *testing.T) {
 	row := []uint32{1, 2, 0xffffffff}
 	data := state.AppendRowWords(nil, row)
@@ -37,8 +37,8 @@ func TestParseRow(t *testing.T) {
 	}
 }
 
-// A store that was deleted and created again gives no row the number of one that
-// was in it: a snapshot may still name that, and its owner will delete it.
+// A store that was deleted and recreated reuses no row number of the old store: a
+// snapshot may still name the number, and its owner will delete it.
 func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -86,8 +86,8 @@ func (d *dumb) PublishMsg(ctx context.Context, _ *nats.Msg, _ ...jetstream.Publi
 	return nil, ctx.Err()
 }
 
-// A store that never answers, nor the client for it, is waited for once; then
-// nobody waits before it has answered a probe, of which nothing stays.
+// A store that never answers, also not through the client, is waited for once;
+// afterwards no caller waits until a probe is answered; the probe is removed.
 func TestMuteRowStore(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))

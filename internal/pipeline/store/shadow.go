@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// ShadowAge and ShadowBytes bound what a job keeps of its shadows' predictions: the
-	// oldest go.
+	// ShadowAge and ShadowBytes limit the stored predictions of a job's shadows: the
+	// oldest are removed.
 	ShadowAge   = 30 * 24 * time.Hour
 	ShadowBytes = 1 << 30
-	// ShadowPatience is how long a commit waits for the server to store what shadows
-	// predicted, shadowPause for how long nothing is sent after that: so shadows take
-	// at most a twentieth of a worker's time for commits, whatever the server does.
+	// ShadowPatience is how long a commit waits for the storage of shadow predictions,
+	// shadowPause how long nothing is sent after a timeout: shadows take at most a
+	// twentieth of a worker's time for commits, for any behavior of the server.
 	ShadowPatience = time.Second
 	shadowPause    = 20 * ShadowPatience
 )
 
-// MakeShadows makes the NATS stream of the predictions of a job's shadows, if there
-// is none, with as many copies as the job's output has.
+// MakeShadows creates the NATS stream of the predictions of a job's shadows, if
+// missing, with as many replicas as the job's output.
 func MakeShadows(ctx context.Context, js jetstream.JetStream, job string, out jetstream.Stream) error {
 	_, err := createStream(ctx, js, jetstream.StreamConfig{
 		Name: wire.ShadowStream(job), Subjects: []string{wire.ShadowSubjects(job)}, Storage: jetstream.FileStorage, Replicas: out.CachedInfo().Config.Replicas,
@@ -38,8 +38,9 @@ func MakeShadows(ctx context.Context, js jetstream.JetStream, job string, out je
 	return nil
 }
 
-// ShadowPublisher is what shadows of a job of so many partitions publish with. It is apart from
-// that of commits, which wait for no place behind them.
+// ShadowPublisher returns the publisher for the shadows of a job with the given
+// partitions. It is separate from the commits' publisher, so that commits never wait
+// for shadows.
 func ShadowPublisher(nc *nats.Conn, partitions int, patience time.Duration) (jetstream.JetStream, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(patience), jetstream.WithPublishAsyncMaxPending(2*wire.MostShadows*partitions))
 	if err != nil {
@@ -48,9 +49,9 @@ func ShadowPublisher(nc *nats.Conn, partitions int, patience time.Duration) (jet
 	return js, nil
 }
 
-// Shadows publishes what shadows predict. It belongs to one goroutine.
+// Shadows publishes the shadows' predictions. It belongs to one goroutine.
 type Shadows struct {
-	JS       jetstream.JetStream // of its own: what waits for an answer takes no place of a commit's
+	JS       jetstream.JetStream // separate publisher: a pending answer takes no place of a commit
 	Job      string
 	Patience time.Duration                           // how long Await waits
 	Begun    string                                  // when the job's output was made
@@ -83,8 +84,8 @@ func (s *Shadows) Send(shadow string, part, n int, outs uint64, body []byte) {
 	s.sent = append(s.sent, sentShadow{shadow, n, f, err})
 }
 
-// Await waits until the server has what was sent, not for long. What it does not take
-// is missing for good: the commits behind continue.
+// Await waits briefly until the server has stored the sent predictions. Predictions not
+// stored are lost: the commits continue.
 func (s *Shadows) Await(ctx context.Context) {
 	if len(s.sent) == 0 {
 		return
@@ -118,10 +119,10 @@ func (s *Shadows) Await(ctx context.Context) {
 	}
 }
 
-// errShadowLate is that of a server that is slow.
+// errShadowLate reports a slow server.
 var errShadowLate = errors.New("no answer in time")
 
-// awaitStored waits for one answer; at once: no longer than it has.
+// awaitStored waits for one answer; atOnce: only if it has already arrived.
 func (one *sentShadow) awaitStored(ctx context.Context, late <-chan time.Time, atOnce bool) error {
 	select {
 	case <-one.future.Ok():

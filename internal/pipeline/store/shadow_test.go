@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What the server does not take is counted as missed, and nothing more is sent for a
+// Predictions not stored by the server are counted as missed, and nothing is sent for a
 // while.
 func TestShadowsPause(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{})

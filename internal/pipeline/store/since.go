@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	sinceForget = time.Minute     // the server's copy of a consumer that went away
-	sinceWait   = 2 * time.Second // for an answer, before it is asked for again
+	sinceForget = time.Minute     // the server deletes a consumer without a client after this time
+	sinceWait   = 2 * time.Second // for an answer, before the request is repeated
 )
 
-// FirstSince is the number of the first message that was stored at a time or
-// later; one more than the last where there is none.
+// FirstSince returns the number of the first message stored at time t or later; one
+// more than the last if there is none.
 func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.StreamState, stream string, t time.Time) (uint64, error) {
 	if seq, known := firstSince(in, t); known {
 		return seq, nil
@@ -52,7 +52,7 @@ func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.Stream
 	}
 }
 
-// firstSince is FirstSince where the state of the NATS stream says it.
+// firstSince is FirstSince for cases that the state of the NATS stream decides.
 func firstSince(in jetstream.StreamState, t time.Time) (seq uint64, known bool) {
 	switch {
 	case in.Msgs == 0 || in.LastTime.Before(t):

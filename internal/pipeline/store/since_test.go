@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// TestFirstSince: the first message of a time, in a log that has it, and in one that
-// was emptied after somebody looked at it.
+// TestFirstSince finds the first message since a time, in a log with such a message,
+// and in a log emptied after its state was read.
 func TestFirstSince(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
@@ -25,7 +25,7 @@ func TestFirstSince(t *testing.T) {
 		if _, err := js.Publish(ctx, "log", nil); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Millisecond) // no two of one time
+		time.Sleep(2 * time.Millisecond) // messages with different times
 	}
 	info, err := log.Info(ctx)
 	if err != nil {

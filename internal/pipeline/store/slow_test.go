@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// slowWay is a way to a server that lets so many bytes per second through to the
-// client, and counts them.
+// slowWay is a proxy to a server that passes perSecond bytes per second to the client,
+// and counts them.
 func slowWay(t *testing.T, to string, perSecond int, count *atomic.Int64) (at string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -51,8 +51,8 @@ func slowWay(t *testing.T, to string, perSecond int, count *atomic.Int64) (at st
 	return l.Addr().String()
 }
 
-// A server that is too slow for a snapshot within any one attempt's time hands out
-// each piece once: attempts continue where the one before ended.
+// A server too slow to send a snapshot within one attempt sends each chunk once:
+// attempts continue at the end of the previous attempt.
 func TestSlowSnapshotIsReadOnce(t *testing.T) {
 	t.Parallel()
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})

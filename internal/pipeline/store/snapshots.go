@@ -18,31 +18,30 @@ import (
 )
 
 const (
-	// maxSnapshot is refused on reading: no partition's state is so large.
+	// larger snapshots are refused on reading: no partition's state is so large
 	maxSnapshot = 8 << 30
-	// uploadTimeout is the longest that an upload may take; sweeping relies on
-	// it.
+	// uploadTimeout is the longest duration of an upload; sweeping relies on it.
 	uploadTimeout = 5 * time.Minute
 )
 
-// Snapshots is where a job keeps its partitions' states: a bucket of the
-// server's object store, and the NATS stream that it is.
+// Snapshots is the store of the states of a job's partitions: a bucket of the server's
+// object store, and its NATS stream.
 type Snapshots struct {
 	bucket
 	// suspects are uploads without an entry when last looked; see sweepChunks.
 	suspects map[string]bool
-	// Generation counts how often the bucket was lost under this run: what was
-	// stored in one before is not there any more.
+	// Generation counts how often the bucket was lost during this run: objects stored
+	// in an earlier generation are gone.
 	Generation atomic.Uint64
 
 	// see rowstore.go
-	Link     *Link // nil where nobody follows the connection
+	Link     *Link // nil if no connection is followed
 	Job      string
 	rows     jetstream.Stream
 	rowJS    jetstream.JetStream
 	Patience time.Duration
-	// Mute says that the store of rows has not answered for patience: nobody
-	// waits for it so long again before it has answered a probe.
+	// Mute reports that the store of rows has not answered for rowPatience: no caller
+	// waits as long again before a probe is answered.
 	Mute atomic.Bool
 }
 
@@ -54,7 +53,7 @@ func OpenSnapshots(ctx context.Context, js jetstream.JetStream, job string, repl
 	return FindSnapshots(ctx, js, job)
 }
 
-// FindSnapshots opens a bucket that is there, as it is.
+// FindSnapshots opens an existing bucket.
 func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Snapshots, error) {
 	b, err := findBucket(ctx, js, wire.SnapshotBucket(job))
 	if err != nil {
@@ -68,9 +67,9 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 	return s, nil
 }
 
-// Put stores a snapshot. It gives up early, for whoever releases a partition
-// waits for it: a question that comes while the bucket has no leader is never
-// answered, and the next snapshot serves as well.
+// Put stores a snapshot. It gives up early, because the release of a partition waits
+// for it: a request during the election of the bucket's leader is never answered, and
+// the next snapshot serves equally.
 func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
 	done, err := s.beginTransfer(ctx)
 	if err != nil {
@@ -90,20 +89,20 @@ func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
 	return s.GetRest(ctx, name, new(Download))
 }
 
-// GetRest is Get that continues where an attempt with the same d ended.
+// GetRest is Get, continued at the end of an earlier attempt with the same d.
 func (s *Snapshots) GetRest(ctx context.Context, name string, d *Download) ([]byte, error) {
 	b, _, err := s.getObject(ctx, name, maxSnapshot, d, LostSnapshot)
 	return b, err
 }
 
-// LostSnapshot reports whether a snapshot can never be read, whenever one asks.
+// LostSnapshot reports whether a snapshot can never be read.
 func LostSnapshot(err error) bool {
 	return errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) || errors.Is(err, errChunks)
 }
 
-// Remove deletes a snapshot that no record names any more, with its entry: the
-// object store's own way leaves a marker for ever. What cannot be deleted now
-// is swept later.
+// Remove deletes a snapshot that no record names, with its entry: the object store's
+// own method leaves a permanent marker. A snapshot that cannot be deleted now is swept
+// later.
 func (s *Snapshots) Remove(ctx context.Context, name string, log *slog.Logger) {
 	info, err := s.objects.GetInfo(ctx, name)
 	if err == nil {
@@ -117,7 +116,7 @@ func (s *Snapshots) Remove(ctx context.Context, name string, log *slog.Logger) {
 	}
 }
 
-// SnapshotEntry is what the bucket has an entry of.
+// SnapshotEntry is an entry of the bucket.
 type SnapshotEntry struct {
 	Name       string
 	Epoch, Seq uint64

@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// Pieces of an upload that was never finished are swept, but only when they
-// were there, without an entry, a sweep before; nothing else is.
+// Chunks of an unfinished upload are swept, but only if they were there, without an
+// entry, at the previous sweep; nothing else is swept.
 func TestHalfUploadsAreSwept(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx := t.Context()
@@ -61,9 +61,8 @@ func TestHalfUploadsAreSwept(t *testing.T) {
 	}
 }
 
-// A snapshot that is removed leaves nothing behind; the object store's own way
-// leaves a marker for each, and a stage takes thousands a day. Markers that are
-// there are swept.
+// A removed snapshot leaves nothing; the object store's own method leaves a marker for
+// each, and a stage removes thousands a day. Existing markers are swept.
 func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx := t.Context()
@@ -88,9 +87,8 @@ func TestRemovedSnapshotsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A question about a snapshot's pieces that fails with the connection does not
-// make the snapshot a lost one, which would stop its partition; pieces that are
-// gone do.
+// A failed request for a snapshot's chunks after a broken connection does not count as
+// a loss, which would stop its partition; missing chunks do.
 func TestFailedQuestionIsNoLoss(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	ctx := t.Context()
@@ -119,16 +117,16 @@ func TestFailedQuestionIsNoLoss(t *testing.T) {
 	}
 }
 
-// mute is a NATS stream that says nothing of what it holds.
+// mute is a NATS stream that reports nothing about its messages.
 type mute struct{ jetstream.Stream }
 
 func (m *mute) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
 	return nil, nats.ErrReconnectBufExceeded
 }
 
-// An upload whose question nobody answers, as while the bucket has no leader,
-// ends soon: releasing a partition waits for it, and the partition with it. The
-// server here drops what the user may not ask.
+// An upload with an unanswered request, as during the election of the bucket's leader,
+// ends soon: the release of a partition waits for it. The server here drops requests
+// that the user has no right to.
 func TestUploadsDoNotHang(t *testing.T) {
 	t.Parallel()
 	ns := pipelinetest.Serve(t, &server.Options{

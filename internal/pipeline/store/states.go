@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// OpenStates finds a job and its snapshots.
+// OpenStates opens a job and its snapshots.
 func OpenStates(ctx context.Context, js jetstream.JetStream, job string) (*Job, *Snapshots, error) {
 	j, err := Open(ctx, js, job)
 	if err != nil {
@@ -17,8 +17,8 @@ func OpenStates(ctx context.Context, js jetstream.JetStream, job string) (*Job, 
 	return j, snaps, err
 }
 
-// WithSnapshot does what needs a partition's snapshot, and once more if it failed
-// because a running stage has replaced that meanwhile.
+// WithSnapshot runs f, which needs a partition's snapshot, and retries if f failed
+// because a running stage has replaced the snapshot meanwhile.
 func (j *Job) WithSnapshot(ctx context.Context, part int, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		before, err := j.Record(ctx, part)
@@ -34,5 +34,5 @@ func (j *Job) WithSnapshot(ctx context.Context, part int, f func() error) error 
 	}
 }
 
-// snapshotAttempts: a stage replaces a snapshot every so many seconds.
+// snapshotAttempts is enough for a stage that replaces a snapshot every few seconds.
 const snapshotAttempts = 5

@@ -13,17 +13,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Layout is what a job's NATS streams are created with: limits of 0 (but
-// MaxMessage and Replicas) are none.
+// Layout is the configuration of a job's new NATS streams: limits of 0 (except
+// MaxMessage and Replicas) mean none.
 type Layout struct {
 	Job            string
-	InputJob       string // whose input the job reads, where that is another job's: there is none to create
+	InputJob       string // the job whose input is read, if it is another job: no input is created
 	Input          wire.Pattern
 	Partitions     int
 	MaxMessage     int           // bytes of an input message, headers included
 	Replicas       int           // of each NATS stream
-	InputMaxAge    time.Duration // of input that is kept
-	InputMaxBytes  int64         // of input that is kept
+	InputMaxAge    time.Duration // age limit of kept input
+	InputMaxBytes  int64         // size limit of kept input
 	OutputKeep     int64         // messages of predictions kept per partition
 	DeadLetterKeep int64         // dead letters kept; negative = all
 }
@@ -39,9 +39,10 @@ func (c Layout) listStreams() []jetstream.StreamConfig {
 		MaxMsgSize: int32(c.MaxMessage),
 		MaxAge:     c.InputMaxAge,
 		MaxBytes:   c.InputMaxBytes,
-		Discard:    jetstream.DiscardNew, // when full, producers hear of it; nothing unread is dropped
+		Discard:    jetstream.DiscardNew, // if full, producers get an error; no unread message is dropped
 		Duplicates: 2 * time.Minute,
-		// Who reads the input keeps its own position, so an idle consumer is of no use.
+		// The reader of the input keeps its own position, so an idle consumer is
+		// useless.
 		ConsumerLimits: jetstream.StreamConsumerLimits{InactiveThreshold: time.Hour},
 	}
 	out := jetstream.StreamConfig{
@@ -57,7 +58,7 @@ func (c Layout) listStreams() []jetstream.StreamConfig {
 	rows := jetstream.StreamConfig{ // of the snapshots, see internal/pipeline/store/rowstore.go
 		Name:       wire.RowStream(c.Job),
 		Subjects:   []string{c.Job + ".rows.*.*"},
-		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
+		Discard:    jetstream.DiscardNew, // if full, the stage gets an error; no row in use is dropped
 		Duplicates: 2 * time.Minute,
 		FirstSeq:   firstRow(),
 	}
@@ -69,8 +70,8 @@ func (c Layout) listStreams() []jetstream.StreamConfig {
 		all[i].Retention = jetstream.LimitsPolicy
 		all[i].Storage = jetstream.FileStorage // memory streams vanish with a standalone server
 		all[i].Replicas = c.Replicas
-		// Direct reads may be answered by a replica that lags; positions are
-		// read from the leader.
+		// A lagging replica may answer direct reads; positions are read from the
+		// leader.
 		all[i].AllowDirect = false
 		if all[i].MaxBytes == 0 {
 			all[i].MaxBytes = -1
@@ -85,19 +86,19 @@ func (c Layout) listStreams() []jetstream.StreamConfig {
 	return all
 }
 
-// firstRow is a number that no store of state rows of this name has had:
-// snapshots may name, and owners delete, rows of one that was deleted and made
-// anew.
+// firstRow is a number unused in any earlier store of state rows with this name:
+// snapshots may name, and owners delete, rows of a store that was deleted and
+// recreated.
 func firstRow() uint64 { return uint64(time.Now().UnixMicro()) }
 
-// EnsureStreams creates what is missing and compares what is there: a
-// difference that would change results or lose data is an error, another
-// limit is kept and logged. Nothing existing is changed.
+// EnsureStreams creates missing streams and compares existing streams: a difference
+// that would change results or lose data is an error, another limit is kept and logged.
+// Existing streams stay unchanged.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *slog.Logger) error {
 	var errs []error
 	account, err := js.AccountInfo(ctx)
 	if err != nil {
-		account = nil // its limit of consumers is not known
+		account = nil // its limit of consumers is unknown
 	}
 	for _, want := range c.listStreams() {
 		s, err := js.Stream(ctx, want.Name)
@@ -124,19 +125,20 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 	return errors.Join(errs...)
 }
 
-// lookups is how often a NATS stream is asked for whose name a cluster knows.
+// lookups is how often a NATS stream is requested after a cluster reported its name as
+// taken.
 const lookups = 4
 
-// createStream makes a NATS stream, or finds the one that another worker made
-// since somebody looked. The server refuses a name that is taken unless every
-// setting is the same, and numbers begin where each worker's clock says
-// (firstRow): whoever comes second takes what is there.
+// createStream creates a NATS stream, or finds the stream that another worker has
+// created meanwhile. The server refuses an existing name unless every setting is equal,
+// and row numbers begin at each worker's clock (firstRow): the second worker uses the
+// existing stream.
 func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := CreateStream(ctx, js, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return s, err
 	}
-	// A cluster knows a name before its leader can be asked.
+	// A cluster reserves a name before its leader can answer.
 	for range lookups {
 		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || Pause(ctx, RetryWait) != nil {
 			break
@@ -145,12 +147,12 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	return s, err
 }
 
-// JobStreams is how many NATS streams a job has: four, and those of its
-// three buckets. It works without that of its models.
+// JobStreams is the number of NATS streams of a job: four, and those of its three
+// buckets. A job works without the stream of its models.
 const JobStreams = 7
 
-// AccountWants says with the server's refusal to make a NATS stream what the
-// account lacks.
+// AccountWants adds to the server's refusal to create a NATS stream which right or
+// limit the account lacks.
 func AccountWants(err error) error {
 	const tooManyStreams, maxBytesRequired = 10027, 10113
 	var api *jetstream.APIError
@@ -166,8 +168,8 @@ func AccountWants(err error) error {
 	return err
 }
 
-// isOverlap reports whether a NATS stream was refused for the subjects of
-// another; the client has no name for that.
+// isOverlap reports whether a NATS stream was refused because its subjects overlap with
+// another stream; the client has no error value for it.
 func isOverlap(err error) bool {
 	const subjectOverlap = 10065
 	var api *jetstream.APIError
@@ -211,9 +213,8 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// CheckDiscards says which limit of a job's input or output would remove what the
-// stage rests on: input that nobody has read, or the last message of a
-// partition, which is its position.
+// CheckDiscards names a limit of a job's input or output that would remove needed
+// messages: unread input, or the last message of a partition, which is its position.
 func CheckDiscards(got jetstream.StreamConfig) error {
 	undo := func(limit string, has any, means, flag string) error {
 		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; remove the limit: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What a second worker finds is compared as if it had been there for long.
+// A second worker compares a new stream like an old stream.
 func TestSecondComerCompares(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	c := layoutOf("late")
@@ -34,13 +34,13 @@ func TestSecondComerCompares(t *testing.T) {
 	pipelinetest.Mentions(t, EnsureStreams(t.Context(), js, other, pipelinetest.Log(t)), "partition(4,1)", "partition(3,1)", "eusn-stream job resize")
 }
 
-// layoutOf is a job's with the settings that a stage takes by itself.
+// layoutOf returns a job's layout with a stage's default settings.
 func layoutOf(job string) Layout {
 	pattern, _ := wire.ParsePattern(wire.DefaultInputSubject)
 	return Layout{Job: job, Input: pattern, Partitions: 64, MaxMessage: 1<<20 - 16<<10, Replicas: 1, DeadLetterKeep: 100_000}
 }
 
-// snapshotsOf is the store of a job that has not run.
+// snapshotsOf returns the store of a job that has not run.
 func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Layout) (*Snapshots, error) {
 	if err := EnsureStreams(ctx, js, c, slog.New(slog.DiscardHandler)); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func snapshotsOf(ctx context.Context, js jetstream.JetStream, c Layout) (*Snapsh
 	return OpenSnapshots(ctx, js, c.Job, c.Replicas)
 }
 
-// The server stores each message where the pattern says, also for the program
-// that has written wire's partitions.json.
+// The server assigns each message to the partition that the pattern gives, also for the
+// program that has written wire's partitions.json.
 func TestServerHashesAsPatternsSay(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -64,8 +64,8 @@ func TestServerHashesAsPatternsSay(t *testing.T) {
 	if err := json.Unmarshal(text, &cases); err != nil {
 		t.Fatal(err)
 	}
-	// Stays, because the server removes the directory of its last NATS stream late,
-	// perhaps under the next one.
+	// STAYS keeps the account's directory: the server removes the directory of its last
+	// NATS stream late, perhaps under the next stream.
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "STAYS", Subjects: []string{"stays"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestServerHashesAsPatternsSay(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n, part := range map[int]int{16: c.Partition["16"], 3: c.Partition["3"], 4096: c.Partition["4096"]} {
-			job := fmt.Sprintf("hash%d-%d", i, n) // the server may find old messages in a NATS stream made again at once
+			job := fmt.Sprintf("hash%d-%d", i, n) // the server may find old messages in a NATS stream recreated immediately
 			in, err := js.CreateStream(t.Context(), Layout{Job: job, Input: p, Partitions: n, Replicas: 1}.listStreams()[0])
 			if err != nil {
 				t.Fatalf("%s: %v", c.Pattern, err)

@@ -12,16 +12,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Claim is what the sweep must know of a partition this worker owns: the
-// epoch of its claim and the snapshot it found then.
+// Claim is a sweep's data on a partition of this worker: the epoch of its claim and the
+// snapshot found at the claim.
 type Claim struct {
 	Epoch uint64
 	Found string
 }
 
-// Sweep deletes what workers before us left behind: snapshots of an epoch
-// before our claim's that are not the one it found, and, with pieces, what was
-// stored of uploads that were never finished.
+// Sweep deletes the remains of earlier workers: snapshots with an epoch before this
+// claim's, except the snapshot found, and, with pieces, the chunks of unfinished
+// uploads.
 func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, log *slog.Logger) {
 	all, err := s.objects.List(ctx, jetstream.ListObjectsShowDeleted())
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
@@ -36,7 +36,7 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 			continue
 		}
 		if mine, ok := ours[part]; ok && epoch < mine.Epoch && o.Name != mine.Found {
-			if o.Deleted { // a marker, as the object store leaves them
+			if o.Deleted { // a marker, as the object store leaves
 				_ = s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.entrySubject(o.Name))) // or the next time
 				continue
 			}
@@ -48,10 +48,10 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 	}
 }
 
-// SweepUnused deletes the snapshots and rows of the partitions from first on,
-// which a job does not have any more. still is asked when all of them are
-// listed, before any is deleted: where the number of partitions changes again,
-// what that stores comes later, and is not in the list.
+// SweepUnused deletes the snapshots and rows of the partitions from first on, which a
+// job no longer has. still is called when all of them are listed, before any deletion:
+// if the number of partitions changes again, new objects come later, and are not in the
+// list.
 func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() error, log *slog.Logger) error {
 	all, err := s.objects.List(ctx, jetstream.ListObjectsShowDeleted())
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
@@ -84,10 +84,9 @@ func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() err
 	return nil
 }
 
-// sweepChunks deletes the pieces of uploads that have no entry now and had
-// none when they were looked at before, at least sweepEvery ago: an upload
-// still under way gets its entry, or gives up, within uploadTimeout. No clock
-// but our own passing of time decides.
+// sweepChunks deletes the chunks of uploads that have no entry now and had none at the
+// previous check, at least SweepEvery ago: a running upload gets its entry, or ends,
+// within uploadTimeout. Only the local passing of time decides, no clock.
 func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, log *slog.Logger) {
 	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunkSubject("*")))
 	if err != nil {
@@ -113,6 +112,6 @@ func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, lo
 	}
 }
 
-// SweepEvery is how often uploads that nobody finished are looked for. It must
-// exceed uploadTimeout.
+// SweepEvery is the interval of checks for unfinished uploads. It must exceed
+// uploadTimeout.
 const SweepEvery = 2 * uploadTimeout

@@ -14,33 +14,32 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Need is the first input message that somebody still needs.
+// Need is the first input message that a job or a person still needs.
 type Need struct {
 	Job       string `json:"job"`
 	Partition int    `json:"partition"` // of the job; -1 = not a partition
 	Message   uint64 `json:"message"`
 }
 
-// Trim is what is to be removed from a job's input: what none of the jobs that read it
-// needs any more.
+// Trim is a request to remove input that none of the reading jobs needs.
 type Trim struct {
 	Job     string
-	Keep    time.Duration // what is younger stays
-	Without []string      // jobs that need nothing
-	Also    []Need        // of others than jobs
+	Keep    time.Duration // younger messages stay
+	Without []string      // jobs whose needs are ignored
+	Also    []Need        // additional needs, not of jobs
 	Dry     bool          // only find out
 }
 
-// Trimmed is what Trim.Run has found and removed.
+// Trimmed is the result of Trim.Run.
 type Trimmed struct {
 	Input   string `json:"input"`   // the NATS stream
-	First   uint64 `json:"first"`   // message that it began with
-	Last    uint64 `json:"last"`    // that it has
-	Begins  uint64 `json:"begins"`  // the first message that is still needed, or too young
-	Removed uint64 `json:"removed"` // messages that were there; of a dry run, that would go, about
-	Bytes   uint64 `json:"bytes"`   // of these, about
-	Young   bool   `json:"young"`   // nobody needs Begins: it is too young
-	Needs   []Need `json:"needs"`   // of each job, the partition that needs most
+	First   uint64 `json:"first"`   // first message before
+	Last    uint64 `json:"last"`    // last message
+	Begins  uint64 `json:"begins"`  // the first message still needed, or too young
+	Removed uint64 `json:"removed"` // number of removed messages; of a dry run, about
+	Bytes   uint64 `json:"bytes"`   // of the removed messages, about
+	Young   bool   `json:"young"`   // Begins is needed by no job, but too young
+	Needs   []Need `json:"needs"`   // of each job, the partition with the oldest need
 }
 
 // The reasons for which an input is not trimmed.
@@ -50,12 +49,12 @@ var (
 	ErrHistory  = errors.New("nothing is removed: what this job has read is not this input, which a new job can still read; if the job is never to continue, delete its NATS streams, or leave it out (eusn-stream job trim --ignore-job)")
 )
 
-// Run removes input. A job needs what comes behind the stored state of each of its
-// partitions: with that, workers that are killed come back to the same states, and no
-// prediction is flagged. The partitions' records say so, whether workers run or not.
-// So a job that is away is waited for, and one that has begun none of its partitions.
-// Keep is for what no record knows of: a snapshot that is lost, an output that goes
-// back.
+// Run removes input. A job needs the input after the stored state of each of its
+// partitions: with this input, killed workers return to the same states, and no
+// prediction is flagged. The partitions' records contain the position, even while no
+// worker runs. So a job without workers still needs its input, and so does a job
+// without any begun partition. Keep covers cases outside the records: a lost snapshot,
+// an output that went back.
 func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) {
 	own, err := Open(ctx, js, t.Job)
 	if err != nil {
@@ -103,13 +102,13 @@ func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) 
 		return d, fmt.Errorf("pipeline: NATS stream %s: input is not removed: %w", d.Input, err)
 	}
 	now, err := own.In.Info(ctx)
-	if err == nil && now.State.LastSeq == in.LastSeq { // else the difference is not what went
+	if err == nil && now.State.LastSeq == in.LastSeq { // otherwise the difference is not the removed messages
 		d.Removed, d.Bytes = in.Msgs-min(in.Msgs, now.State.Msgs), in.Bytes-min(in.Bytes, now.State.Bytes)
 	}
 	return d, nil
 }
 
-// listJobs are those that may need the input.
+// listJobs returns the jobs that may need the input.
 func (t Trim) listJobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	readers, err := ReadersOf(ctx, js, t.Job)
 	if err != nil {
@@ -124,7 +123,7 @@ func (t Trim) listJobs(ctx context.Context, js jetstream.JetStream) ([]string, e
 	return slices.DeleteFunc(jobs, func(name string) bool { return slices.Contains(t.Without, name) }), nil
 }
 
-// needOf is the oldest message that a job needs.
+// needOf returns the oldest message that a job needs.
 func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, error) {
 	job, err := Open(ctx, js, name)
 	if err != nil {
@@ -157,8 +156,9 @@ func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, err
 	return least, nil
 }
 
-// noteReads makes sure that a partition's record is of the input that is there, as a claim
-// does: of another one, and of one that went back, it does not say what is needed.
+// noteReads requires that a partition's record belongs to the existing input, as a
+// claim does: for another input, or an input that went back, the record does not give
+// the needed position.
 func (j *Job) noteReads(ctx context.Context, part int, r *wire.Record) error {
 	if r.Created == "" && j.Source.Job == "" {
 		return nil
@@ -168,7 +168,7 @@ func (j *Job) noteReads(ctx context.Context, part int, r *wire.Record) error {
 	}
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
-	info, err := j.In.Info(try) // behind the record: it has all that the record says
+	info, err := j.In.Info(try) // read after the record: it covers the record's position
 	if err != nil {
 		return fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(j.InputJob()), err)
 	}
@@ -185,7 +185,7 @@ func (j *Job) noteReads(ctx context.Context, part int, r *wire.Record) error {
 	}
 	m, err := j.In.GetMsg(try, r.Mark.Seq)
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound): // removed, or of a beginning that has moved since
+	case errors.Is(err, jetstream.ErrMsgNotFound): // removed, or before the new beginning
 		return nil
 	case err != nil:
 		return fmt.Errorf("pipeline: message %d of %s: %w", r.Mark.Seq, name, err)
@@ -196,10 +196,10 @@ func (j *Job) noteReads(ctx context.Context, part int, r *wire.Record) error {
 	return nil
 }
 
-// oldestUnread is at, or the partition's first message behind its last one, where that is
-// before it: what a record says of messages that there were none of says nothing of an
-// input that has lost its end since, as in a power failure, and has got other messages
-// there. That place has no time of its own to tell; so the input is asked.
+// oldestUnread returns at, or the partition's first message after its last used
+// message, if earlier: a record's empty range is not valid for an input that has since
+// lost its end, as in a power failure, and has received other messages there. The end
+// of the range has no time to detect the change, so the input is asked.
 func (j *Job) oldestUnread(ctx context.Context, part int, r *wire.Record, at uint64) (uint64, error) {
 	next, err := j.Input(nil).Next(ctx, part, r.InSeq)
 	if err != nil {
@@ -211,9 +211,9 @@ func (j *Job) oldestUnread(ctx context.Context, part int, r *wire.Record, at uin
 	return at, nil
 }
 
-// neededFrom is the first message that a partition needs by its record: the one behind
-// its stored state. Where that is its last state, the record may say up to where
-// no other message of the partition is.
+// neededFrom returns the first message that a partition needs by its record: the
+// message after its stored state. If the stored state is the last state, the record may
+// contain an empty range, which is not needed.
 func neededFrom(r *wire.Record) uint64 {
 	if r.SnapSeq == r.InSeq && r.Ahead == 0 {
 		return max(r.InSeq, r.EmptyTo) + 1

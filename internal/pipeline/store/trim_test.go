@@ -6,15 +6,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// TestNeeded: the next owner reads on after the stored state, so that message and those
-// after it stay. Input that the record says is not the partition's need not stay, if
-// the stored state is the last one.
+// TestNeeded: the next owner reads after the stored state, so the following messages
+// stay. An empty range in the record need not stay, if the stored state is the last
+// state.
 func TestNeeded(t *testing.T) {
 	for _, c := range []struct {
 		what string
 		read wire.Position
 		snap uint64 // the last message in the stored state
-		end  uint64 // the partition has no input after the last message up to this one
+		end  uint64 // the partition has no input after its last message up to this message
 		want uint64
 	}{
 		{"nothing read", wire.Position{}, 0, 0, 1},

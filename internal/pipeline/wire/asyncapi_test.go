@@ -23,7 +23,8 @@ const asyncAPIFile = "../../../docs/asyncapi.json"
 
 type object = map[string]any
 
-// What each header means, in short; package pipeline's documentation has it all.
+// headerMeanings describes each header briefly; the full description is in package
+// pipeline's documentation.
 var headerMeanings = map[string]string{
 	HeaderSeq:         "1, 2, 3, ... per key: repeats are dropped, early messages wait, missing ones are flagged",
 	HeaderIncarnation: "changes when a producer counts from 1 again; up to 128 bytes",
@@ -71,11 +72,11 @@ var headerMeanings = map[string]string{
 	traceState:        "what tracing systems have added to it, likewise",
 }
 
-// The headers of traces, which package internal/trace has.
+// The headers of traces, see package internal/trace.
 const traceParent, traceState = "traceparent", "tracestate"
 
-// headerSchema is the schema of a message's headers; kinds are the values that
-// Eusn-Kind may have.
+// headerSchema returns the schema of a message's headers; kinds are the allowed values
+// of Eusn-Kind.
 func headerSchema(required, optional []string, kinds ...string) object {
 	properties := object{}
 	for _, name := range append(slices.Clone(required), optional...) {
@@ -103,7 +104,8 @@ func asyncMessage(name, summary, contentType string, headers object) object {
 
 const arrow = "application/vnd.apache.arrow.stream"
 
-// asyncColumns are those of predictions, for messages: AsyncAPI has no words for those of Arrow.
+// asyncColumns describes the columns of predictions: AsyncAPI has no notation for Arrow
+// columns.
 func asyncColumns() (all []object) {
 	for _, c := range outcome.Columns {
 		if c.Arrow == "" {
@@ -167,7 +169,7 @@ func asyncMessages() object {
 	}
 }
 
-// asyncAPI is the document, with the subjects that this package makes.
+// asyncAPI returns the document, with the subjects made by this package.
 func asyncAPI() object {
 	const job, part, key, epoch = 7000001, 7000002, 7000003, 7000004 // stand for parameters
 	name := func(subject string) string {
@@ -271,7 +273,7 @@ func TestAsyncAPI(t *testing.T) {
 	}
 }
 
-// stringConstants are a file's constants whose names begin with Header or Kind.
+// stringConstants returns a file's constants whose names begin with Header or Kind.
 func stringConstants(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

@@ -2,15 +2,16 @@ package wire
 
 import "encoding/binary"
 
-// Carries reports whether a prediction is of the share that carries its features. It
-// depends on nothing else than what the prediction is of: so a replay, another worker
-// and whoever reads the log find the same ones, and those of a share are among those of
-// a larger one.
+// Carries reports whether a prediction belongs to the share that carries features. The
+// decision depends only on the sample that the prediction ends with: a replay, another
+// worker and a reader of the log select the same predictions, and a share includes all
+// smaller shares.
 func Carries(stream string, seq uint64, row uint32, share float64) bool {
 	if share <= 0 {
 		return false
 	}
-	// FNV-1a, and after it the finalizer of MurmurHash3: its highest bits depend on all.
+	// FNV-1a, followed by the finalizer of MurmurHash3: its highest bits depend on all
+	// input bits.
 	const prime = 1099511628211
 	h := uint64(14695981039346656037)
 	for i := range len(stream) {

@@ -8,14 +8,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Digest identifies everything a partition remembers: the sum, in two words
-// modulo 2^64, of a 128-bit hash of each key's and each stream's bytes: those
-// of a snapshot, with a hash in the place of each state row. A sum follows a change of one
-// stream without looking at the others. It finds faults; it is no defence against somebody who wants two
-// states to look alike.
+// Digest identifies the state of a partition: the sum, in two words modulo 2^64, of a
+// 128-bit hash of the bytes of each key and each stream, encoded as in a snapshot with
+// a hash instead of each state row. A sum can be updated for one stream without the
+// others. A digest detects faults; it is no defense against an attacker who constructs
+// equal digests.
 type Digest [2]uint64
 
-// Add counts a hash in, Sub takes one out.
+// Add adds a hash, Sub subtracts it.
 func (d *Digest) Add(h Digest) { d[0] += h[0]; d[1] += h[1] }
 func (d *Digest) Sub(h Digest) { d[0] -= h[0]; d[1] -= h[1] }
 
@@ -26,7 +26,7 @@ func (d Digest) String() string {
 	return hex.EncodeToString(b[:])
 }
 
-// ParseDigest reads what String wrote.
+// ParseDigest reads the output of String.
 func ParseDigest(s string) (Digest, error) {
 	b, err := hex.DecodeString(s)
 	if err != nil || len(b) != 16 {
@@ -41,7 +41,7 @@ func HashOf(b []byte) Digest {
 	return Digest{h.Hi, h.Lo}
 }
 
-// AppendDigest adds a digest to bytes, as snapshots have it.
+// AppendDigest appends a digest as in snapshots.
 func AppendDigest(dst []byte, d Digest) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(dst, d[0]), d[1])
 }

@@ -1,11 +1,11 @@
-// Package wire has the names and formats of what a job stores and sends:
-// NATS streams and subjects, message headers and kinds, the record of a
-// partition, the entry of a job, end events, digests and their versions.
-// Package pipeline's documentation says what each means.
+// Package wire defines the names and formats of a job's stored and sent data: NATS
+// streams and subjects, message headers and kinds, the record of a partition, the entry
+// of a job, end events, digests and their versions. Package pipeline's documentation
+// explains their meaning.
 //
-// It knows no client, no state and no clock: everything in it is a function of
-// what it is given. What is written here is read by later versions, so a change
-// follows CONTRIBUTING.md, "When a format changes".
+// The package uses no client, state or clock: every result is a function of the
+// arguments. Later versions read data written now, so a change follows CONTRIBUTING.md,
+// "When a format changes".
 //
 // # Files
 //
@@ -16,7 +16,7 @@
 //   - crc.go: computes the checksum of a payload
 //   - reason.go: defines the reasons of dead letters
 //   - rules.go: checks names
-//   - times.go: finds times that are far from the clock
+//   - times.go: finds times far from the clock
 //   - record.go: encodes the record of a partition
 //   - entry.go: encodes the entry of a job and the identity of its model
 //   - digest.go: defines digests

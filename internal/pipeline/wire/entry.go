@@ -7,14 +7,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Identity is which model a job runs: 32 hexadecimal digits each, of SHA-256.
+// Identity identifies the model of a job: 32 hexadecimal digits each, of SHA-256.
 type Identity struct {
 	Network string // of the model without readouts, and the arithmetic
-	Readout string // of the readout that answers, and of how messages are read where that is not as Arrow; empty: the first worker decides
+	Readout string // of the active readout, and of the input format unless it is Arrow; empty: the first worker decides
 }
 
-// Differs names what of two identities is not the same; what one of them does
-// not say is no difference.
+// Differs names the differences of two identities; an empty field is no difference.
 func (i Identity) Differs(o Identity) string {
 	other := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
@@ -26,8 +25,8 @@ func (i Identity) Differs(o Identity) string {
 	return ""
 }
 
-// NameDigits is how many digits of both a worker's name ends in: the list of
-// workers holds their names alone.
+// NameDigits is the number of digits of both identities at the end of a worker's name:
+// the list of workers contains only names.
 const NameDigits = 12
 
 // Sign adds the identity to a worker's name.
@@ -35,8 +34,7 @@ func (i Identity) Sign(worker string) string {
 	return worker + "-" + i.Network[:NameDigits] + "-" + i.Readout[:NameDigits]
 }
 
-// DiffersFrom names what the identity that a worker's name ends in does not have
-// in common with i.
+// DiffersFrom names the differences between i and the identity in a worker's name.
 func (i Identity) DiffersFrom(worker string) string {
 	parts := strings.Split(worker, "-")
 	if len(parts) != 3 || len(parts[1]) != NameDigits || len(parts[2]) != NameDigits {
@@ -45,25 +43,24 @@ func (i Identity) DiffersFrom(worker string) string {
 	return Identity{i.Network[:NameDigits], i.Readout[:NameDigits]}.Differs(Identity{parts[1], parts[2]})
 }
 
-// Entry is what a job says of itself on <job>.out.job, beside its partitions'
-// records: the first worker writes it, on the condition that nobody has, and
-// the others compare.
+// Entry describes a job on <job>.out.job, next to its partitions' records: the first
+// worker writes it, on the condition that no entry exists, and other workers compare.
 type Entry struct {
 	Identity
-	Arithmetic string     // for people; network has it
-	Worker     string     // who wrote it
+	Arithmetic string     // for people; network identifies the arithmetic
+	Worker     string     // the writer
 	Input      string     // how messages are read, as package internal/formats writes it; empty = as Arrow
-	Resize     Resize     // the job's number of partitions, where it has changed or is changing
-	Source     Source     // whose input it reads, where that is another job's
-	Promotions Promotions // the newest ones of readouts
+	Resize     Resize     // the job's number of partitions, if it has changed or is changing
+	Source     Source     // the job whose input is read, if it is another job
+	Promotions Promotions // the newest promotions of readouts
 	Shadows    string     // see ParseShadows
 	Meta       codec.PredictionMeta
 }
 
-// HashDigits is how many hexadecimal digits of a SHA-256 tell models apart.
+// HashDigits is the number of hexadecimal digits of a SHA-256 that identify a model.
 const HashDigits = 32
 
-// Header is an entry as it is stored.
+// Header returns the entry in its stored form.
 func (e *Entry) Header() Header {
 	h := Header{HeaderKind: {KindJob}, HeaderWorker: {e.Worker}, HeaderNetwork: {e.Network}, HeaderInSeq: {"0"}, HeaderOuts: {"0"}}
 	for name, text := range map[string]string{
@@ -102,18 +99,18 @@ func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error
 	return e, nil
 }
 
-// ForeignError is a message among a job's output that is no prediction:
-// something else publishes there.
+// ForeignError reports a message in a job's output that is no prediction: another
+// program publishes there.
 type ForeignError struct {
 	Seq uint64 // in the output NATS stream
-	Err error  // what is wrong
+	Err error  // the problem
 }
 
 func (e *ForeignError) Error() string { return e.Err.Error() }
 
 func (e *ForeignError) Unwrap() error { return e.Err }
 
-// Foreign words what is wrong with a message of a partition's output.
+// Foreign reports an invalid message in a partition's output.
 func Foreign(seq uint64, subject string, err error) error {
 	return &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: %w: %s", seq, subject, err, wayOut(subject, seq))}
 }
@@ -131,7 +128,7 @@ func NoPredictions(meta codec.PredictionMeta) ([]byte, error) {
 	return body, nil
 }
 
-// RecordEntry is what a record and its body say of the job's model.
+// RecordEntry returns the model identity in a record and its body.
 func RecordEntry(r Record, body []byte) Entry {
 	e := Entry{Identity: r.Identity, Arithmetic: r.Arithmetic, Worker: r.Worker}
 	if meta, _, err := codec.DecodePredictions(body); err == nil {

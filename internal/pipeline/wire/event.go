@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// readEvent reads the body of an event for a partition: JSON of the fields that e has,
-// nothing behind it, and of is the partition that it names.
+// readEvent reads the body of an event for a partition: JSON with the fields of e only,
+// no trailing data; of points to the partition number in e.
 func readEvent(data []byte, e any, of *int, part int) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Message headers, first those of producers. Package pipeline's documentation
-// says what they mean.
+// Message headers, first those of producers. Package pipeline's documentation explains
+// their meaning.
 const (
 	HeaderSeq         = "Eusn-Seq"
 	HeaderIncarnation = "Eusn-Incarnation"
@@ -57,26 +57,27 @@ const (
 	HeaderPrediction = "Eusn-Prediction"
 )
 
-// Kinds of messages, in Eusn-Kind: those of a partition's records, and others.
+// Kinds of messages, in Eusn-Kind: the kinds of a partition's records, then other
+// kinds.
 const (
 	KindClaim    = "claim"    // a worker takes the partition over
-	KindCommit   = "commit"   // predictions, and the position behind them
-	KindReleased = "released" // its worker has given it up, with a snapshot of the last state
+	KindCommit   = "commit"   // predictions, and the position after them
+	KindReleased = "released" // its worker has released the partition, with a snapshot of the last state
 
-	KindJob       = "job"        // which model the job runs
+	KindJob       = "job"        // the model of the job
 	KindIdle      = "idle"       // an end event, of the input
-	KindPromote   = "promote"    // another readout answers from now on, likewise
-	KindSentAgain = "sent-again" // marks a dead letter that was sent again
-	KindShadow    = "shadow"     // predictions of a readout that does not answer
+	KindPromote   = "promote"    // another readout predicts from now on; likewise for a partition's input
+	KindSentAgain = "sent-again" // marks a resent dead letter
+	KindShadow    = "shadow"     // predictions of a shadow readout
 	KindFeatures  = "features"   // predictions that carry their features
-	KindLabel     = "label"      // what somebody says that a part of a stream was
+	KindLabel     = "label"      // a person's label for a part of a stream
 	KindAlarm     = "alarm"      // of the log of the job's alarms
 )
 
-// Header is a message's headers. Any client's can be used as one.
+// Header is a message's headers, convertible from any client's type.
 type Header = map[string][]string
 
-// Get is the first value of a header, empty without one. A name has one
+// Get returns the first value of a header, empty without the header. Names have one
 // spelling here: see SpellHeaders.
 func Get(h Header, name string) string {
 	if v := h[name]; len(v) > 0 {
@@ -85,15 +86,15 @@ func Get(h Header, name string) string {
 	return ""
 }
 
-// SpellHeaders gives a producer's headers their names. NATS tells "eusn-seq"
-// from "Eusn-Seq", but a producer who writes it means it, and gateways that
-// come from HTTP/2 write every name so: unread, it would let repeats and gaps
-// pass, or join two sequences, without a word. A header that stands there
-// under two spellings is an error: one of them would have to be ignored.
+// SpellHeaders corrects the case of a producer's header names. NATS distinguishes
+// "eusn-seq" from "Eusn-Seq", but a producer that writes the former means the latter,
+// and gateways from HTTP/2 write all names in lower case: an ignored header would
+// silently let repeats and gaps pass, or join two sequences. A header with two
+// spellings is an error: one of them would have to be ignored.
 func SpellHeaders(h Header) error {
 	for k := range h {
 		switch k {
-		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable: // most messages have no others
+		case HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable: // most messages have only these headers
 		default:
 			if producerHeader(k) != "" {
 				return respellHeaders(h)
@@ -103,8 +104,8 @@ func SpellHeaders(h Header) error {
 	return nil
 }
 
-// producerHeader is the name of the header that k spells in some case, "" if
-// it is none of a producer's.
+// producerHeader returns the producer header that k spells in any case, "" if there is
+// none.
 func producerHeader(k string) string {
 	if len(k) < len(HeaderSeq) || !strings.EqualFold(k[:len("Eusn-")], "Eusn-") {
 		return ""
@@ -118,7 +119,7 @@ func producerHeader(k string) string {
 }
 
 func respellHeaders(h Header) error {
-	spelt := map[string]string{} // name -> how it is written
+	spelt := map[string]string{} // name -> spelling in the message
 	for _, k := range slices.Sorted(maps.Keys(h)) {
 		name := producerHeader(k)
 		if other, twice := spelt[name]; twice && name != "" {

@@ -30,7 +30,7 @@ func TestSpellHeaders(t *testing.T) {
 	}
 }
 
-// A message whose headers bear their names costs no allocation.
+// A message with correctly spelled headers needs no allocation.
 func TestSpellHeadersAllocates(t *testing.T) {
 	h := Header{HeaderSeq: {"1"}, HeaderIncarnation: {"a"}, HeaderCRC: {"0"}, "Nats-Msg-Id": {"x"}}
 	if n := testing.AllocsPerRun(100, func() {

@@ -4,27 +4,26 @@ import (
 	"fmt"
 )
 
-// IdleEntries is how many streams one end event may name; the next event
-// follows when this one has come back.
+// IdleEntries is how many streams one end event may name; the next event follows when
+// this event has come back.
 const IdleEntries = 1024
 
-// IdleEvent is an end event's body: what its writer had not heard of for too
-// long when it had read the partition's input up to message After. Whatever
-// has been heard of since then in the input is left alone. So it does not
-// matter how old an event is, who wrote it and how often.
+// IdleEvent is the body of an end event: the streams and keys that were silent for too
+// long when its writer had read the partition's input up to message After. A stream
+// with later input is not affected, so the age, the writer and the number of copies of
+// an event do not matter.
 type IdleEvent struct {
-	// Job is the job that the event is for, where that reads another job's input;
-	// empty = the job whose input it is. Each job leaves the others' events alone.
-	// Programs that do not know the field make a dead letter of such an event, which
-	// ends nothing either.
+	// Job is the job of the event, if it reads another job's input; empty = the job
+	// with the input. Each job ignores other jobs' events. Programs that do not know
+	// the field turn the event into a dead letter, which ends nothing either.
 	Job       string       `json:"job,omitempty"`
 	Partition int          `json:"partition"`
 	After     uint64       `json:"after"`
-	Streams   []StreamName `json:"streams,omitempty"` // whose sequences end
+	Streams   []StreamName `json:"streams,omitempty"` // streams whose sequences end
 	Gaps      []string     `json:"gaps,omitempty"`    // keys whose missing messages are given up
 }
 
-// StreamName is one of the streams that an end event names.
+// StreamName is a stream named by an end event.
 type StreamName struct {
 	Key    string `json:"key"`
 	Stream string `json:"stream"`
@@ -37,8 +36,8 @@ func (n *StreamName) Size() int { return 6*(len(n.Key)+len(n.Stream)) + 48 }
 // Empty reports whether an event asks for nothing.
 func (e *IdleEvent) Empty() bool { return len(e.Streams)+len(e.Gaps) == 0 }
 
-// ParseIdle reads an end event of a partition, which may come from anywhere;
-// seq is its own number in the input.
+// ParseIdle reads an end event of a partition, from any source; seq is its number in
+// the input.
 func ParseIdle(data []byte, part int, seq uint64) (*IdleEvent, error) {
 	e := new(IdleEvent)
 	err := readEvent(data, e, &e.Partition, part)

@@ -17,24 +17,23 @@ const (
 	maxName      = 32
 )
 
-// Pattern is a job's input subject: where producers publish, and how the key of
-// a stream is made of that. The zero Pattern is none; ParsePattern makes them.
+// Pattern is a job's input subject: where producers publish, and how a subject becomes
+// the key of a stream. The zero Pattern is invalid; ParsePattern makes patterns.
 //
-// The key is what the wildcards stand for, joined by dots. What the server
-// hashes for the partition is the tokens that "*" stands for, one after the
-// other with nothing between; where the pattern ends in ">", the whole subject.
-// A job may have several subjects. Then key and hash are the whole subject.
+// The key is the text matched by the wildcards, joined by dots. The server hashes the
+// tokens matched by "*", concatenated, for the partition; if the pattern ends in ">",
+// it hashes the whole subject. A job may have several subjects. Then key and hash input
+// are the whole subject.
 type Pattern struct {
-	filter string    // as NATS writes it: names are "*"; several with a blank between
+	filter string    // in NATS notation: names are "*"; several subjects are separated by a blank
 	tokens []string  // of filter; of several, ">"
-	names  []string  // of the wildcards "*", in order; "" without one
-	rest   bool      // it ends in ">"
+	names  []string  // names of the wildcards "*", in order; "" for an unnamed wildcard
+	rest   bool      // the pattern ends in ">"
 	parts  []Pattern // several subjects, in the order of their filters; nil = one
 }
 
-// ParsePattern reads an input subject: tokens, of which some are wildcards: "*",
-// "{name}", or ">" at the end. Several have a blank between them, and need no
-// wildcard.
+// ParsePattern reads an input subject: tokens, some of them wildcards: "*", "{name}",
+// or ">" at the end. Several subjects are separated by a blank, and need no wildcard.
 func ParsePattern(text string) (Pattern, error) {
 	if several := slices.DeleteFunc(strings.Split(text, " "), func(s string) bool { return s == "" }); len(several) > 1 {
 		return parseSeveral(several)
@@ -42,7 +41,7 @@ func ParsePattern(text string) (Pattern, error) {
 	return parseOne(text, true)
 }
 
-// parseOne reads one subject. alone says that its wildcards are the key.
+// parseOne reads one subject. alone: its wildcards are the key.
 func parseOne(text string, alone bool) (Pattern, error) {
 	bad := func(format string, args ...any) (Pattern, error) {
 		return Pattern{}, fmt.Errorf("input subject %q: "+format, append([]any{text}, args...)...)
@@ -105,11 +104,11 @@ func nameIn(token string) (string, error) {
 	return name, nil
 }
 
-// Filter is the pattern as NATS writes it, several with a blank between.
+// Filter returns the pattern in NATS notation, several subjects separated by a blank.
 func (p Pattern) Filter() string { return p.filter }
 
-// Names are the names of its wildcards "*", in order; "" without one. Of several
-// subjects, they are the names that there are.
+// Names returns the names of its wildcards "*", in order; "" for an unnamed wildcard.
+// For several subjects, it returns all names, each once.
 func (p Pattern) Names() []string {
 	if p.parts != nil {
 		return p.namesOfAll()
@@ -117,8 +116,8 @@ func (p Pattern) Names() []string {
 	return p.names
 }
 
-// isSingle reports whether a key is one token at the end of the subject, as in all
-// jobs of programs that knew nothing else. Their subjects stay as they are.
+// isSingle reports whether a key is one token at the end of the subject, as in jobs of
+// programs without patterns. Their subjects stay unchanged.
 func (p Pattern) isSingle() bool {
 	return len(p.names) == 1 && !p.rest && p.tokens[len(p.tokens)-1] == "*"
 }
@@ -126,8 +125,8 @@ func (p Pattern) isSingle() bool {
 // IsSeveral reports whether keys may have several tokens.
 func (p Pattern) IsSeveral() bool { return len(p.names) > 1 || p.rest }
 
-// Takes reports whether subjects of a job's own, which have three tokens or more,
-// are among the pattern's.
+// Takes reports whether the pattern matches subjects of the job itself, which have
+// three tokens or more.
 func (p Pattern) Takes(job string) bool {
 	for _, part := range p.parts {
 		if part.Takes(job) {
@@ -137,7 +136,7 @@ func (p Pattern) Takes(job string) bool {
 	return p.tokens[0] == job && (p.rest || len(p.tokens) > 2)
 }
 
-// Destination is what the server makes of a message's subject.
+// Destination returns the server's subject mapping of a message's subject.
 func (p Pattern) Destination(job string, partitions int) string {
 	hashed, key := strings.Builder{}, strings.Builder{}
 	for i := range p.names {
@@ -167,7 +166,7 @@ func (p Pattern) MaxKey() int {
 	return MaxKey
 }
 
-// CheckKey refuses what cannot be a key of this pattern.
+// CheckKey refuses a key that this pattern cannot produce.
 func (p Pattern) CheckKey(key string) error {
 	if p.isSingle() {
 		return CheckToken(key)
@@ -191,8 +190,7 @@ func (p Pattern) CheckKey(key string) error {
 	return nil
 }
 
-// Subject is where the messages of a key are published. The key must be one of
-// the pattern's: CheckKey.
+// Subject returns the subject for the messages of a key that CheckKey accepts.
 func (p Pattern) Subject(key string) string {
 	if p.isSingle() {
 		return p.filter[:len(p.filter)-1] + key
@@ -216,8 +214,8 @@ func (p Pattern) Subject(key string) string {
 	return b.String()
 }
 
-// Key is the key of a subject that producers publish to; ok is false where the
-// subject is none of the pattern's.
+// Key returns the key of a subject that producers publish to; ok is false if the
+// pattern does not match the subject.
 func (p Pattern) Key(subject string) (key string, ok bool) {
 	if p.parts != nil {
 		return subject, p.partOf(subject) != nil || p.isEvent(subject)
@@ -239,8 +237,8 @@ func (p Pattern) Key(subject string) (key string, ok bool) {
 	return strings.Join(values, "."), len(parts) == len(p.tokens)
 }
 
-// Values are what a key says for each of Names. It is nil for a key of another
-// pattern. Of several subjects, a key says nothing for the names of others.
+// Values returns a key's values of Names, or nil for a key of another pattern. For
+// several subjects, the values of other subjects' names are empty.
 func (p Pattern) Values(key string) []string {
 	if p.CheckKey(key) != nil {
 		return nil
@@ -254,7 +252,7 @@ func (p Pattern) Values(key string) []string {
 	return strings.Split(key, ".")[:len(p.names)]
 }
 
-// PartitionOf is the partition that the server gives a key.
+// PartitionOf returns the server's partition of a key.
 func (p Pattern) PartitionOf(key string, partitions int) int {
 	hashed := key
 	switch {
@@ -266,17 +264,17 @@ func (p Pattern) PartitionOf(key string, partitions int) int {
 	return PartitionOf(hashed, partitions)
 }
 
-// PartitionOf is the partition of what the server hashes, which is the key where
-// that is one token.
+// PartitionOf returns the partition of the text that the server hashes, which is the
+// key if the key is one token.
 func PartitionOf(hashed string, partitions int) int {
 	h := fnv.New32a()
 	h.Write([]byte(hashed))
 	return int(h.Sum32() % uint32(partitions))
 }
 
-// IdlePrefix begins each token of the keys of end events. An event under any
-// other key is refused, so that a producer who may publish under its own keys
-// alone can end nobody else's sequences.
+// IdlePrefix begins each token of the keys of end events. An event under any other key
+// is refused, so that a producer limited to its own keys cannot end the sequences of
+// other producers.
 const IdlePrefix = "eusn-idle-"
 
 // IsIdleKey reports whether an end event may have a key.
@@ -289,12 +287,12 @@ func IsIdleKey(key string) bool {
 	return true
 }
 
-// IdleKey is a key of a partition that no producer uses, so that an end event
-// comes between its streams' messages and on none of their subjects: there,
-// producers look for the last number they have used. The number in its first
-// token, of several subjects in its second, leads to the partition. The others have none of their own: the last bit
-// of FNV-1a is the parity of all bytes' last bits, so two equal tokens would
-// reach half of the partitions.
+// IdleKey returns a key of a partition that no producer uses, so that an end event
+// reaches the partition on none of its streams' subjects: producers look for their last
+// number there. The number in its first token (of several subjects: second token)
+// selects the partition. The other tokens are constant: the last bit of FNV-1a is the
+// parity of the last bits of all bytes, so two equal tokens would reach only half of
+// the partitions.
 func (p Pattern) IdleKey(part, partitions int) string {
 	tokens, first := len(p.names), ""
 	if p.rest {
@@ -312,10 +310,10 @@ func (p Pattern) IdleKey(part, partitions int) string {
 	}
 }
 
-// IdleKey is that of patterns whose keys are one token.
+// IdleKey returns the key for patterns with keys of one token.
 func IdleKey(part, partitions int) string { return Pattern{}.IdleKey(part, partitions) }
 
-// KeyOf is the key of an input message by the subject that it is stored under,
+// KeyOf returns the key of an input message from its stored subject,
 // <job>.in.<partition>.<key>.
 func KeyOf(stored string) string {
 	for range 3 {

@@ -19,7 +19,8 @@ func mustParse(t testing.TB, text string) Pattern {
 	return p
 }
 
-// The partitions are those that another program has computed: testdata/partitions.py.
+// The partitions equal the partitions computed by another program:
+// testdata/partitions.py.
 func TestPartitionsOfPatterns(t *testing.T) {
 	text, err := os.ReadFile("testdata/partitions.json")
 	if err != nil {
@@ -45,7 +46,7 @@ func TestPartitionsOfPatterns(t *testing.T) {
 	}
 }
 
-// What jobs of programs that knew one trailing * have on the server stays as it is.
+// Server data of jobs of programs with one trailing * stays unchanged.
 func TestSinglePatternStays(t *testing.T) {
 	p := mustParse(t, DefaultInputSubject)
 	if d := p.Destination("eusn", 64); d != "eusn.in.{{partition(64,1)}}.{{wildcard(1)}}" {
@@ -152,7 +153,7 @@ func TestWrongPatterns(t *testing.T) {
 	}
 }
 
-// Subjects and keys of a pattern are one to one.
+// Subjects and keys of a pattern correspond one to one.
 func TestKeysAreOneToOne(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	letters := []string{"a", "b", "ab", "-", "7", "in", "0"}
@@ -213,8 +214,8 @@ func TestIdleKeys(t *testing.T) {
 	}
 }
 
-// Several subjects are one input: what the server does with a message of one, it
-// does with one of each, whatever their order.
+// Several subjects are one input: the server's result for a message does not depend on
+// the other subjects, or their order.
 func TestSeveralSubjects(t *testing.T) {
 	p := mustParse(t, "press.{press}.vibration  mill.{line}.> hall")
 	if p.Filter() != "hall mill.*.> press.*.vibration" || mustParse(t, "hall press.*.vibration mill.*.>").Filter() != p.Filter() {
@@ -240,7 +241,7 @@ func TestSeveralSubjects(t *testing.T) {
 	}
 }
 
-// ParsePattern lets through only what keys can be made of and read back.
+// ParsePattern accepts only patterns whose keys can be built and read back.
 func FuzzPattern(f *testing.F) {
 	for _, s := range []string{"sensors.*", "plant.{a}.l.*.>", "p.>", "{a}.*", "p.{a", "\xff.*", "p.* q.{a}.>", "p  q"} {
 		f.Add(s)

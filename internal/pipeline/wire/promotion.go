@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// KeptPromotions is how many promotions a job's entry names, the newest ones.
+// KeptPromotions is how many promotions a job's entry names, the newest.
 const KeptPromotions = 16
 
-// maxWho is how many bytes the name of who promotes may have.
+// maxWho limits the name of the promoting person, bytes.
 const maxWho = 128
 
-// Promotion says that a readout answers from now on. A job's promotions have
-// numbers from 1; before the first, the job's own readout answers.
+// Promotion makes a readout predict from now on. A job's promotions are numbered from
+// 1; before the first, the job's own readout predicts.
 type Promotion struct {
 	Number uint64 `json:"number"`
-	// Readout is its name in the job's registry, hexadecimal digits; empty = the
-	// readout that the job began with.
+	// Readout is its name in the job's registry, hexadecimal digits; empty = the job's
+	// first readout.
 	Readout string `json:"readout"`
-	// Now also concerns sequences that are open. Otherwise a sequence keeps the
-	// readout that it began with.
+	// Now includes open sequences. Otherwise a sequence keeps the readout of its
+	// beginning.
 	Now  bool      `json:"now,omitempty"`
 	Who  string    `json:"who"`
 	When time.Time `json:"when"`
 }
 
-// Check refuses what is no promotion.
+// Check refuses an invalid promotion.
 func (p *Promotion) Check() error {
 	switch {
 	case p.Number == 0:
@@ -52,16 +52,16 @@ func IsReadout(name string) bool {
 }
 
 // PromoteEvent is the body of a promotion in a partition's input. It may come
-// any number of times, late, and from any owner: one whose number the partition
-// has behind it does nothing.
+// repeatedly, late, and from any owner: an event with a number that the partition has
+// already used does nothing.
 type PromoteEvent struct {
-	Job       string `json:"job,omitempty"`   // as in IdleEvent: each job leaves the others' alone
-	Begun     string `json:"begun,omitempty"` // when the job's output was made: a job that begins anew under the name leaves it alone
+	Job       string `json:"job,omitempty"`   // as in IdleEvent: each job ignores other jobs' events
+	Begun     string `json:"begun,omitempty"` // creation time of the job's output: a new job with the same name ignores the event
 	Partition int    `json:"partition"`
 	Promotion
 }
 
-// ParsePromote reads a promotion of a partition, which may come from anywhere.
+// ParsePromote reads a promotion of a partition, from any source.
 func ParsePromote(data []byte, part int) (*PromoteEvent, error) {
 	e := new(PromoteEvent)
 	err := readEvent(data, e, &e.Partition, part)
@@ -80,7 +80,7 @@ func ParsePromote(data []byte, part int) (*PromoteEvent, error) {
 // Promotions are the newest of a job, in order of their numbers.
 type Promotions []Promotion
 
-// Last is the newest one; its number is 0 where there was none.
+// Last returns the newest promotion; its number is 0 if there is none.
 func (p Promotions) Last() Promotion {
 	if len(p) == 0 {
 		return Promotion{}
@@ -88,7 +88,7 @@ func (p Promotions) Last() Promotion {
 	return p[len(p)-1]
 }
 
-// AppendPromotion adds one.
+// AppendPromotion appends a promotion.
 func (p Promotions) AppendPromotion(next Promotion) Promotions {
 	all := append(append(Promotions{}, p...), next)
 	return all[max(0, len(all)-KeptPromotions):]
@@ -99,7 +99,7 @@ func (p Promotions) String() string {
 	if len(p) == 0 {
 		return ""
 	}
-	b, _ := json.Marshal(p) // numbers, names and times alone
+	b, _ := json.Marshal(p) // only numbers, names and times
 	return string(b)
 }
 
@@ -129,11 +129,11 @@ func parsePromotions(text string) (p Promotions, err error) {
 
 // Promoted is how far a partition follows the job's promotions.
 type Promoted struct {
-	// Known is the newest promotion that whoever wrote the record had heard of.
+	// Known is the newest promotion known to the record's writer.
 	Known uint64
-	// Number is the newest that the state has taken, by input message At.
+	// Number is the newest promotion used by the state, at input message At.
 	Number, At uint64
-	Readout    string // of that one; empty = the one that the job began with
+	Readout    string // of the promotion; empty = the job's first readout
 }
 
 // noReadout stands for an empty name.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A record comes back as it was.
+// A record survives encoding and decoding.
 func TestPromotedRecord(t *testing.T) {
 	name := strings.Repeat("ab", 16)
 	of := Identity{Network: name}

@@ -6,21 +6,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Reason is why a message became a dead letter, for counting. The dead letter
-// itself says it in a sentence, with the place.
+// Reason is the cause of a dead letter, for counters. The dead letter itself has a full
+// sentence.
 type Reason uint8
 
 // The reasons.
 const (
 	ReasonKey       Reason = iota // not UTF-8, or too long
-	ReasonHeader                  // a header that cannot be read
-	ReasonChecksum                // the payload is not what Eusn-Crc says
+	ReasonHeader                  // an unreadable header
+	ReasonChecksum                // the payload does not match Eusn-Crc
 	ReasonMalformed               // not a whole, consistent Arrow stream
-	ReasonSchema                  // readable, but not what the model expects
+	ReasonSchema                  // readable, but different from the model's expectation
 	ReasonValue                   // a sample that is missing, not finite or too large
-	ReasonTime                    // no time where the policy needs one
+	ReasonTime                    // no time although the policy needs times
 	ReasonStreams                 // more new streams than there is room for
-	ReasonEvent                   // an end event that is not one of the stage's
+	ReasonEvent                   // an invalid end event
 )
 
 // ReasonNames are the words of the reasons.
@@ -28,7 +28,7 @@ var ReasonNames = [...]string{"key", "header", "checksum", "malformed", "schema"
 
 func (r Reason) String() string { return ReasonNames[r] }
 
-// ReasonOf is what a decoder's error, or one about a sample, counts as.
+// ReasonOf returns the reason of an error from a decoder or about a sample.
 func ReasonOf(err error) Reason {
 	switch {
 	case errors.Is(err, codec.ErrMalformed):

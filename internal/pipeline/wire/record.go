@@ -11,50 +11,48 @@ import (
 // Position is how far a partition has come.
 type Position struct {
 	InSeq uint64 // last input message fully answered
-	Ahead uint64 // predictions published beyond it
+	Ahead uint64 // published predictions after the position
 	Outs  uint64 // predictions published in all
 }
 
-// Mark is a state that can be checked: after the input message Seq, stored at
-// Time, it has that digest. It may lie behind a position in the middle of a
-// batch.
+// Mark is a verifiable state: after input message Seq, stored at Time, the state has
+// this digest. It may precede a position in the middle of a batch.
 type Mark struct {
 	Seq    uint64
 	Time   int64 // ns
 	Digest Digest
 }
 
-// Record is the last message on a partition's output subject, without its
-// predictions: everything the next owner needs to know.
+// Record is the last message on a partition's output subject, without its predictions:
+// everything the next owner needs.
 type Record struct {
 	Position
 	Kind    string
 	Epoch   uint64 // rises with every claim
 	Worker  string
-	Created string // identity of the input NATS stream: when it was created
+	Created string // identity of the input NATS stream: its creation time
 	Mark    Mark
-	Rests   Place  // last input message that predictions rest on, in the middle of a split commit: it lies behind mark's
-	Snap    string // name of the snapshot, empty without one
-	SnapSeq uint64 // last input message in it
+	Rests   Place  // last input message that predictions depend on, in the middle of a split commit: it follows the mark's message
+	Snap    string // name of the snapshot, empty without a snapshot
+	SnapSeq uint64 // last input message in the snapshot
 
 	Losses  string // see package state, Losses
-	EmptyTo uint64 // the partition has no input behind InSeq up to this message; 0 = not known
+	EmptyTo uint64 // the partition has no input after InSeq up to this message; 0 = unknown
 
-	Arithmetic string   // what computed the states, where it is not the canonical one
+	Arithmetic string   // arithmetic of the states, unless canonical
 	Identity            // of the model
 	Generation uint64   // how often the job's number of partitions had changed; see Resize
 	Promoted   Promoted // how far the partition follows the job's promotions
 }
 
-// Place is an input message: its number, and when the server stored it. Two
-// histories of one input may give a number twice; they do not give it the same
-// time.
+// Place is an input message: its number, and the time at which the server stored it.
+// Two histories of one input may reuse a number, but never with the same time.
 type Place struct {
 	Seq    uint64
 	Stored int64 // ns
 }
 
-// ErrRecord is a record that cannot be read: asking again does not help.
+// ErrRecord reports an unreadable record: a retry does not help.
 var ErrRecord = errors.New("another program publishes there, or the message was changed")
 
 // unreadable is an ErrRecord with its own advice.
@@ -64,15 +62,14 @@ func (unreadable) Is(target error) bool { return target == ErrRecord }
 
 func (e unreadable) Unwrap() error { return e.error }
 
-// wayOut says what to do about a message on an output subject that cannot be
-// read. One that is foreign may be deleted: the record before it is the last
-// one again.
+// wayOut is the remedy for an unreadable message on an output subject. A foreign
+// message may be deleted: the previous record is then the last.
 func wayOut(subject string, seq uint64) string {
 	job, _, _ := strings.Cut(subject, ".")
 	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not from this job, stop its sender and remove only this message (nats stream rmm %s %d), and the record before it is valid again; otherwise restore the job's NATS streams, or start a new job", OutputStream(job), seq, OutputStream(job), seq)
 }
 
-// Header is a record as it is stored.
+// Header returns the record in its stored form.
 func (r *Record) Header() Header {
 	u := func(v uint64) []string { return []string{strconv.FormatUint(v, 10)} }
 	h := Header{
@@ -169,7 +166,7 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 	return r, nil
 }
 
-// checkRecord refuses what no worker writes.
+// checkRecord refuses a record that no worker writes.
 func (r *Record) checkRecord() error {
 	switch {
 	case len(r.Network) != HashDigits:
@@ -184,13 +181,13 @@ func (r *Record) checkRecord() error {
 	return nil
 }
 
-// Continues reports whether an engine of that arithmetic may continue from the
-// record. What lies behind a snapshot is replayed, and comes out as it was in
-// the same arithmetic only. Where nothing was answered nothing is replayed; an
-// imported snapshot is checked by itself (state.Shape).
+// Continues reports whether an engine with the given arithmetic may continue from the
+// record. Input after a snapshot is replayed, with the same result only in the same
+// arithmetic. Without answers nothing is replayed; an imported snapshot is checked
+// separately (state.Shape).
 func (r *Record) Continues(arithmetic string) bool {
 	return r.InSeq == 0 || r.Arithmetic == arithmetic
 }
 
-// CreatedText is a time as records and messages have it.
+// CreatedText formats a time as in records and messages.
 func CreatedText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -6,26 +6,26 @@ import (
 	"fmt"
 )
 
-// Resize says how often a job's number of partitions, or its network, has changed, and
-// how far the change has come that is under way. It is part of the job's entry. The
-// zero value is that of a job in which neither ever changed.
+// Resize describes how often a job's number of partitions, or its network, has changed,
+// and the progress of a current change. It is part of the job's entry. The zero value
+// belongs to a job without any change.
 type Resize struct {
-	// Generation counts the changes that are complete. Records repeat it; while a
-	// change is under way, they have the next one, and no worker touches them.
+	// Generation counts completed changes. Records repeat it; during a change, they
+	// have the next generation, and no worker modifies them.
 	Generation uint64     `json:"generation"`
 	Partitions int        `json:"partitions"`       // in this generation
-	To         int        `json:"to,omitempty"`     // in the next one, while a change is under way
-	Step       ResizeStep `json:"step,omitempty"`   // the one that is under way; empty = no change is
+	To         int        `json:"to,omitempty"`     // in the next generation, during a change
+	Step       ResizeStep `json:"step,omitempty"`   // the current step; empty = no change
 	After      uint64     `json:"after,omitempty"`  // the last input message when the server was to change the mapping
 	Mixed      bool       `json:"mixed,omitempty"`  // copies of the input may differ in the partitions of the messages after After up to Cut
-	Cut        uint64     `json:"cut,omitempty"`    // the last input message that belongs to the partitions of before
-	Stored     int64      `json:"stored,omitempty"` // when the server stored it, ns; 0 = it is gone
+	Cut        uint64     `json:"cut,omitempty"`    // the last input message of the old partitions
+	Stored     int64      `json:"stored,omitempty"` // time at which the server stored it, ns; 0 = removed
 	Epoch      uint64     `json:"epoch,omitempty"`  // of the snapshots and records that begin the new partitions
 
-	// With is the job whose network and states this job is to continue with; empty = its
-	// number of partitions changes.
+	// With is the job whose network and states this job will use; empty = the number of
+	// partitions changes.
 	With string `json:"with,omitempty"`
-	// Promoted is the newest promotion of before, from which numbers continue.
+	// Promoted is the newest promotion before the change; numbers continue from it.
 	Promoted uint64 `json:"promoted,omitempty"`
 }
 
@@ -36,20 +36,20 @@ type ResizeStep string
 const (
 	ResizeClaim   ResizeStep = "claim"   // the partitions are taken from all workers
 	ResizeSwitch  ResizeStep = "switch"  // the server is to give keys to the new partitions
-	ResizeDrain   ResizeStep = "drain"   // the old partitions answer what was stored before
-	ResizeStore   ResizeStep = "store"   // the states are stored as those of new partitions
+	ResizeDrain   ResizeStep = "drain"   // the old partitions answer the input stored before the change
+	ResizeStore   ResizeStep = "store"   // the states are stored as states of the new partitions
 	ResizePublish ResizeStep = "publish" // the new partitions get their records
 
-	// ResizeAbandon follows ResizeClaim where the change is abandoned: the
-	// partitions get the records of before.
+	// ResizeAbandon follows ResizeClaim if the change is abandoned: the partitions get
+	// their previous records.
 	ResizeAbandon ResizeStep = "abandon"
 
-	// The steps of a job that is to continue with another one's network and states.
+	// The steps of a job that is to continue with another job's network and states.
 	ReplaceClaim   ResizeStep = "replace-claim"   // the partitions are taken from all workers
-	ReplaceDrain   ResizeStep = "replace-drain"   // both jobs answer what was stored up to the cut
-	ReplaceStore   ResizeStep = "replace-store"   // the other job's states are stored as this one's
-	ReplacePublish ResizeStep = "replace-publish" // the partitions get records of these
-	ReplaceAbandon ResizeStep = "replace-abandon" // instead, they get the records of before
+	ReplaceDrain   ResizeStep = "replace-drain"   // both jobs answer the input up to the cut
+	ReplaceStore   ResizeStep = "replace-store"   // the other job's states are stored as this job's states
+	ReplacePublish ResizeStep = "replace-publish" // the partitions get records of the stored states
+	ReplaceAbandon ResizeStep = "replace-abandon" // instead, they get their previous records
 )
 
 // UnderWay reports whether a change is.
@@ -58,7 +58,7 @@ func (r Resize) UnderWay() bool { return r.Step != "" }
 // Abandoning reports whether a change is being abandoned.
 func (r Resize) Abandoning() bool { return r.Step == ResizeAbandon || r.Step == ReplaceAbandon }
 
-// DescribeStep says which change is under way.
+// DescribeStep describes the current change.
 func (r Resize) DescribeStep() string {
 	switch {
 	case r.With != "" && r.Abandoning():
@@ -71,11 +71,11 @@ func (r Resize) DescribeStep() string {
 	return fmt.Sprintf("its number of partitions is being changed from %d to %d, step %s", r.Partitions, r.To, r.Step)
 }
 
-// ErrChanging is a change of a job that must be completed or abandoned first. It comes with
-// a *ChangeError.
+// ErrChanging reports a change of a job that must be completed or abandoned first. It
+// comes with a *ChangeError.
 var ErrChanging = errors.New("a change of the job is under way")
 
-// ChangeError is the change of a job that is under way.
+// ChangeError is the current change of a job.
 type ChangeError struct {
 	Job    string
 	Change Resize
@@ -93,7 +93,7 @@ func (r Resize) String() string {
 	if r == (Resize{}) {
 		return ""
 	}
-	b, _ := json.Marshal(r) // numbers and names alone
+	b, _ := json.Marshal(r) // only numbers and names
 	return string(b)
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is stored of a change is read as it was written; of one that this program does
-// not know, or that says nothing, the job is left alone.
+// A stored change is read as written; a job with an unknown or empty change is left
+// unchanged.
 func TestResizeText(t *testing.T) {
 	for _, r := range []Resize{
 		{}, {Generation: 2, Partitions: 5}, {Partitions: 4, To: 6, Step: ResizeDrain, After: 7, Cut: 9, Stored: 1},

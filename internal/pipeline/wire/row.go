@@ -1,7 +1,7 @@
 package wire
 
-// RowRef is a state row that is not in the engine: its message in the NATS
-// stream <JOB>-ROWS, and what its bytes must hash to.
+// RowRef is a state row outside the engine: its message in the NATS stream <JOB>-ROWS,
+// and the hash of its bytes.
 type RowRef struct {
 	Seq  uint64 // 0 = none
 	Hash Digest

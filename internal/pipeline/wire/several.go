@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// maxSubjects is how many input subjects a job may have: the stage asks for
-// messages without a partition once for each.
+// maxSubjects limits the input subjects of a job: the stage requests messages without a
+// partition once for each.
 const maxSubjects = 64
 
-// An input with several subjects is a Pattern with parts. A NATS stream has one
-// subject transform, so the server can do with a message only what it can do with
-// each: the key is the whole subject, and that is what it hashes, as for ">" alone.
-// End events have a subject of their own, because the key of theirs holds no token
-// but eusn-idle-....
+// An input with several subjects is a Pattern with parts. A NATS stream has one subject
+// transform, so the server can only apply a mapping that fits all subjects: the key is
+// the whole subject, and the server hashes it, as for a single ">". End events have
+// their own subject, because their keys consist of tokens eusn-idle-... only.
 
-// parseSeveral reads input subjects of one job.
+// parseSeveral reads several input subjects of one job.
 func parseSeveral(texts []string) (Pattern, error) {
 	p := Pattern{tokens: []string{">"}, rest: true}
 	if len(texts) > maxSubjects {
@@ -59,7 +58,7 @@ func (p Pattern) overlaps(q Pattern) bool {
 	}
 }
 
-// Filters are the subjects that producers publish on, as NATS writes them.
+// Filters are the subjects that producers publish on, in NATS notation.
 func (p Pattern) Filters() []string {
 	if p.parts == nil {
 		return []string{p.filter}
@@ -71,7 +70,7 @@ func (p Pattern) Filters() []string {
 	return all
 }
 
-// Subjects are those that a job's input takes: Filters, and what end events need.
+// Subjects are the subjects of a job's input: Filters, and the subject of end events.
 func (p Pattern) Subjects() []string {
 	if p.parts == nil {
 		return p.Filters()
@@ -79,7 +78,7 @@ func (p Pattern) Subjects() []string {
 	return append(p.Filters(), p.eventSubject()+".*")
 }
 
-// Source is which of these subjects the server makes Destination of: all.
+// Source is the subject that the server maps to Destination: all subjects.
 func (p Pattern) Source() string {
 	if p.parts == nil {
 		return p.filter
@@ -95,7 +94,7 @@ func (p Pattern) eventSubject() string {
 	return fmt.Sprintf("%s%08x", IdlePrefix, h.Sum32())
 }
 
-// partOf is which of several subjects takes a subject; nil = none.
+// partOf returns the part that matches a subject; nil = none.
 func (p Pattern) partOf(subject string) *Pattern {
 	for i := range p.parts {
 		if _, ok := p.parts[i].Key(subject); ok {
@@ -112,7 +111,7 @@ func (p Pattern) isEvent(key string) bool {
 	return ok && !strings.Contains(number, ".")
 }
 
-// checkSeveral refuses what is the key of none of several subjects.
+// checkSeveral refuses a key that none of the subjects produces.
 func (p Pattern) checkSeveral(key string) error {
 	if p.partOf(key) == nil && !p.isEvent(key) {
 		return fmt.Errorf("%.300q cannot be a key of %s: a job with several input subjects has whole subjects for keys, and none of these takes it", key, p.filter)
@@ -120,7 +119,7 @@ func (p Pattern) checkSeveral(key string) error {
 	return nil
 }
 
-// namesOfAll are those of all subjects, each once.
+// namesOfAll returns the names of all subjects, each once.
 func (p Pattern) namesOfAll() []string {
 	var all []string
 	for _, part := range p.parts {
@@ -133,8 +132,7 @@ func (p Pattern) namesOfAll() []string {
 	return all
 }
 
-// valuesOfAll are what the names stand for in a key; empty for those of other
-// subjects.
+// valuesOfAll returns a key's values of the names; empty for names of other subjects.
 func (p Pattern) valuesOfAll(key string) []string {
 	part := p.partOf(key)
 	if part == nil {

@@ -12,10 +12,11 @@ import (
 // MostShadows is how many shadows a job may have.
 const MostShadows = 8
 
-// Shadow is a readout that scores what the answering one does, and does not answer.
+// Shadow is a readout that scores the same sequences as the active readout, without
+// publishing predictions of the job.
 type Shadow struct {
 	Readout string    `json:"readout"` // its name in the job's registry
-	Who     string    `json:"who"`     // has set it
+	Who     string    `json:"who"`     // the person who set it
 	When    time.Time `json:"when"`
 }
 
@@ -27,11 +28,11 @@ func (s *Shadow) checkShadow() error {
 	return p.Check()
 }
 
-// Shadows are those of a job, as its entry has them: no state and no prediction of
-// the job depends on them.
+// Shadows are a job's shadows, as in its entry: no state and no prediction of the job
+// depends on them.
 type Shadows []Shadow
 
-// Has reports whether a readout is one of them.
+// Has reports whether a readout is a shadow.
 func (s Shadows) Has(readout string) bool {
 	return slices.ContainsFunc(s, func(one Shadow) bool { return one.Readout == readout })
 }
@@ -41,17 +42,17 @@ func (s Shadows) Without(readout string) Shadows {
 	return slices.DeleteFunc(slices.Clone(s), func(one Shadow) bool { return one.Readout == readout })
 }
 
-// Text is how an entry has them: empty for a job without.
+// Text returns the form in an entry: empty without shadows.
 func (s Shadows) Text() string {
 	if len(s) == 0 {
 		return ""
 	}
-	b, _ := json.Marshal(s) // names and times alone
+	b, _ := json.Marshal(s) // only names and times
 	return string(b)
 }
 
-// ParseShadows reads Entry.Shadows. Workers continue without shadows where it is not
-// ours: so an entry is not refused for it.
+// ParseShadows reads Entry.Shadows. Workers continue without shadows if the text is
+// invalid: the entry is not refused for it.
 func ParseShadows(text string) (all Shadows, err error) {
 	if text == "" {
 		return nil, nil
@@ -74,8 +75,8 @@ func ParseShadows(text string) (all Shadows, err error) {
 	return all, nil
 }
 
-// ShadowOf is the readout in the subject of a shadow's message; empty for what is
-// not ours.
+// ShadowOf returns the readout in the subject of a shadow's message; empty for other
+// subjects.
 func ShadowOf(subject string) string {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) != 4 || tokens[1] != KindShadow {

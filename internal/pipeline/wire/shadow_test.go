@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A list of shadows comes back as it was; what is none is refused, and an entry with
-// it is read all the same.
+// A list of shadows survives encoding and decoding; an invalid list is refused, and an
+// entry with an invalid list is still read.
 func TestShadows(t *testing.T) {
 	one := Shadow{Readout: strings.Repeat("a", HashDigits), Who: "anna", When: time.Date(2026, 2, 1, 8, 0, 0, 0, time.UTC)}
 	other := one
@@ -47,7 +47,7 @@ func TestShadows(t *testing.T) {
 	}
 }
 
-// FuzzShadows: no text panics, and what is accepted comes back.
+// FuzzShadows: no text panics, and accepted text is re-encoded unchanged.
 func FuzzShadows(f *testing.F) {
 	f.Add(Shadows{{Readout: strings.Repeat("a", HashDigits), Who: "anna"}}.Text())
 	f.Fuzz(func(t *testing.T, text string) {

@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// Source says whose input a job reads, where that is another job's: it is part of
-// the job's entry. The zero value is that of a job with an input of its own.
+// Source names the job whose input a job reads, if it is another job: it is part of the
+// job's entry. The zero value belongs to a job with its own input.
 type Source struct {
-	Job     string `json:"job"`            // whose input it is
-	Created string `json:"created"`        // when that was created, as in a record
-	From    uint64 `json:"from,omitempty"` // its first message that the job reads; 0 = the first of all
+	Job     string `json:"job"`            // the job with the input
+	Created string `json:"created"`        // creation time of the input, as in a record
+	From    uint64 `json:"from,omitempty"` // the first message that the job reads; 0 = the first message of the input
 }
 
-// String is empty for a job with an input of its own.
+// String is empty for a job with its own input.
 func (s Source) String() string {
 	if s.Job == "" {
 		return ""
 	}
-	b, _ := json.Marshal(s) // texts and a number alone
+	b, _ := json.Marshal(s) // only texts and a number
 	return string(b)
 }
 

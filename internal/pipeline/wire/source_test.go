@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// entryWith is an entry as it is stored, with a source.
+// entryWith returns a stored entry with a source.
 func entryWith(t testing.TB, s Source) (Header, []byte) {
 	t.Helper()
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}, Columns: 1})
@@ -22,7 +22,7 @@ func entryWith(t testing.TB, s Source) (Header, []byte) {
 	return e.Header(), body
 }
 
-// An entry comes back with the job whose input it reads, or with none.
+// An entry keeps the job whose input is read, or none.
 func TestSourceOfEntry(t *testing.T) {
 	for _, want := range []Source{{}, {Job: "blue", Created: "2026-01-31T08:00:00Z", From: 17}} {
 		h, body := entryWith(t, want)

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// ErrNoJob means that no stage has run with the job's name.
+// ErrNoJob reports that no stage has run with the job's name.
 var ErrNoJob = errors.New("there is no job")
 
-// Names of a job's NATS streams. A bucket is a NATS stream under a name of its
-// own.
+// Names of a job's NATS streams. A bucket is a NATS stream with a prefixed name.
 func InputStream(job string) string      { return strings.ToUpper(job) + "-IN" }
 func OutputStream(job string) string     { return strings.ToUpper(job) + "-OUT" }
 func DeadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" }
@@ -42,12 +41,12 @@ func RowSubject(job string, p int, epoch uint64) string {
 }
 func AllRowSubjects(job string) string { return job + ".rows.*.*" }
 
-// ProbeSubject is that of the row that no partition owns: a worker publishes it to learn
-// whether a linked server has the job.
+// ProbeSubject returns the subject of the row that no partition owns: a worker
+// publishes it to check whether a linked server has the job.
 func ProbeSubject(job string) string { return RowSubject(job, 0, 0) }
 
-// PartitionOfRow is the partition in the subject of a row; ok is false for what
-// is not ours.
+// PartitionOfRow returns the partition in the subject of a row; ok is false for other
+// subjects.
 func PartitionOfRow(subject string) (part int, ok bool) {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) < 4 {
@@ -57,8 +56,9 @@ func PartitionOfRow(subject string) (part int, ok bool) {
 	return part, err == nil && part >= 0
 }
 
-// LabelSubject is that of labels of a stream: its name, with _ for what cannot be
-// in a token. Streams may share it: a label says itself which it is about.
+// LabelSubject returns the subject of a stream's labels: the stream's name, with _ for
+// characters not allowed in a token. Streams may share a subject: a label contains its
+// stream.
 func LabelSubject(job, stream string) string {
 	return job + ".labels." + strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" \t\r\n.*>\x00", r) {
@@ -69,22 +69,22 @@ func LabelSubject(job, stream string) string {
 }
 func LabelSubjects(job string) string { return job + ".labels.*" }
 
-// ShadowSubject is that of what a readout would have predicted.
+// ShadowSubject returns the subject of a shadow's predictions.
 func ShadowSubject(job, readout string, p int) string {
 	return fmt.Sprintf("%s.%s.%s.%d", job, KindShadow, readout, p)
 }
 func ShadowSubjects(job string) string { return job + "." + KindShadow + ".*.*" }
 
-// AlarmSubject is that of the events of an alarm: its rule, and its key as one or more
-// tokens.
+// AlarmSubject returns the subject of the events of an alarm: its rule, and its key as
+// one or more tokens.
 func AlarmSubject(job, rule, key string) string {
 	return job + "." + KindAlarm + "." + rule + "." + key
 }
 func AlarmEvents(job string) string   { return job + "." + KindAlarm + ".*.>" }
 func AlarmSubjects(job string) string { return job + "." + KindAlarm + ".>" }
 
-// AlarmOutputs are the durable consumers of the alarm log, by name: what has been sent
-// where.
+// AlarmOutputs are the durable consumers of the alarm log, by name: each stores the
+// position of an output.
 var AlarmOutputs = []string{OutputWebhook, OutputMQTT}
 
 const (
@@ -92,21 +92,21 @@ const (
 	OutputMQTT    = "mqtt"
 )
 
-// What else the log of a job's alarms has: who writes it and how far that is, what the
-// writer knows, in pieces, and which rules hold.
+// Other subjects in the log of a job's alarms: the writer and its position, the
+// writer's state, in pieces, and the active rules.
 func AlarmRecordSubject(job string) string { return job + "." + KindAlarm + ".record" }
 func AlarmStateSubject(job string) string  { return job + "." + KindAlarm + ".state" }
 func AlarmRulesSubject(job string) string  { return job + "." + KindAlarm + ".rules" }
 
-// Subjects of what the process of a job's alarms is asked for.
+// Subjects of requests to the alarm process of a job.
 func AlarmAckSubject(job string) string      { return job + ".alarms.acknowledge" }
 func AlarmSetSubject(job string) string      { return job + ".alarms.rules" }
 func AlarmAliveSubject(job string) string    { return job + ".alarms.alive" }
 func AlarmRequestSubjects(job string) string { return job + ".alarms.*" }
 
 // Service is the name under which the processes of all jobs answer NATS service
-// discovery. ReportSubject is where those of a job are asked how they are, and
-// AnswerSubjects where their answers go: so they need no right to publish to inboxes.
+// discovery. A job's processes receive status requests on ReportSubject, and send
+// answers to AnswerSubjects, so they need no right to publish to inboxes.
 const Service = "eusn-stream"
 
 func ReportSubject(job string) string  { return job + ".status.report" }
@@ -115,23 +115,23 @@ func AnswerSubject(job, asker string) string {
 	return job + ".status.answer." + asker
 }
 
-// HeartbeatSubject is where processes publish that they run. Workers remember them.
+// HeartbeatSubject is the subject of the processes' heartbeats. Workers store them.
 func HeartbeatSubject(job string) string { return AnswerSubject(job, "heartbeat") }
 
-// FeatureSubject is that of predictions that carry their features.
+// FeatureSubject returns the subject of predictions that carry their features.
 func FeatureSubject(job string, p int) string { return fmt.Sprintf("%s.%s.%d", job, KindFeatures, p) }
 func FeatureSubjects(job string) string       { return job + "." + KindFeatures + ".*" }
 
-// EntrySubject is that of a job's Entry, in its output.
+// EntrySubject returns the subject of a job's Entry, in its output.
 func EntrySubject(job string) string { return job + ".out." + KindJob }
 
-// SnapshotName is unique: a partition has one owner per epoch, who takes one
-// snapshot per input message at most.
+// SnapshotName is unique: a partition has one owner per epoch, which takes at most one
+// snapshot per input message.
 func SnapshotName(part int, epoch, inSeq uint64) string {
 	return fmt.Sprintf("p%d.e%d.%d", part, epoch, inSeq)
 }
 
-// ParseSnapshotName takes a name apart; ok is false for what is not ours.
+// ParseSnapshotName splits a name; ok is false for other names.
 func ParseSnapshotName(name string) (part int, epoch, inSeq uint64, ok bool) {
 	parts := strings.Split(name, ".")
 	if len(parts) != 3 || !strings.HasPrefix(parts[0], "p") || !strings.HasPrefix(parts[1], "e") {

@@ -2,12 +2,12 @@ package wire
 
 import "fmt"
 
-// StateVersion is the version of the form of snapshots, and of the states that
-// the digest in a record covers.
+// StateVersion is the version of the form of snapshots, and of the states that the
+// digest in a record covers.
 const StateVersion = 1
 
-// VersionError is a state in a form that another version of the program
-// writes. The store is not damaged.
+// VersionError reports a state written in another version's form. The store is not
+// damaged.
 type VersionError struct{ Found uint64 }
 
 func (e *VersionError) Error() string {
