@@ -14,9 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// As long as the server maps as before, a change can be abandoned: every worker
-// goes on, those of programs that know nothing of generations included. Later
-// it cannot.
+// While the server's subject mapping is unchanged, a change can be abandoned: every
+// worker continues, including workers of programs without generations. Later the change
+// cannot be abandoned.
 func TestResizeAbandoned(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(8, 80)
@@ -75,8 +75,8 @@ func TestResizeAbandoned(t *testing.T) {
 	same(t, got, want)
 }
 
-// A change that is abandoned while it runs, before each of its writes, ends, and
-// leaves no record that a worker would not take.
+// A change abandoned during its run, before each of its writes, ends, and leaves no
+// record that a worker would refuse.
 func TestResizeAbandonedMeanwhile(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -84,7 +84,7 @@ func TestResizeAbandonedMeanwhile(t *testing.T) {
 		b := newRig(t)
 		c := quick("meanwhile", 3)
 		b.start(m, c).stop(t)
-		b.must(wire.OutputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { // one has no record yet
+		b.must(wire.OutputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { // one partition has no record yet
 			return s.Purge(ctx, jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 2)))
 		})
 		s := b.resizer(m, c)
@@ -109,7 +109,7 @@ func TestResizeAbandonedMeanwhile(t *testing.T) {
 	}
 }
 
-// What abandons a change may itself be ended, and is completed by the same.
+// An interrupted abandonment is completed by a second call.
 func TestResizeAbandonInterrupted(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})

@@ -16,8 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// configured starts a server by what stands in a configuration file, and
-// returns its address.
+// configured starts a server with a configuration file's text, and returns its address.
 func configured(t *testing.T, text string) string {
 	t.Helper()
 	return served(t, "listen: 127.0.0.1:-1\njetstream { store_dir: \""+t.TempDir()+"\" }\n"+text)
@@ -38,7 +37,7 @@ func served(t *testing.T, text string) string {
 	return pipelinetest.Serve(t, o).Addr().String()
 }
 
-// rigAs is a rig whose connections are a user's, with the name for a password.
+// rigAs returns a rig whose connections log in as a user, with the name as password.
 func rigAs(t *testing.T, addr, user string, book *pipelinetest.LogBook) *rig {
 	t.Helper()
 	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, inbox: "_INBOX." + user, log: book.Logger()}
@@ -53,8 +52,8 @@ func rigAs(t *testing.T, addr, user string, book *pipelinetest.LogBook) *rig {
 	return b
 }
 
-// A stage needs no more rights than docs/nats.md says, and a producer neither:
-// states that leave and come back, snapshots, dead letters, a crash and a stop.
+// A stage needs no more rights than docs/nats.md lists, and neither does a producer:
+// with states that leave and return, snapshots, dead letters, a crash and a stop.
 func TestDocumentedPermissions(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/nats.md")
@@ -72,7 +71,7 @@ func TestDocumentedPermissions(t *testing.T) {
 	c := pipeline.Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
 	setup.start(m, c).stop(t)
 
-	stage.js = setup.js // with which the test looks
+	stage.js = setup.js // the test's own connection
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	r := stage.start(m, c)
 	publish := func(from, to int) {
@@ -112,7 +111,7 @@ func TestDocumentedPermissions(t *testing.T) {
 	if book.Lines("violation") > 0 {
 		t.Errorf("rights were missing:\n%s", book)
 	}
-	for _, inbox := range []string{"_INBOX.>", "_INBOX.*", "_INBOX.stage.>", "_INBOX.*.>", ">"} { // the samples of others are delivered there
+	for _, inbox := range []string{"_INBOX.>", "_INBOX.*", "_INBOX.stage.>", "_INBOX.*.>", ">"} { // samples of other jobs are delivered there
 		heard, err := sensor.nc.SubscribeSync(inbox)
 		if err != nil {
 			t.Fatal(err)
@@ -124,8 +123,8 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 }
 
-// A login from before workers read with one consumer lacks a right: each partition
-// reads by its own, and nothing waits.
+// With a login that lacks the right to flow control, each partition reads with its own
+// consumer, and none waits.
 func TestWithoutFlowControl(t *testing.T) {
 	t.Parallel()
 	const without = `permissions: { subscribe: ">", publish: { allow: [">"], deny: ["$JS.FC.EUSN-IN.>"] } }`
@@ -144,7 +143,7 @@ func TestWithoutFlowControl(t *testing.T) {
 	r.stop(t)
 }
 
-// What an account lacks for a job's NATS streams is said with its name.
+// An error about a job's NATS streams names the missing right or limit of the account.
 func TestAccountLimits(t *testing.T) {
 	t.Parallel()
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)

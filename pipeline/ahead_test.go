@@ -12,16 +12,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A worker was killed when some predictions of a message were out, and the same
-// batch had a dead letter before that message. The next worker takes the two in
-// separate batches and is killed between them: the record must still say that
-// some predictions of the second are out, or its successor publishes them again.
+// A worker was killed after publishing some predictions of a message, and the same
+// batch had a dead letter before that message. The next worker processes the two in
+// separate batches and is killed between them: the record must still contain the
+// published predictions of the second message, or the successor republishes them.
 func TestDeadLetterBeforeASplitCommit(t *testing.T) {
 	t.Parallel()
 	c := pipeline.Config{Job: "mixed", Partitions: 1, MaxMessage: 32 << 10, Latency: time.Second}
 	b := rigOf(t, pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10}))
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
-	b.start(m, c).stop(t) // the input is there
+	b.start(m, c).stop(t) // the NATS streams exist afterwards
 	if _, err := b.js.Publish(t.Context(), "sensors.bad", []byte("no samples")); err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// States of one arithmetic are not gone on with in another, whether their
-// worker was killed, has released them, or they were imported; and the record
-// is left as it was, so that the right engine can.
+// States of one arithmetic are not continued in another, for states of a killed worker,
+// released states and imported states; the record stays unchanged, so that the right
+// engine can continue.
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 60)
@@ -83,7 +83,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// imported checks that an exported state begins a job of its arithmetic only.
+// imported checks that an exported state begins only a job with its arithmetic.
 func imported(t *testing.T, b *rig, m *reservoir.Model, conf pipeline.Config, right, wrong pipeline.EngineFactory) {
 	t.Helper()
 	raw, err := operate.Snapshot(t.Context(), b.js, conf.Job, 0)

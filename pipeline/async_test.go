@@ -16,9 +16,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What package doc tells producers: nats.go refuses to send while its window is
-// full, and does not send that message later. Who sends it again under the same
-// number loses nothing; who leaves it out makes a gap.
+// TestAsyncProducers shows the rule for producers in package doc: nats.go refuses to
+// send while its window is full, and does not send that message later. A producer that
+// resends the message under the same number loses nothing; a producer that skips the
+// message makes a gap.
 func TestAsyncProducers(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for name, c := range map[string]struct {
@@ -35,7 +36,7 @@ func TestAsyncProducers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer nc.Close()
-			// A window of one message, and no patience: a full window on any machine.
+			// A window of one message, without patience: a full window on any machine.
 			js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1))
 			if err != nil {
 				t.Fatal(err)

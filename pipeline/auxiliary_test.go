@@ -24,7 +24,7 @@ func (b *rig) remove(name string) {
 	}
 }
 
-// config is how a NATS stream stands, nil where there is none.
+// config returns the configuration of a NATS stream, nil if missing.
 func (b *rig) config(name string) *jetstream.StreamConfig {
 	s, err := b.js.Stream(context.Background(), name)
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *rig) config(name string) *jetstream.StreamConfig {
 	return &s.CachedInfo().Config
 }
 
-// stored reports whether the snapshot that a partition's record names is there.
+// stored reports whether the snapshot in a partition's record exists.
 func (b *rig) stored(job string, part int) bool {
 	b.t.Helper()
 	_, r := b.last(job, part)
@@ -45,8 +45,8 @@ func (b *rig) stored(job string, part int) bool {
 	return err == nil
 }
 
-// The snapshots deleted under a stage: it stores every partition's state again,
-// that of a silent one too, and whoever comes next begins from these.
+// After the snapshots are deleted under a stage, the stage stores every partition's
+// state, including silent partitions, and the next worker begins from these snapshots.
 func TestSnapshotsDeletedUnderStage(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease time.Duration
@@ -66,7 +66,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			after := []pipelinetest.Packet{pipelinetest.One(busy, 2, 2, 3, true), pipelinetest.One(silent, 2, 2, 4, true)}
 			r := b.start(m, conf)
 			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
-			if c.lease < time.Second { // it has seen that
+			if c.lease < time.Second { // the stage has noticed the deletion
 				waitFor(t, "a look", func() bool {
 					k := r.counters.Server().Auxiliary
 					k.Mu.Lock()
@@ -83,7 +83,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				if got := b.config(wire.SnapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
 					t.Errorf("created again as %+v", got)
 				}
-				// What was stored once more is named, and nothing is stored or committed again and again.
+				// The new snapshots are named, and no snapshot or commit repeats.
 				waitFor(t, "both named", func() bool {
 					named := 0
 					for _, tn := range r.counters.Owned() {
@@ -95,12 +95,12 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				})
 				quiet := r.counters.Stats()
 				time.Sleep(5 * c.lease)
-				if now := r.counters.Stats(); now.Snapshots != quiet.Snapshots || now.Commits > quiet.Commits+3 { // one of them says how far there is no input
+				if now := r.counters.Stats(); now.Snapshots != quiet.Snapshots || now.Commits > quiet.Commits+3 { // one partition stores its empty range
 					t.Errorf("%d snapshots and %d commits of partitions that nobody sends to", now.Snapshots-quiet.Snapshots, now.Commits-quiet.Commits)
 				}
 			}
 			c.end(r, t)
-			b.purgeInput(conf.Job) // nothing but the snapshots knows the past
+			b.purgeInput(conf.Job) // only the snapshots hold the history
 			b.expire(conf.Job)
 			r = b.launch(m, conf, pipelinetest.Generic)
 			b.publish(after)
@@ -116,14 +116,14 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 	}
 }
 
-// purgeInput forgets all input there is.
+// purgeInput removes all input.
 func (b *rig) purgeInput(job string) {
 	b.t.Helper()
 	b.must(wire.InputStream(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
 }
 
-// The list of workers deleted under two of them: nobody takes anything from
-// the other meanwhile, and who leaves is replaced as ever.
+// After the list of workers is deleted under two workers, neither takes partitions from
+// the other, and a leaving worker is replaced as usual.
 func TestMembersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -164,8 +164,8 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 	first.stop(t)
 }
 
-// Dead letters deleted under a stage: the partition that has one waits until
-// they are created again, and goes on by itself.
+// After dead letters are deleted under a stage, a partition with a dead letter waits
+// until the NATS stream is recreated, and continues automatically.
 func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -183,8 +183,8 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	}
 }
 
-// What cannot be created again is said, and made when it can be. Dead letters that
-// have nowhere to go hold their partition up meanwhile, for none may be lost.
+// A NATS stream that cannot be recreated is reported, and recreated when possible.
+// Pending dead letters block their partition meanwhile, because none may be lost.
 func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -225,8 +225,8 @@ func TestBelongingNotMade(t *testing.T) {
 	}
 }
 
-// A store of state rows is created again only where it held none: those that are
-// not found in a store that is there stop their partitions.
+// A store of state rows is recreated only if it held no rows: rows missing from an
+// existing store stop their partitions.
 func TestRowsDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -254,5 +254,5 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 		t.Errorf("the partition stopped: %s", why)
 	}
 	r.cancel()
-	_ = r.wait(t) // whose state could not be released
+	_ = r.wait(t) // its state could not be released
 }

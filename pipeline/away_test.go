@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The commit point survives a server that goes away in the middle.
+// Commits survive a server that becomes unavailable in the middle.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -58,8 +58,8 @@ func TestStopWithoutServer(t *testing.T) {
 	if err := r.wait(t); err != nil {
 		t.Errorf("stopping without a server: %v", err)
 	}
-	// What is in hand, and the consumers; the rest is a busy machine. One partition
-	// after the other would take LeaveDeadline for each.
+	// Time for pending work and the consumers; the rest allows for a busy machine.
+	// Sequential stops would take LeaveDeadline per partition.
 	if took := time.Since(begin); took > c.StopTimeout+owner.LeaveDeadline*time.Duration(c.Partitions)*2/3 {
 		t.Errorf("it took %v", took)
 	}
@@ -68,14 +68,14 @@ func TestStopWithoutServer(t *testing.T) {
 	}
 }
 
-// A leaf node with a job of its own is cut off for a day of log time, in which the
-// stage is killed, too. The mirror of its predictions at the hub is then what an
-// uncut run says, each once. docs/nats.md, "A site that is cut off at times".
+// A leaf node with its own job is cut off for a day of log time, in which the stage is
+// killed, too. The hub's mirror of its predictions then equals the predictions of an
+// uninterrupted run, each once. docs/nats.md, "A site that is cut off at times".
 func TestLeafCutOff(t *testing.T) {
 	t.Parallel()
 	const minute = int64(time.Minute)
 	port := freePort(t)
-	hubAt := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\", no_advertise: true }\n", t.TempDir(), port)) // the leaf knows no other way
+	hubAt := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\", no_advertise: true }\n", t.TempDir(), port)) // the leaf has only this address of the hub
 	way := pipelinetest.NewCable(t, port)
 	leafAt := served(t, fmt.Sprintf("server_name: leaf\nlisten: 127.0.0.1:-1\njetstream { domain: leaf, store_dir: %q }\nleafnodes { reconnect: \"100ms\", remotes: [ { url: \"nats://%s\" } ] }\n", t.TempDir(), way.Addr()))
 	leaf, hub := &rig{t: t, log: testLog(t), url: "nats://" + leafAt}, &rig{t: t, log: testLog(t), url: "nats://" + hubAt}

@@ -7,22 +7,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 )
 
-// A partition given up waits for firstWait, twice as long each further time,
-// mostWait at most. One that has worked for mostWait starts again.
+// A partition given up waits for firstWait, doubled after each failure, at most
+// mostWait. A partition that has worked for mostWait restarts at firstWait.
 const (
 	firstWait = time.Second
 	mostWait  = 30 * time.Second
 )
 
-// deferral is that of a partition that was given up for a while, or was and is worked
-// on again.
+// deferral is the pause of a partition that was given up, and the length of its next
+// pause.
 type deferral struct {
 	err   error
 	wait  time.Duration
 	until time.Time
 }
 
-// backOff notes that a partition was given up for err.
+// backOff records that a partition was given up because of err.
 func (m *manager) backOff(p int, err error) {
 	w := m.deferred[p]
 	if w == nil {
@@ -35,9 +35,8 @@ func (m *manager) backOff(p int, err error) {
 	m.run.log.Warn("partition deferred: it is claimed again automatically", "partition", p, "in", w.wait, "err", err)
 }
 
-// isDeferred reports whether a partition that nobody works on is to be left alone
-// still. A store of rows that does not answer is asked beside the work; only
-// when it has done so it is relied on again.
+// isDeferred reports whether an idle partition must still wait. A row store without
+// answers is probed in parallel to the work, and used only after a successful probe.
 func (m *manager) isDeferred(ctx context.Context, p int) bool {
 	w := m.deferred[p]
 	if w == nil {
@@ -53,7 +52,7 @@ func (m *manager) isDeferred(ctx context.Context, p int) bool {
 	return false
 }
 
-// probe begins to ask the store of rows whether it answers, if nobody does.
+// probe starts a probe of the row store, if none is running.
 func (m *manager) probe(ctx context.Context, p int) {
 	if !m.probing.CompareAndSwap(false, true) {
 		return
@@ -64,8 +63,8 @@ func (m *manager) probe(ctx context.Context, p int) {
 	})
 }
 
-// recovered forgets that a partition was given up once it has stood for as
-// long as it would wait.
+// recovered resets a partition's pause after it has worked for as long as the next
+// pause.
 func (m *manager) recovered(p int, t *owner.Ownership) {
 	if w := m.deferred[p]; w != nil && t.IsRebuilt() && time.Since(w.until) > mostWait {
 		delete(m.deferred, p)

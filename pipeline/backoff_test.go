@@ -20,7 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// keysIn are n keys of one of so many partitions.
+// keysIn returns n keys of one partition.
 func keysIn(part, partitions, n int) (keys []string) {
 	for i := 0; len(keys) < n; i++ {
 		if key := fmt.Sprint("k", i); wire.PartitionOf(key, partitions) == part {
@@ -30,7 +30,7 @@ func keysIn(part, partitions, n int) (keys []string) {
 	return keys
 }
 
-// phase is what a stage does with a partition, and why.
+// phase returns a partition's phase, and the error.
 func (r *running) phase(part int) (pipeline.Phase, string) {
 	for _, p := range r.counters.Status().Partitions {
 		if p.Partition == part {
@@ -54,9 +54,8 @@ func (b *rig) edit(name string, change func(*jetstream.StreamConfig)) {
 	}
 }
 
-// A store of rows that refuses them holds up the one partition that finds no
-// slot, until the cause is gone: nothing ends, nothing is lost, nothing is said
-// twice.
+// A row store that refuses rows blocks only the partition that finds no slot, until the
+// cause is gone: nothing ends, nothing is lost, nothing is published twice.
 func TestRowStoreRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurt, mend func(b *rig, store string, conf pipeline.Config)
@@ -100,7 +99,7 @@ func TestRowStoreRefuses(t *testing.T) {
 			b := newRig(t)
 			conf := quick("held", 2)
 			conf.Shards, conf.MaxSlots, conf.StopTimeout = 1, 4, patience
-			conf.Lease = time.Minute // within which the stage itself does not look
+			conf.Lease = time.Minute // the stage itself does not check within this time
 			mine, others := keysIn(0, 2, 3), keysIn(1, 2, 2)
 			first := []pipelinetest.Packet{
 				pipelinetest.One(mine[0], 1, 2, 1, false), pipelinetest.One(mine[1], 1, 2, 2, false),
@@ -118,7 +117,7 @@ func TestRowStoreRefuses(t *testing.T) {
 			c.hurt(b, wire.RowStream(conf.Job), conf.WithDefaults())
 			b.publish(fifth)
 			r.until(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
-			b.publish(more) // the others go on, wherever they stand among the streams used least
+			b.publish(more) // other partitions continue, for any order of stream use
 			b.await(conf.Job, len(first)+len(more))
 			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
 			if _, err := r.phase(0); !strings.Contains(err, c.says) || !strings.Contains(err, wire.RowStream(conf.Job)) {
@@ -154,8 +153,8 @@ func TestRowStoreRefuses(t *testing.T) {
 	}
 }
 
-// A partition full of open sequences goes on: a new stream takes the place of the one
-// that was silent longest, and that is flagged when it comes back.
+// A partition full of open sequences continues: a new stream replaces the stream silent
+// longest, whose next prediction is flagged.
 func TestFullPartitionGoesOn(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -178,8 +177,8 @@ func TestFullPartitionGoesOn(t *testing.T) {
 	r.stop(t)
 }
 
-// Dead letters that the server refuses hold up the partition they are of, and
-// no other's answers behind them; they come once when the cause is gone.
+// Dead letters that the server refuses block only their partition; they are published
+// once when the cause is gone.
 func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -208,9 +207,9 @@ func TestDeadLettersRefused(t *testing.T) {
 	}
 }
 
-// A commit that the server takes no more is tried until it does: in place where
-// there is no room, from the last snapshot where it is too large. Both come out
-// as if nothing had happened.
+// A refused commit is retried until the server accepts it: in place if the server has
+// no space, from the last snapshot if the commit is too large. Both results are
+// unchanged.
 func TestCommitsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurt, mend func(*jetstream.StreamConfig)
@@ -250,8 +249,8 @@ func TestCommitsRefused(t *testing.T) {
 	}
 }
 
-// A server that goes away between a worker's connections stops no partition:
-// those that were claimed are claimed again.
+// A server that becomes unavailable between a worker's connections stops no partition:
+// claimed partitions are claimed again.
 func TestServerGoneBetweenConnections(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -263,7 +262,7 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 		return nil
 	}
 	c := quick("between", 2)
-	r := b.start(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until it reads
+	r := b.start(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until the stage reads
 	for part := range 2 {
 		b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
 	}

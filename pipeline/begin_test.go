@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Workers that begin a job at the same time each find part of it missing: who
-// comes second takes what is there.
+// Workers that begin a job at the same time each find part of it missing: the second
+// worker uses the existing part.
 func TestManyBeginAtOnce(t *testing.T) {
 	b := newRig(t)
 	const workers, rounds = 6, 5

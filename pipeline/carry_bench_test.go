@@ -9,8 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkCarry is what it costs that predictions carry their features: as
-// BenchmarkShadows, each iteration a pair, without and with, in turns, on the same job.
+// BenchmarkCarry measures the cost of predictions with features: as in
+// BenchmarkShadows, each iteration is a pair, without and with, alternating, on the
+// same job.
 func BenchmarkCarry(b *testing.B) {
 	small := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 6, Members: 1, Units: 200, Seed: 7,

@@ -24,7 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// carriedOf are the predictions of a job that carry their features, each once.
+// carriedOf returns a job's predictions with features, each once.
 func (b *rig) carriedOf(job string) map[string]codec.Prediction {
 	b.t.Helper()
 	all := map[string]codec.Prediction{}
@@ -45,9 +45,9 @@ func (b *rig) carriedOf(job string) map[string]codec.Prediction {
 }
 
 // Predictions carry their features while workers are killed and a readout is promoted,
-// under each policy: those of the share and no others, each once, with the bits that
-// the log's samples have, and with the scores of the prediction. The job's predictions
-// and states are as without them.
+// under each policy: exactly the predictions of the share, each once, with the bits of
+// the log's samples, and with the prediction's scores. The job's predictions and states
+// are the same as without features.
 func TestFeaturesAreCarriedThroughCrashes(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -102,7 +102,7 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 	for _, packets := range sent {
 		all += len(alone(t, m, codec.Reject, packets...))
 	}
-	predicted := map[string]codec.Prediction{} // those that should carry features
+	predicted := map[string]codec.Prediction{} // predictions that should carry features
 	for _, ps := range b.await(job, all) {
 		for _, p := range ps {
 			if wire.Carries(p.Stream, p.Seq, p.Row, share) && (p.Flags&outcome.FlagEarly != 0) == (policy.Kind == reservoir.Endless) {
@@ -184,8 +184,8 @@ func (b *rig) follow(m *reservoir.Model, c pipeline.Config, f shard.Followed) er
 	return all.Run(b.t.Context(), func() error { _, err := d.ComputeFeatures(); return err })
 }
 
-// repeatCarried publishes the last messages with features once more, as a worker does
-// that takes over.
+// repeatCarried republishes the last messages with features, like a worker after a
+// takeover.
 func (b *rig) repeatCarried(job string) {
 	b.t.Helper()
 	s, err := b.js.Stream(b.t.Context(), wire.FeatureStream(job))
@@ -204,8 +204,8 @@ func (b *rig) repeatCarried(job string) {
 	}
 }
 
-// A NATS stream of features that is deleted under a running stage is made again, and a
-// partition that needs it goes on.
+// A NATS stream of features deleted under a running stage is recreated, and a partition
+// that needs the stream continues.
 func TestFeatureStreamIsMadeAgain(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newRig(t)
@@ -223,7 +223,7 @@ func TestFeatureStreamIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A share that cannot be one is refused before anything is asked of a server.
+// An invalid share is refused before any request to a server.
 func TestCarryRefused(t *testing.T) {
 	for _, share := range []float64{-.1, 1.1} {
 		s := &pipeline.Worker{Job: pipeline.Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}

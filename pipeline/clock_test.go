@@ -9,9 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Two workers whose clocks are an hour apart share the partitions, and one
-// takes over what the other leaves when it is killed: no worker's clock
-// decides anything.
+// Two workers with clocks an hour apart share the partitions, and one takes over the
+// partitions of the other when it is killed: no worker's clock decides anything.
 func TestClocksAnHourApart(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(16, 90)
@@ -20,7 +19,7 @@ func TestClocksAnHourApart(t *testing.T) {
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
 	c := quick("clocks", 4)
-	c.Lease = 3 * time.Second // no slow machine loses one
+	c.Lease = 3 * time.Second // long enough for a slow machine
 	third := len(packets) / 3
 	at := func(off time.Duration) *running {
 		b.now = func() time.Time { return time.Now().Add(off) }
@@ -41,7 +40,7 @@ func TestClocksAnHourApart(t *testing.T) {
 		return all
 	}
 	before := epochs()
-	time.Sleep(c.Lease / 2) // each renews its lease and looks at the other's
+	time.Sleep(c.Lease / 2) // each renews its lease and reads the other's
 	for p, e := range epochs() {
 		if e != before[p] {
 			t.Errorf("partition %d was claimed again while both workers lived", p)

@@ -11,10 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The client closes a connection for good when the server objects to a message,
-// here to one beyond a max_payload that was lowered under the stage: it would
-// wait for ever. It ends instead, with the reason, and goes on where it was
-// once the server takes such messages again.
+// The client closes a connection permanently when the server refuses a message, here a
+// message above a max_payload that was lowered under the stage. The stage ends, with
+// the reason, and continues from its position once the server accepts such messages.
 func TestMaxPayloadLowered(t *testing.T) {
 	t.Parallel()
 	o := &server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 1 << 20}
@@ -43,7 +42,7 @@ func TestMaxPayloadLowered(t *testing.T) {
 
 	limit(1 << 20)
 	b.nc.Close()
-	b.look() // at its new limits
+	b.look() // with the new limits
 	b.expire("low")
 	r = b.start(m, c)
 	b.publish(packets[half+1:])
@@ -52,7 +51,7 @@ func TestMaxPayloadLowered(t *testing.T) {
 	r.stop(t)
 }
 
-// A stage whose connections are closed for good starts again by itself.
+// A stage whose connections are closed permanently restarts automatically.
 func TestClosedConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -84,8 +83,8 @@ func (b *rig) look() {
 	b.js = pipelinetest.JetStream(b.t, b.nc)
 }
 
-// Why a server is not reached again is told, and once a lease that is not
-// renewed, in words.
+// The reason for a failed reconnect is logged, and, once per lease, the failure to
+// renew a lease.
 func TestReconnectSaysWhy(t *testing.T) {
 	t.Parallel()
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})

@@ -62,7 +62,7 @@ func TestSplitCommits(t *testing.T) {
 	if err := out.DeleteMsg(t.Context(), last.Sequence); err != nil { // the release
 		t.Fatal(err)
 	}
-	for seq := last.Sequence - 1; seq > 2; seq-- { // as if killed before message seq; 1 says whose job it is, 2 is the claim
+	for seq := last.Sequence - 1; seq > 2; seq-- { // as if killed before message seq; 1 is the job's entry, 2 is the claim
 		if err := out.DeleteMsg(t.Context(), seq); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestSplitCommits(t *testing.T) {
 	}
 }
 
-// A dead letter whose headers leave no room loses bytes, not its place.
+// A dead letter whose headers leave no room loses bytes, not its position.
 func TestDeadLetterTooLarge(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
@@ -106,7 +106,7 @@ func TestDeadLetterTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := in.CachedInfo().Config
-	cfg.MaxMsgSize = -1 // somebody allowed anything
+	cfg.MaxMsgSize = -1 // an operator has removed the limit
 	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +124,8 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	}
 }
 
-// A worker that is late with its restore, so that the next owner has already
-// replaced its snapshot, has been overtaken; it has lost nothing.
+// A worker with a late restore, after the next owner has replaced its snapshot, was
+// overtaken; it has lost nothing.
 func TestOvertakenWhileRestoring(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -157,7 +157,7 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	if err := slow.CheckOvertaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("overtaken: %v, want errFenced", err)
 	}
-	// Its first questions may fail: the connection broke while it was asleep.
+	// Its first requests may fail: the connection broke during the suspension.
 	slow.Stream = &deaf{Stream: out, times: 2}
 	if err := slow.CheckOvertaken(t.Context(), missing); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("overtaken, with questions that fail: %v, want errFenced", err)
@@ -170,7 +170,7 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	}
 }
 
-// deaf is a NATS stream whose last message cannot be had some times.
+// deaf is a NATS stream that fails a number of reads of its last message.
 type deaf struct {
 	jetstream.Stream
 	times int

@@ -17,7 +17,8 @@ import (
 // common is the common reader of a stage.
 func (r *running) common() *owner.Common { return r.counters.Common() }
 
-// reads waits until the common consumer of a stage reads for so many partitions.
+// reads waits until the common consumer of a stage reads for the given number of
+// partitions.
 func (r *running) reads(t testing.TB, partitions int) {
 	t.Helper()
 	n := -1
@@ -29,10 +30,10 @@ func (r *running) reads(t testing.TB, partitions int) {
 	t.Fatalf("a common consumer reads for %d partitions, want %d", n, partitions)
 }
 
-// A worker that has all partitions reads them with one consumer, from its start on
-// and where there is a backlog. When another worker comes, each partition has its
-// own consumer again, and when that has gone, all are together again. Nothing is
-// lost, doubled or out of order.
+// A worker that owns all partitions reads with one consumer, from its start on and with
+// a backlog. When another worker joins, each partition uses its own consumer, and when
+// the other worker has left, all partitions share one again. Nothing is lost,
+// duplicated or out of order.
 func TestCommonReader(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -43,7 +44,7 @@ func TestCommonReader(t *testing.T) {
 	n := len(packets) / 5
 	c := quick("common", 6)
 	c.Shards = 2
-	b.start(m, c).stop(t) // the input is there
+	b.start(m, c).stop(t) // the NATS streams exist afterwards
 	b.publish(packets[:n])
 	first := b.start(m, c)
 	first.reads(t, c.Partitions)
@@ -56,9 +57,9 @@ func TestCommonReader(t *testing.T) {
 	first.reads(t, 0)
 	b.publish(packets[2*n : 3*n])
 	second.stop(t)
-	// A partition joins with a message that it has after a turn has seen that the
-	// other worker has gone, and the machine says when that is: so few at a time that
-	// there are some left.
+	// A partition joins with a message received after the worker has noticed the
+	// departure, at a time that depends on the machine: the messages are sent in small
+	// groups, so that some remain.
 	left := packets[3*n:]
 	for ; len(left) > n && first.common().CountReads() < c.Partitions; left = left[1:] {
 		b.publish(left[:1])
@@ -74,8 +75,8 @@ func TestCommonReader(t *testing.T) {
 	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
 }
 
-// However often partitions leave the common consumer and join again, at whatever
-// message, each message is used once and in order.
+// For any sequence of leaving and joining the common consumer, at any message, each
+// message is used once and in order.
 func TestCommonReaderComesAndGoes(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -115,8 +116,8 @@ func TestCommonReaderComesAndGoes(t *testing.T) {
 	}
 }
 
-// The client makes a consumer again that the server has lost: whatever lies between,
-// each partition looks by itself whether the input is the one that it was.
+// The client recreates a consumer that the server has lost: each partition checks that
+// the input is unchanged.
 func TestCommonConsumerIsLost(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -150,8 +151,8 @@ func TestCommonConsumerIsLost(t *testing.T) {
 	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
 }
 
-// A shard that does not take its messages keeps nobody else waiting: its partitions
-// leave the common consumer, and lose nothing.
+// A shard that accepts no messages delays no other shard: its partitions leave the
+// common consumer, and lose nothing.
 func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -172,7 +173,7 @@ func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 	for i := 0; len(keys) < c.Partitions; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), c.Partitions)] = fmt.Sprint("k", i)
 	}
-	const n = 300 // more than fit the shard's queue and its batches
+	const n = 300 // more than the shard's queue and batches hold
 	for i := range n {
 		for p := range c.Partitions {
 			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(i+1), 2, float32(i), true)})

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// DefaultPartitions is what a new job gets. It bounds how many workers can
-	// share the job. Each partition has a consumer, which looks at every message
-	// between two of its own: with messages of 10 rows, a job of 64 takes 1.7 times
-	// the CPU time of one with 16, publisher and server included
-	// (docs/results.md).
+	// DefaultPartitions is the number of partitions of a new job. It limits how many
+	// workers can share the job. Each partition has a consumer, which examines every
+	// message between two of its own: with messages of 10 rows, a job with 64
+	// partitions takes 1.7 times the CPU time of a job with 16, publisher and server
+	// included (docs/results.md).
 	DefaultPartitions = 16
-	// EmbeddedPartitions is what a new job should get on a server inside the
-	// program, which shares the cores of one machine with the stage.
+	// EmbeddedPartitions is the number of partitions of a new job on an embedded
+	// server, which shares the cores of one machine with the stage.
 	EmbeddedPartitions = 8
 
 	deadLetterRoom = 16 << 10 // bytes of headers that a dead letter adds
@@ -35,130 +35,128 @@ const (
 	mostSlots      = 1 << 28
 )
 
-// MaxPartitions is the most that a job can have.
+// MaxPartitions is the largest number of partitions of a job.
 const MaxPartitions = maxPartitions
 
-// JobStreams is how many NATS streams a job has: four, and those of its three
+// JobStreams is the number of NATS streams of a job: four, and the streams of its three
 // buckets.
 const JobStreams = store.JobStreams
 
-// MaxConsumers is how many consumers the NATS streams that a stage creates may have, and
-// UsualConsumers how many where nobody sets a limit. At ManyConsumers of its limit, a
-// NATS stream has few left.
+// MaxConsumers is the consumer limit of the NATS streams that a stage creates, and
+// UsualConsumers the limit without configuration. At ManyConsumers of its limit, a NATS
+// stream is nearly full.
 const (
 	MaxConsumers   = store.MaxConsumers
 	UsualConsumers = store.UsualConsumers
 	ManyConsumers  = .8
 )
 
-// ConsumersFor is how many consumers the input of a job of so many partitions needs room
-// for.
+// ConsumersFor returns how many consumers the input of a job with the given partitions
+// must allow.
 func ConsumersFor(partitions int) int { return store.ConsumersFor(partitions) }
 
-// Config is what a user decides about a job. Zero fields mean their defaults: those of
-// the configuration file, from which settings.go is generated, unless a comment names
-// another one.
+// Config is a job's configuration. Zero fields mean their defaults: the defaults of the
+// configuration file, from which settings.go is generated, unless a comment names
+// another default.
 type Config struct {
 	// Job names the NATS streams and subjects; a token of lower-case letters,
 	// digits, "-" and "_".
 	Job string
-	// InputSubject is where producers publish: tokens, some of which are
-	// wildcards, "*" or "{name}", or ">" at the end. What they stand for is the
-	// key; see "Keys and partitions". Several subjects have a blank between them,
-	// and the key is the whole subject then.
+	// InputSubject is where producers publish: tokens, some of them wildcards, "*" or
+	// "{name}", or ">" at the end. The text matched by the wildcards is the key; see
+	// "Keys and partitions". Several subjects are separated by a blank; the key is then
+	// the whole subject.
 	InputSubject string
-	// Shared makes the job read the input of another one. It has none of its own
-	// then: InputSubject and Partitions are that job's. Default: its own input.
+	// Shared makes the job read the input of another job. The job then has no input,
+	// and InputSubject and Partitions are the other job's. Default: its own input.
 	Shared SharedInput
-	// Partitions, 1 to 4096, is the same for all of a job (see Resize). Default 0: those
-	// of the job, where it exists; a new one gets Worker.NewPartitions.
+	// Partitions, 1 to 4096, is equal for all workers of a job (see Resize). Default 0:
+	// the partitions of an existing job; a new job gets Worker.NewPartitions.
 	Partitions int
-	// Shards, up to Partitions: engines working side by side. Default one
-	// per core.
+	// Shards, up to Partitions: engines working in parallel. Default one per core.
 	Shards int
-	// RowBudget closes a batch that has this many rows.
+	// RowBudget closes a batch with this many rows.
 	RowBudget int
-	// Latency closes a batch this long after its first message, or up to four times
-	// as long while the commits of the batch before have no answer. Negative =
-	// take only what is waiting.
+	// Latency closes a batch this long after its first message, or up to four times as
+	// long while the commits of the previous batch have no answer. Negative = take only
+	// waiting messages.
 	Latency time.Duration
-	// MaxMessage is the largest input message, headers included, bytes; the
-	// server refuses larger ones.
+	// MaxMessage is the largest input message, headers included, bytes; the server
+	// refuses larger messages.
 	MaxMessage int
 	// MaxSlots is the most state rows a shard's engine holds. When more
 	// sequences are open, the rows of the streams used least recently are
 	// stored in the NATS stream <JOB>-ROWS and come back with their next
 	// sample. It changes no result.
 	MaxSlots int
-	// Keys are patterns, separated by commas, that a key must fit, with "*" for any
-	// characters. Messages under other keys become dead letters. As NonFinite, it may
+	// Keys are patterns, separated by commas, for allowed keys, with "*" for any
+	// characters. Messages under other keys become dead letters. Like NonFinite, it may
 	// change after an orderly stop. Default: any key.
 	Keys string
-	// MaxStreams is the most streams a partition remembers. Beyond it, one of those
-	// longest silent is forgotten (see "When room or input runs out"), and with it
-	// the sequence numbers its producer has used.
+	// MaxStreams is the largest number of streams that a partition remembers. Beyond
+	// it, one of the streams silent longest is forgotten (see "When room or input runs
+	// out"), with the sequence numbers of its producer.
 	MaxStreams int
-	// NonFinite says what to do with nulls, NaN and infinities; "reject":
-	// dead-letter the message.
+	// NonFinite is the handling of nulls, NaN and infinities; "reject": dead-letter the
+	// message.
 	NonFinite codec.NonFinite
-	// Input says how messages are read. A job keeps what it began with; a
-	// worker with another one is refused, but one whose Input is auto and no
-	// more takes the job's. Default: Arrow alone.
+	// Input is the message format. A job keeps its first format; a worker with another
+	// format is refused, but a worker with only auto uses the job's. Default: Arrow
+	// only.
 	Input formats.Input
-	// RateTolerance is by how many percent the sampling rate of a sequence may
-	// differ from the model's before its predictions carry FlagRate; see
-	// monitor.Rate. No state depends on it. -1 = that flag is never set.
+	// RateTolerance is by how many percent the sampling rate of a sequence may differ
+	// from the model's before its predictions carry FlagRate; see monitor.Rate. No
+	// state depends on it. -1 = the flag is never set.
 	RateTolerance int
-	// Readout names the model's readout to use. Default: its first.
+	// Readout names the model's readout to use. Default: the first.
 	Readout string
-	// Replicas of the NATS streams when they are created.
+	// Replicas of new NATS streams.
 	Replicas int
-	// InputMaxAge removes older input. Default 0: kept, so that a restart
-	// can rebuild every state.
+	// InputMaxAge removes older input. Default 0: kept, so that a restart can rebuild
+	// every state.
 	InputMaxAge time.Duration
 	// InputMaxBytes bounds the input kept; when full, producers' messages
 	// are refused. Default 0: only the server's own limit.
 	InputMaxBytes int64
-	// OutputKeep is how many messages of predictions are kept per partition.
-	// Default 0: all. There is no limit by age: the last one is the
-	// partition's position and must never be removed.
+	// OutputKeep is how many messages of predictions are kept per partition. Default 0:
+	// all. There is no limit by age: the last message is the partition's position and
+	// must never be removed.
 	OutputKeep int64
-	// DeadLetterKeep is how many dead letters are kept; beyond it the oldest
-	// are dropped, whose originals the input has under their Eusn-In-Seq until
-	// they age. Negative = all.
+	// DeadLetterKeep is how many dead letters are kept; beyond it the oldest are
+	// dropped, whose originals remain in the input under their Eusn-In-Seq until they
+	// expire. Negative = all.
 	DeadLetterKeep int64
-	// Reorder is how many messages of a key may wait for one with a lower
-	// Eusn-Seq before that is given up as missing. Negative = none: every gap
-	// is declared at once.
+	// Reorder is how many messages of a key may be held for a message with a lower
+	// Eusn-Seq before the lower number is given up as missing. Negative = none: every
+	// gap is declared immediately.
 	Reorder int
-	// ReorderBytes bounds what all waiting messages of a partition weigh.
+	// ReorderBytes limits the bytes of all held messages of a partition.
 	ReorderBytes int
-	// SnapshotMessages and SnapshotEvery say how often a partition's state is
-	// stored: after this many messages or this time.
+	// SnapshotMessages and SnapshotEvery set the interval of a partition's snapshots:
+	// this many messages or this time.
 	SnapshotMessages int
 	SnapshotEvery    time.Duration
-	// Lease is how long a worker that does not answer keeps its partitions,
-	// 200 ms to 2 minutes.
+	// Lease is how long a worker that does not answer keeps its partitions, 200 ms to 2
+	// minutes.
 	Lease time.Duration
-	// Idle ends the open sequence of a stream that has been silent so long:
-	// with a prediction where the policy lets sequences have any length
-	// (marked, gap), without one elsewhere. The worker writes the end into the
-	// input, so that every replay finds it in the same place; a sample that
-	// was stored before it keeps the sequence open. Messages of a key that
-	// wait for a missing one are used after the same silence. It is measured
-	// to within a second or an eighth of it. Default 0: only the producers end
-	// sequences.
+	// Idle ends the open sequence of a stream that has been silent for this time: with
+	// a prediction if the policy allows sequences of any length (marked, gap),
+	// otherwise without. The worker writes the end into the input, so that every replay
+	// finds it in the same place; a sample stored before it keeps the sequence open.
+	// Messages of a key held for a missing message are used after the same silence. It
+	// is measured to within a second or an eighth of it. Default 0: only the producers
+	// end sequences.
 	Idle time.Duration
-	// Forget forgets a stream after so much silence, in the same way, and a
-	// key with its last stream: its next message counts as a new producer's,
-	// as after MaxStreams. At least Idle. Default 0: only MaxStreams forgets.
+	// Forget forgets a stream after this silence, in the same way, and a key with its
+	// last stream: the key's next message counts as a new producer's, as after
+	// MaxStreams. At least Idle. Default 0: only MaxStreams forgets.
 	Forget time.Duration
 	// StopTimeout is how long a stop waits for the last commit.
 	StopTimeout time.Duration
 }
 
-// WithDefaults returns the configuration with every zero field filled, as for a
-// new job: one that exists has partitions of its own.
+// WithDefaults returns the configuration with every zero field filled, as for a new
+// job: an existing job has its own number of partitions.
 func (c Config) WithDefaults() Config {
 	to, from := reflect.ValueOf(&c).Elem(), reflect.ValueOf(defaults)
 	for i := range to.NumField() {
@@ -172,17 +170,17 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// valueRange says which values a field may have.
+// valueRange is the allowed range of a field.
 type valueRange struct {
 	field       string
 	least, most int64
 }
 
-// Defaults returns the settings of a new job of which nothing was decided.
+// Defaults returns the default settings of a new job.
 func Defaults() Config { return Config{}.WithDefaults() }
 
-// MinPayload is the least max_payload, bytes, of a server that the job can
-// use: a dead letter is larger than its message.
+// MinPayload is the smallest max_payload, bytes, of a server that the job can use: a
+// dead letter is larger than its message.
 func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLetterRoom }
 
 func (c Config) shard() shard.Config {
@@ -201,7 +199,7 @@ func (c Config) rateShare() float64 {
 	return float64(c.RateTolerance) / 100
 }
 
-// events is the job that its end events name.
+// events returns the job name in its end events.
 func (c Config) events() string {
 	if c.Shared.Job == "" {
 		return ""
@@ -209,16 +207,16 @@ func (c Config) events() string {
 	return c.Job
 }
 
-// allowedKeys are the keys that the job reads.
+// allowedKeys returns the patterns of allowed keys.
 func (c Config) allowedKeys() *names.Patterns {
-	p, _ := names.ParsePatterns(c.Keys) // validate has read it
+	p, _ := names.ParsePatterns(c.Keys) // Validate has parsed it
 	return p
 }
 
-// inputJob is the job whose input this one reads.
+// inputJob returns the job whose input this job reads.
 func (c Config) inputJob() string { return cmp.Or(c.Shared.Job, c.Job) }
 
-// Layout is what the NATS streams of the job depend on.
+// Layout returns the configuration of the job's NATS streams.
 func (c Config) Layout() store.Layout {
 	return store.Layout{
 		Job: c.Job, InputJob: c.Shared.Job, Input: c.pattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
@@ -226,7 +224,7 @@ func (c Config) Layout() store.Layout {
 	}
 }
 
-// pattern is the input subject, which Validate has let through.
+// pattern returns the input subject, which Validate has accepted.
 func (c Config) pattern() wire.Pattern {
 	p, _ := wire.ParsePattern(c.InputSubject)
 	return p
@@ -246,10 +244,9 @@ func (r valueRange) words(typ reflect.Type) string {
 
 var jobToken = regexp.MustCompile(jobPattern)
 
-// Validate reports everything that is wrong with the configuration, zero
-// fields taken as their defaults.
+// Validate reports all errors in the configuration, with defaults for zero fields.
 func (c Config) Validate() error {
-	most := maxShards // of shards, where the job has to say how many partitions there are
+	most := maxShards // of shards, if the existing job determines the number of partitions
 	if c.Partitions != 0 {
 		most = max(1, min(c.Partitions, maxShards))
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// connection is one of a run's, and whether it is up. Asked directly, the
-// client waits for a dial under way: up to natsclient's 10 s, again and again, where
-// the server's machine is gone.
+// connection is a connection of a run, and its last known condition. The client itself
+// would block during a dial: up to natsclient's 10 s, repeatedly, if the server's
+// machine is gone.
 type connection struct {
 	*nats.Conn
 	up     atomic.Bool
-	breaks atomic.Uint64 // times it was not, at least once for several in quick succession
+	breaks atomic.Uint64 // disconnections, counted at least once for several in quick succession
 }
 
-// watched follows a connection until it is closed for good.
+// watched follows a connection until its final close.
 func watched(nc *nats.Conn) *connection {
 	c := &connection{Conn: nc}
 	changes := nc.StatusChanged()
@@ -32,7 +32,7 @@ func watched(nc *nats.Conn) *connection {
 				c.breaks.Add(1)
 				c.up.Store(false)
 			}
-			c.up.Store(nc.IsConnected()) // when it is known: changes in quick succession may be lost
+			c.up.Store(nc.IsConnected()) // read the current value: changes in quick succession may be lost
 			if nc.IsClosed() {
 				return
 			}
@@ -41,20 +41,20 @@ func watched(nc *nats.Conn) *connection {
 	return c
 }
 
-// connections are a run's, and which of them consumers use.
+// connections are a run's connections, and their assignment to consumers.
 type connections struct {
 	open func(name string) (*nats.Conn, error)
 	job  string
 
-	mu  sync.Mutex // never held while something is waited for
+	mu  sync.Mutex // never held during a wait
 	all []*connection
 
 	readersMu     sync.Mutex
-	readers       []jetstream.JetStream // the last one is for the common consumer
-	perConnection int                   // consumers of each other
+	readers       []jetstream.JetStream // the last connection is for the common consumer
+	perConnection int                   // consumers per connection
 }
 
-// dial opens one more connection, which close ends.
+// dial opens one more connection; close closes it.
 func (d *connections) dial(what string) (*nats.Conn, error) {
 	nc, err := d.open("eusn-stream/" + d.job + "/" + what)
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *connections) dial(what string) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// close closes them all.
+// close closes all connections.
 func (d *connections) close() {
 	for _, nc := range d.all {
 		nc.Close()
@@ -91,13 +91,13 @@ func (d *connections) breaks() (n uint64) {
 	return n
 }
 
-// errClosed is a connection that the client has given up for good, which it
-// does where the server says that a message breaks its protocol or its limits.
-// A server that is away is something else: that is waited for.
+// errClosed reports a connection that the client has closed permanently, after the
+// server reported a violation of its protocol or limits. An unavailable server is a
+// different case: the client waits for it.
 var errClosed = errors.New("the NATS connection was closed for good")
 
-// closed reports whether one of the connections was closed, not by the run:
-// whatever is asked on it fails for ever.
+// closed reports whether a connection was closed by the client: all further requests on
+// it fail.
 func (d *connections) closed() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,21 +109,22 @@ func (d *connections) closed() error {
 	return nil
 }
 
-// share makes room for the consumers of so many partitions, each of which may
-// ask for messages of a size, and returns how many bytes one may ask for at once.
+// share prepares connections for the consumers of the given partitions, with messages
+// up to maxMessage bytes, and returns how many bytes one consumer may request at a
+// time.
 func (d *connections) share(partitions, maxMessage int) (pull int) {
 	pull, d.perConnection = owner.PullBytes(partitions, maxMessage)
 	d.readers = make([]jetstream.JetStream, (partitions+d.perConnection-1)/d.perConnection+1)
 	return pull
 }
 
-// reader is the connection a partition's consumer uses: as many consumers
-// share one as its limit of pending bytes allows.
+// reader returns the connection for a partition's consumer: as many consumers share a
+// connection as its limit of pending bytes allows.
 func (d *connections) reader(part int) (jetstream.JetStream, error) {
 	return d.input(part / d.perConnection)
 }
 
-// common is the connection of the consumer that reads for all partitions.
+// common returns the connection of the common consumer.
 func (d *connections) common() (jetstream.JetStream, error) { return d.input(len(d.readers) - 1) }
 
 func (d *connections) input(i int) (jetstream.JetStream, error) {

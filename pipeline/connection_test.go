@@ -12,10 +12,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// slowDialer connects once; the next attempts wait until they are let through.
+// slowDialer connects once; further attempts wait for permission.
 type slowDialer struct {
 	conns   []net.Conn
-	waiting chan struct{} // one for each attempt that waits
+	waiting chan struct{} // one for each waiting attempt
 	through chan struct{} // closed: none waits any more
 }
 
@@ -29,8 +29,8 @@ func (d *slowDialer) Dial(network, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// Status does not wait for a server that does not answer a dial: the client
-// holds its lock meanwhile.
+// Status does not wait for a server that does not answer a dial: the client holds its
+// lock meanwhile.
 func TestStatusWhileDialing(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	d := &slowDialer{waiting: make(chan struct{}, 100), through: make(chan struct{})}

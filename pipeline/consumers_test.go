@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A server allows few consumers of a NATS stream where nobody says otherwise: a job's
-// input says so, and takes one more than that.
+// A server allows few consumers of a NATS stream by default: a job's input sets a
+// higher limit, and accepts one more consumer than the default.
 func TestInputTakesManyConsumers(t *testing.T) {
 	t.Parallel()
 	s := pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
@@ -45,8 +45,8 @@ func TestInputTakesManyConsumers(t *testing.T) {
 	}
 }
 
-// An input without room for another consumer defers the partitions that lack one.
-// They continue when there is room.
+// An input without room for another consumer defers the affected partitions. They
+// continue when there is room.
 func TestTooManyConsumersDefer(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -100,8 +100,8 @@ func TestTooManyConsumersDefer(t *testing.T) {
 	r.stop(t)
 }
 
-// An account that allows fewer consumers than the job's NATS streams ask for gets them
-// without a limit of their own.
+// If an account allows fewer consumers than requested, the job's NATS streams are
+// created without their own limit.
 func TestAccountWithFewConsumers(t *testing.T) {
 	t.Parallel()
 	s := pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})
@@ -127,7 +127,7 @@ func TestAccountWithFewConsumers(t *testing.T) {
 	}
 }
 
-// The limit of a NATS stream's consumers is the lowest of those that there are.
+// The limit of a NATS stream's consumers is the lowest of all limits.
 func TestConsumerLimit(t *testing.T) {
 	t.Parallel()
 	account := func(most int) *jetstream.AccountInfo {

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A number that comes again with other content is told of, once for each key,
-// and counted apart; a repeat is not.
+// A repeated number with other content is reported, once per key, and counted
+// separately; a plain repeat is not.
 func TestNumberWithOtherContent(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -18,10 +18,10 @@ func TestNumberWithOtherContent(t *testing.T) {
 	r := b.start(m, c)
 	b.publish([]pipelinetest.Packet{
 		pipelinetest.One("a", 1, 2, 1, false), pipelinetest.One("a", 1, 2, 1, false), // a repeat
-		pipelinetest.One("a", 1, 2, 9, false), pipelinetest.One("a", 1, 2, 8, false), // somebody else
+		pipelinetest.One("a", 1, 2, 9, false), pipelinetest.One("a", 1, 2, 8, false), // another producer
 		pipelinetest.One("a", 2, 2, 2, true), pipelinetest.One("a", 1, 2, 9, false), // not the last any more: not known
-		pipelinetest.One("a", 4, 2, 4, false), pipelinetest.One("a", 4, 2, 4, false), pipelinetest.One("a", 4, 2, 5, false), // one that waits
-		pipelinetest.One("a", 3, 2, 3, false), pipelinetest.One("a", 4, 2, 6, true), // and was used when its turn came
+		pipelinetest.One("a", 4, 2, 4, false), pipelinetest.One("a", 4, 2, 4, false), pipelinetest.One("a", 4, 2, 5, false), // a held message
+		pipelinetest.One("a", 3, 2, 3, false), pipelinetest.One("a", 4, 2, 6, true), // used when its turn came
 	})
 	b.settle(r, 11)
 	s := r.counters.Stats()
@@ -32,7 +32,7 @@ func TestNumberWithOtherContent(t *testing.T) {
 		t.Errorf("told %d times, want once for the key", n)
 	}
 	r.stop(t)
-	r = b.start(m, c) // what the message was is not known any more
+	r = b.start(m, c) // the content of the message is no longer known
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 2, 7, false), pipelinetest.One("a", 5, 2, 5, true), pipelinetest.One("a", 5, 2, 6, true)})
 	r.until(t, "both", func(s pipeline.Stats) bool { return s.Duplicates == 2 })
 	if s := r.counters.Stats(); s.Contradictions != 1 {

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Whatever is wrong with what a restart begins from, the partition stops with
-// a message that says what to do, and nothing is predicted.
+// For any damage to the data of a restart, the partition stops with a message that
+// names the remedy, and nothing is predicted.
 func TestDamageStops(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	rewrite := func(b *rig, edit func(h nats.Header)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// A partition that is given up again and again waits longer each time, half a
-// minute at most; once it has worked for that long it starts again.
+// A partition given up repeatedly waits longer each time, at most half a minute; after
+// working for that long it restarts at the shortest pause.
 func TestDeferralsGrow(t *testing.T) {
 	m := &manager{deferred: map[int]*deferral{}, run: &run{
 		counters: &stats.Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), server: owner.Server{Snaps: &store.Snapshots{}},
@@ -45,7 +45,7 @@ func TestDeferralsGrow(t *testing.T) {
 		ago     time.Duration
 		forgets bool
 	}{
-		{false, 2 * mostWait, false}, // not there yet
+		{false, 2 * mostWait, false}, // not reached yet
 		{true, mostWait / 2, false},
 		{true, 2 * mostWait, true},
 	} {

@@ -17,9 +17,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Stopped in the middle and started again, with other shards and batches, the
-// stage says what an uninterrupted one says: nothing twice, nothing lost,
-// every bit equal.
+// Stopped in the middle and restarted, with other shards and batches, the stage
+// publishes the predictions of an uninterrupted run: nothing twice, nothing lost, every
+// bit equal.
 func TestRestart(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{
 		"marked": {Kind: reservoir.Marked, Early: 3},
@@ -48,8 +48,8 @@ func TestRestart(t *testing.T) {
 				r := b.start(m, c)
 				to := at + (len(packets)-at)/share
 				b.publish(packets[at:to])
-				// Stop somewhere in it, not at its end: what is in hand then
-				// must neither be lost nor said twice.
+				// Stop in the middle, not at the end: pending work must neither be lost
+				// nor published twice.
 				if share > 1 {
 					r.until(t, "some predictions", func(s pipeline.Stats) bool { return s.Predictions > 5 })
 				} else {
@@ -101,7 +101,7 @@ func TestServerRestartUnderStage(t *testing.T) {
 	same(t, b.predictions("srv"), direct(t, m, streams, sent))
 }
 
-// After a stop in order the states are in snapshots: they need no input.
+// After an orderly stop the states are in snapshots and need no input.
 func TestRestartWithoutHistory(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -127,8 +127,8 @@ func TestRestartWithoutHistory(t *testing.T) {
 	}
 }
 
-// A job whose input has lost its beginning unread says so in what may be
-// incomplete.
+// A job whose input has lost unread messages at its beginning flags possibly incomplete
+// predictions.
 func TestInputBeginsLate(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -149,8 +149,8 @@ func TestInputBeginsLate(t *testing.T) {
 	}
 }
 
-// Messages of many streams, rows interleaved, give what the streams' own
-// messages give.
+// Messages of many streams, with interleaved rows, give the same predictions as
+// separate messages per stream.
 func TestMultiStreamMessages(t *testing.T) {
 	streams := pipelinetest.Recordings(9, 60)
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked, Early: 7}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond}, {Kind: reservoir.Window, Length: 6, Hop: 3}} {
@@ -159,7 +159,7 @@ func TestMultiStreamMessages(t *testing.T) {
 		r := b.start(m, pipeline.Config{Job: "multi", Partitions: 3})
 		rng := rand.New(rand.NewPCG(6, 6))
 		var packets []pipelinetest.Packet
-		places := map[string][]pipelinetest.Packet{} // one per row, to say where it went
+		places := map[string][]pipelinetest.Packet{} // one per row, to record its destination
 		at := make([]int, len(streams))
 		for left := true; left; {
 			p := pipelinetest.Packet{Key: "gateway", Seq: uint64(len(packets) + 1)}
@@ -196,7 +196,7 @@ func TestMultiStreamMessages(t *testing.T) {
 		b.settle(r, len(packets))
 		r.stop(t)
 		exp := direct(t, m, streams, nil)
-		for name, ps := range exp { // direct cannot know the places
+		for name, ps := range exp { // direct cannot know the positions
 			for i := range ps {
 				row := slices.Index(streams[index(t, streams, name)].Times, ps[i].Time)
 				ps[i].Seq, ps[i].Row = places[name][row].Seq, uint32(places[name][row].Batch.Rows-1)

@@ -8,16 +8,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// drainWatch is how often it is looked whether all is answered.
+// drainWatch is the interval of checks whether all input is answered.
 const drainWatch = 20 * time.Millisecond
 
-// Drain works on the partitions of a job that is being changed until they have answered
-// all input up to a message, and their states are stored. progress hears how many have.
+// Drain works on the partitions of a job in change until they have answered all input
+// up to a message, and their states are stored. progress receives the number of
+// finished partitions.
 func (w *Worker) Drain(ctx context.Context, d Drain, progress func(done, all int)) error {
 	draining := *w
 	draining.drain = &d
 	c := &draining.Config
-	c.Partitions, c.Idle, c.Forget = d.Partitions, 0, 0 // no end events: they would come behind the cut
+	c.Partitions, c.Idle, c.Forget = d.Partitions, 0, 0 // no end events: they would come after the cut
 	c.Shards = min(c.Shards, d.Partitions)
 	r, err := draining.prepare()
 	if err != nil {
@@ -42,8 +43,8 @@ func (w *Worker) Drain(ctx context.Context, d Drain, progress func(done, all int
 	return errors.Join(ctx.Err(), err)
 }
 
-// watchDrain returns when this worker's share is drained, or a partition of it
-// has stopped.
+// watchDrain returns when this worker's share is drained, or a partition in it has
+// stopped.
 func (r *run) watchDrain(ctx context.Context, partitions int, progress func(done, all int)) {
 	told := -1
 	for store.Pause(ctx, drainWatch) == nil {
@@ -63,8 +64,8 @@ func (r *run) watchDrain(ctx context.Context, partitions int, progress func(done
 			told = done
 			progress(done, partitions)
 		}
-		// Others are those of a drain that was killed, whose lease has not ended,
-		// or that runs at the same time.
+		// Other partitions belong to a killed drain, whose lease has not ended, or to a
+		// parallel drain.
 		if len(v.share) > 0 && done == len(v.share) || len(v.stopped) > 0 {
 			return
 		}

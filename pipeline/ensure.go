@@ -15,9 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ensure returns the configuration with its defaults, and with the partitions of
-// the job, whose NATS streams are there then. Where nobody has said how many, a
-// new job gets fresh.
+// ensure returns the configuration with its defaults, and with the partitions of the
+// job, whose NATS streams exist afterwards. If the number is not configured, a new job
+// gets fresh partitions.
 func ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
 	if c.Partitions > 0 {
 		c = c.WithDefaults()
@@ -44,10 +44,10 @@ func ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, lo
 // startsTogether is how far apart a job's NATS streams are made at most.
 const startsTogether = time.Minute
 
-// warnOfLoss tells of a job whose output has never held anything although
-// others of its NATS streams are older: it may have been lost (a power failure
-// under the default sync takes what was made in the last minutes), or it is a
-// new job on an input made before it. Nothing but its operator can know.
+// warnOfLoss warns about a job whose output was always empty although others of its
+// NATS streams are older: the output may have been lost (a power failure under the
+// default sync loses the last minutes), or the job is new on an older input. Only the
+// operator can decide.
 func warnOfLoss(out *jetstream.StreamInfo, others []*jetstream.StreamInfo, log *slog.Logger) {
 	if out.State.LastSeq > 0 {
 		return

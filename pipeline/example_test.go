@@ -19,8 +19,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// The stage inside a Go program: it trains a model, runs the stage on an
-// embedded server, publishes two streams and reads their predictions.
+// The stage inside a Go program: it trains a model, runs the stage on an embedded
+// server, publishes two streams and reads their predictions.
 func ExampleWorker_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

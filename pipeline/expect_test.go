@@ -22,7 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// predictions reads all that a job has put out, per stream in order.
+// predictions returns all predictions of a job, per stream in order.
 func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	b.t.Helper()
 	out := map[string][]codec.Prediction{}
@@ -54,7 +54,7 @@ func (b *rig) deadLetters(job string) []consumer.DeadLetter {
 	return out
 }
 
-// marks counts the messages that say of dead letters that they were sent again.
+// marks counts the messages that mark resent dead letters.
 func (b *rig) marks(s jetstream.Stream) (n int) {
 	state := s.CachedInfo().State
 	if !strings.HasSuffix(s.CachedInfo().Config.Name, "-DLQ") {
@@ -101,7 +101,7 @@ func (b *rig) collect(stream string, reader func(ctx context.Context, seen func(
 	}
 }
 
-// await waits until a job has put out so many predictions.
+// await waits until a job has published n predictions.
 func (b *rig) await(job string, n int) map[string][]codec.Prediction {
 	b.t.Helper()
 	var got map[string][]codec.Prediction
@@ -137,7 +137,7 @@ func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, wire.Record) {
 	return raw, r
 }
 
-// digests are the final states' of a job that has been stopped.
+// digests returns the digests of the final states of a stopped job.
 func (b *rig) digests(job string, partitions int) (all []string) {
 	b.t.Helper()
 	for p := range partitions {
@@ -150,7 +150,7 @@ func (b *rig) digests(job string, partitions int) (all []string) {
 	return all
 }
 
-// forgetOutput leaves nothing of a job but its input.
+// forgetOutput deletes all data of a job except its input.
 func (b *rig) forgetOutput(job string) {
 	b.t.Helper()
 	for _, name := range []string{wire.OutputStream(job), wire.DeadLetterStream(job), wire.RowStream(job), "OBJ_" + wire.SnapshotBucket(job), "KV_" + wire.MemberBucket(job)} {
@@ -163,11 +163,10 @@ func (b *rig) forgetOutput(job string) {
 	}
 }
 
-// alone is what a shard by itself predicts from packets, each in a batch of its
-// own.
+// alone returns the predictions of a single shard from packets, each in its own batch.
 func alone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets ...pipelinetest.Packet) (out []codec.Prediction) {
 	t.Helper()
-	c := pipeline.Config{NonFinite: nonFinite, Latency: -1}.WithDefaults() // nothing is waited for
+	c := pipeline.Config{NonFinite: nonFinite, Latency: -1}.WithDefaults() // no waiting
 	s, err := shard.New(c.Shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 )
 
-// What the tests of package pipeline_test set or see of a worker.
+// Access for the tests of package pipeline_test to a worker's internals.
 
 // Ensure makes the NATS streams of a job as a worker does.
 func Ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
@@ -25,25 +25,25 @@ func OpenMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 	return err
 }
 
-// SetKeep sets how long what a record names no more is kept, and the clock of leases.
+// SetKeep sets how long replaced objects are kept, and the clock of leases.
 func (job *Job) SetKeep(keep time.Duration, clock func() time.Time) {
 	job.keep, job.clock = keep, clock
 }
 
-// SetPatience sets how long partitions read by their own consumers after a common one,
-// and how long a commit waits for shadows.
+// SetPatience sets how long partitions read with their own consumers after a common
+// reading, and how long a commit waits for shadows.
 func (w *Worker) SetPatience(apart, shadowing time.Duration) { w.apart, w.shadowing = apart, shadowing }
 
 // Common is the common reader of a worker.
 func (c *Counters) Common() *owner.Common { return c.running.Load().owners.Common }
 
-// Server is what a worker has on the server.
+// Server returns a worker's data on the server.
 func (c *Counters) Server() owner.Server { return c.running.Load().server }
 
 // Owned are the ownerships of a worker.
 func (c *Counters) Owned() map[int]*owner.Ownership { return c.running.Load().view.Load().owned }
 
-// AtWork are the shards of a worker; none while it is not connected.
+// AtWork returns the shards of a worker; none while it is not connected.
 func (c *Counters) AtWork() []*shard.Shard {
 	if r := c.running.Load(); r != nil {
 		return r.shards
@@ -51,7 +51,7 @@ func (c *Counters) AtWork() []*shard.Shard {
 	return nil
 }
 
-// Counts are what Stats reads.
+// Counts returns the counters that Stats reads.
 func (c *Counters) Counts() *stats.Counters { return &c.counts }
 
 // Shard is the configuration of shards.

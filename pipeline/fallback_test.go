@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// failing is a real engine that is lost after so many calls, together with
-// every other of its device.
+// failing is a real engine that is lost after a number of calls, together with all
+// other engines of its device.
 type failing struct {
 	reservoir.Engine
 	left *atomic.Int64
@@ -42,8 +42,8 @@ func (e failing) ReadState(slot int32, row []uint32) error {
 	return e.Engine.ReadState(slot, row)
 }
 
-// A stage whose engines are lost in the middle of its work goes on with
-// others: every prediction is that of a run that lost nothing, once.
+// A stage that loses its engines during work continues with other engines: every
+// prediction equals the prediction of a run without the loss, once.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(20, 120)
@@ -110,7 +110,7 @@ func TestFallbackLost(t *testing.T) {
 			return failing{e, &left}, err
 		}
 		s := &pipeline.Worker{Job: pipeline.Job{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}}
-		if fallback { // so are the next ones, until there are no more
+		if fallback { // later engines are lost, too, until none are left
 			engines := 2
 			s.Fallback = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				if engines--; engines < 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What is not answered in time while starting is asked again, a few times.
+// A request that times out during the start is retried, a few times.
 func TestStartAsksAgain(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	r := &run{log: book.Logger()}

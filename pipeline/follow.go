@@ -17,11 +17,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// errBegun is that of a worker whose job another worker has begun with another
-// readout since this one looked: it starts again, and follows.
+// errBegun reports that another worker has begun the job with another readout since
+// this worker looked: this worker restarts, and uses the job's readout.
 var errBegun = errors.New("another worker has begun the job meanwhile")
 
-// brought is the model that a worker comes with, and the job it comes to.
+// brought is a worker's model, and the job to join.
 type brought struct {
 	js      jetstream.JetStream
 	job     string
@@ -31,9 +31,9 @@ type brought struct {
 	input   formats.Input
 }
 
-// orTheJobs is the job's model where that has another readout of the same network:
-// the job's registry has it. What keeps a worker from following is no error here:
-// join refuses a model that is not the job's. begun: the job has a readout.
+// orTheJobs returns the job's model if it has another readout of the same network, from
+// the job's registry. An obstacle is no error here: join refuses a model that is not
+// the job's. begun: the job has a readout.
 func (b brought) orTheJobs(ctx context.Context, log *slog.Logger) (_ brought, begun bool, err error) {
 	out, err := b.js.Stream(ctx, wire.OutputStream(b.job))
 	if err != nil {
@@ -63,7 +63,7 @@ func (b brought) orTheJobs(ctx context.Context, log *slog.Logger) (_ brought, be
 	return b, begun, err
 }
 
-// follow is the model that the job began with, if the two have one network.
+// follow returns the model that the job began with, if both have the same network.
 func (b brought) follow(ctx context.Context, e wire.Entry, log *slog.Logger) (brought, error) {
 	models, err := registry.Open(ctx, b.js, b.job)
 	if err != nil {
@@ -90,8 +90,8 @@ func (b brought) follow(ctx context.Context, e wire.Entry, log *slog.Logger) (br
 	return b, nil
 }
 
-// publish stores the model in the job's registry. How long one attempt may take
-// depends on the model's size, which the registry knows.
+// publish stores the model in the job's registry. The time limit of one attempt depends
+// on the model's size; the registry sets it.
 func (b brought) publish(ctx context.Context, network, worker string) error {
 	for late := time.Now().Add(store.CommitTimeout); ; {
 		models, err := registry.Make(ctx, b.js, b.job)

@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// forget deletes a job's registry, if there is one.
+// forget deletes a job's registry, if present.
 func (b *rig) forget(job string) {
 	b.t.Helper()
 	if err := b.js.DeleteStream(context.Background(), wire.ModelStream(job)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -26,9 +26,9 @@ func (b *rig) forget(job string) {
 	}
 }
 
-// A worker with another readout, other training ranges or another rate follows
-// the job's model: every prediction is that of the job's own worker, bit for bit
-// and with its flags, before and behind a restart, and the log says so once.
+// A worker with another readout, other training ranges or another rate uses the job's
+// model: every prediction equals the prediction of the job's first worker, bit for bit
+// and with its flags, before and after a restart, and the log reports it once.
 func TestWorkersFollowTheJob(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	ranges := pipelinetest.Model(t, 3, m.Policy)
@@ -85,8 +85,8 @@ func TestWorkersFollowTheJob(t *testing.T) {
 	}
 }
 
-// Two workers that begin a job at once with different readouts predict with one
-// of them, and the job's record says with which.
+// Two workers that begin a job at the same time with different readouts predict with
+// one of them, which the job's entry names.
 func TestReadoutsRaceForANewJob(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	byPrint := map[string]*reservoir.Model{}
@@ -107,7 +107,7 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 		for _, model := range []*reservoir.Model{m, retrained} {
 			go func() {
 				var r *running
-				defer func() { began <- r }() // also where it does not start
+				defer func() { began <- r }() // even if it does not start
 				r = b.launch(model, c, pipelinetest.Generic)
 			}()
 		}
@@ -132,8 +132,8 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 	}
 }
 
-// A job of a program without a registry gets one with its next worker; then
-// others can follow. A job that reads JSON is followed, too.
+// A job of a program without a registry gets one with its next worker; then other
+// workers can follow. A job that reads JSON is followed, too.
 func TestOlderJobsAreFollowed(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
@@ -145,7 +145,7 @@ func TestOlderJobsAreFollowed(t *testing.T) {
 	b.start(m, c).stop(t)
 	b.start(retrained, c).stop(t)
 	b.refusedFor(t, network, c, "network")
-	// Without its own worker, whoever has the model can publish it.
+	// Without the job's first worker, any owner of the model can publish it.
 	b.forget(c.Job)
 	models, err := registry.Make(t.Context(), b.js, c.Job)
 	if err != nil {
@@ -157,8 +157,8 @@ func TestOlderJobsAreFollowed(t *testing.T) {
 	b.start(retrained, c).stop(t)
 }
 
-// A worker does not guess: where the job's model is damaged in the registry, or
-// another one stands under its name, it is refused and nothing is claimed.
+// A worker does not guess: if the job's model in the registry is damaged, or another
+// model has its name, the worker is refused and nothing is claimed.
 func TestDamagedModelIsNotFollowed(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	b := newRig(t)
@@ -193,7 +193,7 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 	b.start(retrained, c).stop(t)
 }
 
-// A job goes on where nobody may make its registry.
+// A job runs even if no worker may create its registry.
 func TestJobWithoutARegistry(t *testing.T) {
 	t.Parallel()
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 6 }, users: [{user: u, password: u}] } }`)

@@ -27,10 +27,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Jobs as a program of version 1 of the stored forms left them when it was killed:
-// testdata/jobs holds the server's directory of each, with all that was to be
-// answered already in the input, the model, and what an undisturbed run predicted
-// and ended with. See CONTRIBUTING, "When a format changes".
+// Jobs in the stored forms of version 1, as left by a killed program: testdata/jobs
+// holds each job's server directory, with all input already stored, the model, and the
+// predictions and the final state of an undisturbed run. See CONTRIBUTING, "When a
+// format changes".
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/jobs that are not there")
 
 // storedJob is a job in testdata/jobs.
@@ -40,8 +40,8 @@ type storedJob struct {
 	config func(*pipeline.Config)
 }
 
-// The models have ranges and a temperature; all but plain-1's have a sampling
-// rate, and that of window-front-1 has a front end.
+// The models have ranges and a temperature; all except plain-1's have a sampling rate,
+// and the model of window-front-1 has a front end.
 var storedJobs = []storedJob{
 	{"plain-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *pipeline.Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
 	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *pipeline.Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
@@ -54,7 +54,7 @@ func (j storedJob) configure() pipeline.Config {
 	return c
 }
 
-// ending is what an undisturbed run of a stored job comes to.
+// ending is the final state of an undisturbed run of a stored job.
 type ending struct {
 	Predictions map[string][]codec.Prediction `json:"predictions"`  // of each stream, in order
 	DeadLetters []string                      `json:"dead_letters"` // subject and reason, in order
@@ -72,9 +72,9 @@ func (b *rig) ending(c pipeline.Config) (e ending) {
 	return e
 }
 
-// TestStoredJobsGoOn starts today's program on those jobs: position, digest,
-// snapshot, rows, waiting messages and end events are read, and the job goes on to
-// the same bits. A change of a stored form fails here.
+// TestStoredJobsGoOn continues the stored jobs with the current program: position,
+// digest, snapshot, rows, held messages and end events are read, and the job continues
+// with the same bits. A change of a stored form fails here.
 func TestStoredJobsGoOn(t *testing.T) {
 	for _, j := range storedJobs {
 		t.Run(j.file, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 	}
 }
 
-// writtenAlike compares what is stored with what this program would write.
+// writtenAlike compares stored data with the current program's encoding.
 func (b *rig) writtenAlike(c pipeline.Config, m *reservoir.Model) {
 	t := b.t
 	t.Helper()
@@ -140,7 +140,7 @@ func (b *rig) writtenAlike(c pipeline.Config, m *reservoir.Model) {
 		raw, r := b.last(c.Job, p)
 		for name := range raw.Header {
 			if strings.HasPrefix(name, "Nats-") {
-				delete(raw.Header, name) // the condition it was stored under
+				delete(raw.Header, name) // the condition of the publish
 			}
 		}
 		if got := r.Header(); !reflect.DeepEqual(map[string][]string(got), map[string][]string(raw.Header)) {
@@ -175,7 +175,7 @@ func (b *rig) writtenAlike(c pipeline.Config, m *reservoir.Model) {
 	b.encodedAlike(c.Job)
 }
 
-// encodedAlike holds stored predictions to what this program would encode.
+// encodedAlike compares stored predictions with the current program's encoding.
 func (b *rig) encodedAlike(job string) {
 	out, err := b.js.Stream(b.t.Context(), wire.OutputStream(job))
 	if err != nil {
@@ -249,7 +249,7 @@ func (j storedJob) write(t *testing.T, path string) {
 	pack(t, dir, path)
 }
 
-// readAll waits until the stage has answered what is in the input.
+// readAll waits until the stage has answered all input.
 func (r *running) readAll(t *testing.T) {
 	t.Helper()
 	time.Sleep(30 * time.Millisecond)
@@ -264,9 +264,9 @@ func (b *rig) startUp(c pipeline.Config) {
 	}
 }
 
-// input has early and repeated messages, samples that are missing, headers,
-// end events and a message that nobody can read. half is where the program
-// that writes the file is killed: messages wait there for missing ones.
+// input has early and repeated messages, missing samples, headers, end events and an
+// unreadable message. half is where the program that writes the file is killed:
+// messages are held there for missing messages.
 func (j storedJob) input(t *testing.T, c pipeline.Config) (packets []pipelinetest.Packet, half int) {
 	streams := pipelinetest.Recordings(12, 28)
 	for i := range streams {
@@ -287,7 +287,7 @@ func (j storedJob) input(t *testing.T, c pipeline.Config) (packets []pipelinetes
 	bad := pipelinetest.Packet{Key: "machine-1", Raw: []byte("no Arrow"), Header: map[string]string{"X-Site": "south"}}
 	packets = slices.Insert(packets, half/2, bad)
 	half++
-	for p := range c.Partitions { // an end event for each partition, of what has been silent since its first messages
+	for p := range c.Partitions { // an end event for each partition, for streams silent since its first messages
 		e := wire.IdleEvent{Partition: p, After: uint64(half / 3)}
 		for _, r := range streams {
 			if wire.PartitionOf(r.Name, c.Partitions) == p {

@@ -8,22 +8,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ErrChanging is that of a worker that would start while the job's number of partitions or
-// its network changes.
+// ErrChanging reports a worker start while the job's number of partitions or its
+// network changes.
 var ErrChanging = wire.ErrChanging
 
-// Drain says up to where a worker answers the input of a job that is being changed
-// (package internal/operate).
+// Drain limits the input that a worker answers for a job in change (package
+// internal/operate).
 type Drain struct {
 	Partitions int    // of before
-	Generation uint64 // of the records that it writes
-	To         uint64 // the last input message that it answers
+	Generation uint64 // of the records that the worker writes
+	To         uint64 // the last input message to answer
 	Mixed      *store.Mixed
-	Source     wire.Source // of a job that reads another one's input
+	Source     wire.Source // of a job that reads another job's input
 }
 
-// generationOf is of which generation a worker's records are, and what it
-// drains.
+// generationOf returns the generation of a worker's records, and its drain.
 func (d *Drain) generationOf(c Config, now wire.Resize) (uint64, *owner.Drain, error) {
 	switch {
 	case d != nil:

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Whenever a worker is told to stop, in the middle of a claim or of a restore
-// too, what it has claimed is released and no state has changed.
+// A worker stopped at any time, also during a claim or a restore, releases its claims
+// and changes no state.
 func TestStopWhileClaiming(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -34,7 +34,7 @@ func TestStopWhileClaiming(t *testing.T) {
 	claimed := 0
 	for i, end := 0, time.Now().Add(patience); i < 40 || claimed == 0 && time.Now().Before(end); i++ {
 		after := time.Duration(i) * time.Millisecond
-		if i >= 40 { // so far a loaded machine had not come to a claim
+		if i >= 40 { // on a loaded machine, earlier stops came before a claim
 			after *= 5
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), after)

@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// So many dead letters are kept, the newest; the stage says that others went,
-// and what it counts is all of them.
+// The newest dead letters are kept, up to the limit; the stage reports dropped dead
+// letters, and its counter includes them.
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -47,7 +47,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	}
 }
 
-// A job that was made without the bound keeps what it has, and that is said.
+// A job created without the limit keeps all dead letters, and its start reports it.
 func TestDeadLettersOfOldJobs(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -67,7 +67,7 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 1 || b.config(name).MaxMsgs != -1 {
 		t.Errorf("%v; said %d times; keeps %d", err, book.Lines("has other limits than the configuration"), b.config(name).MaxMsgs)
 	}
-	c.DeadLetterKeep = -1 // all, as that job does
+	c.DeadLetterKeep = -1 // all, like the old job
 	book = &pipelinetest.LogBook{}
 	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 0 {
 		t.Errorf("%v; said %d times", err, book.Lines("has other limits than the configuration"))

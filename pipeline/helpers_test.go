@@ -9,7 +9,7 @@ import (
 
 const patience = pipelinetest.Patience
 
-// The packages below have these, too.
+// The packages below define the same helpers.
 var (
 	testLog  = pipelinetest.Log
 	mentions = pipelinetest.Mentions

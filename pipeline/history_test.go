@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// past is a server that can be stopped and started while its clients stay,
-// and whose NATS streams can be put back to what they were.
+// past is a server that can be stopped and restarted while its clients stay, and whose
+// NATS streams can be restored to earlier states.
 type past struct {
 	t    *testing.T
 	dir  string
@@ -44,7 +44,7 @@ func (p *past) start(port int) {
 	p.srv = srv
 }
 
-// rig is one on the server as it runs now, whose stages outlive it.
+// rig returns a rig on the running server; its stages outlive the rig.
 func (p *past) rig() *rig {
 	p.t.Helper()
 	b := rigOf(p.t, p.srv)
@@ -56,8 +56,8 @@ func (p *past) stream(name string) string {
 	return filepath.Join(p.dir, "jetstream", "$G", "streams", name)
 }
 
-// keep copies NATS streams while the server stands; the copies are put in their
-// place by the function returned.
+// keep copies NATS streams while the server is stopped; the returned function restores
+// the copies.
 func (p *past) keep(names ...string) (putBack func()) {
 	p.t.Helper()
 	aside := p.t.TempDir()
@@ -82,7 +82,8 @@ func (p *past) keep(names ...string) (putBack func()) {
 	}
 }
 
-// alone starts the server where no stage finds it, does something, and stops it.
+// alone starts the server at an address unknown to stages, calls do, and stops the
+// server.
 func (p *past) alone(do func(b *rig)) {
 	p.t.Helper()
 	p.start(natsserver.InProcess)
@@ -90,7 +91,7 @@ func (p *past) alone(do func(b *rig)) {
 	p.srv.Close()
 }
 
-// sequences are messages that end one each, without numbers.
+// sequences returns messages that each end a sequence, without numbers.
 func sequences(key string, n int, value float32) (all []pipelinetest.Packet) {
 	for i := range n {
 		all = append(all, pipelinetest.One(key, 0, 2, value+float32(i)/64, true))
@@ -98,9 +99,9 @@ func sequences(key string, n int, value float32) (all []pipelinetest.Packet) {
 	return all
 }
 
-// An input that goes back to what it was under a live worker, and is refilled
-// beyond what the worker had read, stops the partitions that had read what is
-// lost, before anything of it is used. The others go on.
+// An input that goes back under a live worker, and is refilled beyond the worker's
+// position, stops the partitions that had read lost messages, before any new message is
+// used. Other partitions continue.
 func TestInputGoesBackUnderStage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -118,7 +119,7 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	b.settle(r, 8)
 	putBack := p.keep(wire.InputStream(c.Job))
 	b = p.rig()
-	b.publish(sequences(keys[0], 5, 2)) // messages 9 to 13, of partition 0 alone
+	b.publish(sequences(keys[0], 5, 2)) // messages 9 to 13, only of partition 0
 	b.settle(r, 13)
 	p.srv.Close()
 	putBack()
@@ -141,7 +142,7 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	}
 }
 
-// A partition that hears nothing more finds it out by the watch.
+// A partition without new messages detects the change through the watch.
 func TestInputGoesBackUnderSilence(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -169,9 +170,9 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 	_ = r.wait(t)
 }
 
-// The record of a worker that was killed in the middle of a split commit rests
-// on messages behind its digest's. That they are lost and their numbers were
-// given again is found out by the next owner.
+// The record of a worker killed in the middle of a split commit depends on messages
+// after its digest's message. The next owner detects that these messages are lost and
+// their numbers reused.
 func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

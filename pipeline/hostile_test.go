@@ -14,9 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// oneDead feeds what ought to be one dead letter among good messages of the
-// key "good", through a real server, and returns it. The good ones must all
-// be answered, also by a stage that reads everything again.
+// oneDead feeds one message that should become a dead letter among good messages of the
+// key "good", through a real server, and returns the dead letter. All good messages
+// must be answered, also by a stage that rereads all input.
 func oneDead(t *testing.T, c pipeline.Config, bad pipelinetest.Packet) consumer.DeadLetter {
 	t.Helper()
 	c.StopTimeout = 50 * time.Millisecond // a crashed stage waits for an answer this long
@@ -25,7 +25,7 @@ func oneDead(t *testing.T, c pipeline.Config, bad pipelinetest.Packet) consumer.
 	r := b.start(m, c)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("good", 1, 3, 1, false), bad, pipelinetest.One("good", 2, 3, 1, true)})
 	b.settle(r, 3)
-	r.crash(t) // nothing stored: the next run replays it
+	r.crash(t) // nothing stored: the next run replays the input
 	b.expire(c.Job)
 	r = b.start(m, c)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("good", 3, 2, 1, true)})
@@ -41,8 +41,8 @@ func oneDead(t *testing.T, c pipeline.Config, bad pipelinetest.Packet) consumer.
 	return dead[0]
 }
 
-// What the stage cannot take as it was meant is a dead letter that says why;
-// it neither stops the stage nor leaves anything that readers cannot decode.
+// A message that the stage cannot use as intended becomes a dead letter with the
+// reason; it neither stops the stage nor leaves data that readers cannot decode.
 func TestHostileMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		bad  pipelinetest.Packet
@@ -65,11 +65,11 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// Headers near the server's limit leave room for the reason; a dead letter
-// says how many it left out. Nothing of the payload is lost for it.
+// Headers near the server's limit leave room for the reason; a dead letter counts the
+// headers left out. No byte of the payload is lost for them.
 func TestDeadLetterOfLongHeaders(t *testing.T) {
 	t.Parallel()
-	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), pipeline.Defaults().MaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
+	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), pipeline.Defaults().MaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long headers
 	for i := range 6 {
 		bad.Header[fmt.Sprint("Long-", i)] = strings.Repeat("v", 10<<10)
 	}
@@ -82,7 +82,7 @@ func TestDeadLetterOfLongHeaders(t *testing.T) {
 	}
 }
 
-// One message with more streams than can ever be held stops nobody.
+// One message with more streams than the limit stops no partition.
 func TestCrowdedMessage(t *testing.T) {
 	for name, c := range map[string]struct {
 		pipeline.Config
@@ -102,8 +102,8 @@ func TestCrowdedMessage(t *testing.T) {
 	}
 }
 
-// A message that waits for an earlier one is in the snapshot with its headers,
-// whatever bytes these have: the next owner must be able to read it.
+// A held message is in the snapshot with its headers, for any bytes: the next owner
+// must be able to read it.
 func TestHeldHeadersComeBack(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

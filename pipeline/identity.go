@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// self is who a worker is among its job's.
+// self is a worker's identity within its job.
 type self struct {
 	readout    *readout.Linear
 	model      wire.Identity
@@ -28,11 +28,11 @@ type self struct {
 	worker     string      // its name
 	engine     string      // its name
 	arithmetic string      // the engine's, as in a record
-	resize     wire.Resize // what the job's entry says of its partitions
-	readouts   *readouts   // those that it can predict with
-	source     wire.Source // whose input the job reads, where that is another job's
-	begun      bool        // the job had a readout when this worker looked for it
-	entered    bool        // the job's entry is there
+	resize     wire.Resize // the change of partitions in the job's entry
+	readouts   *readouts   // readouts known to the worker
+	source     wire.Source // the job whose input is read, if it is another job
+	begun      bool        // the job had a readout at this worker's first check
+	entered    bool        // the job's entry exists
 }
 
 // pickReadout finds the named readout, the first where no name is given.
@@ -53,14 +53,14 @@ func pickReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
 }
 
-// setModel sets the readout, and what predictions and counters say of the model.
+// setModel sets the readout, and the model's data for predictions and counters.
 func (r *run) setModel(linear *readout.Linear, meta codec.PredictionMeta) {
 	r.self.readout, r.self.meta = linear, meta
 	r.counters.SetClasses(meta.Labels)
 }
 
-// settleModel takes the job's model in the place of this worker's, where that has
-// another readout of the same network.
+// settleModel replaces this worker's model with the job's model, if that has another
+// readout of the same network.
 func (r *run) settleModel(ctx context.Context) error {
 	if r.worker.guard.identity != nil {
 		return nil
@@ -80,9 +80,9 @@ func (r *run) settleModel(ctx context.Context) error {
 	return nil
 }
 
-// publishModel puts this worker's model into the job's registry, before the job
-// says that it runs it: so a worker that finds the job's entry finds its model,
-// too. A job without a registry runs, but nobody can follow it.
+// publishModel puts this worker's model into the job's registry, before the job's entry
+// names the model: a worker that finds the entry finds the model, too. A job without a
+// registry runs, but other workers cannot follow.
 func (r *run) publishModel(ctx context.Context) error {
 	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
 	if err != nil || r.self.model.Differs(e.Identity) != "" || r.worker.guard.identity != nil {
@@ -99,9 +99,8 @@ func (r *run) brought() brought {
 	return brought{r.server.JS, r.cfg.Job, r.worker.Model, r.self.readout, r.worker.ModelName, r.self.input}
 }
 
-// join makes sure that this worker's model is the one that the job runs, before
-// anybody hears of the worker. A new job becomes one of this model, by one
-// message that only one worker can write.
+// join requires that this worker's model is the job's model, before the worker becomes
+// visible. A new job gets this model, by one message that only one worker can write.
 func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, log *slog.Logger) error {
 	own := r.entry()
 	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)
@@ -129,15 +128,15 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
 	}
-	if store.IsRefused(err) && own.Source.Job == "" { // as a partition's records are, which is dealt with there
+	if store.IsRefused(err) && own.Source.Job == "" { // as for a partition's records, handled there
 		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}
 	return err
 }
 
-// overtaken marks a refusal with errBegun where the job has begun since this
-// worker looked for its model.
+// overtaken marks a refusal with errBegun if the job has begun since this worker looked
+// for its model.
 func (r *self) overtaken(ctx context.Context, at owner.Server, job string, refusal error) error {
 	if e, _, err := store.ReadEntry(ctx, at.Out, job); r.begun || err != nil || e.Readout == "" {
 		return refusal
@@ -149,7 +148,7 @@ func (r *self) entry() wire.Entry {
 	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Input: inputText(r.input), Source: r.source, Meta: r.meta}
 }
 
-// compareMembers refuses a model that is not that of the workers who live.
+// compareMembers refuses a model that differs from the living workers' model.
 func (r *self) compareMembers(ctx context.Context, job string, others *members) error {
 	info, err := others.stream.Info(ctx, jetstream.WithSubjectFilter(others.prefix+">"))
 	if err != nil {
@@ -164,7 +163,7 @@ func (r *self) compareMembers(ctx context.Context, job string, others *members) 
 	return nil
 }
 
-// refuse words what of a job's entry is not this worker's.
+// refuse reports the differences between a job's entry and this worker.
 func (r *self) refuse(job, what string, e wire.Entry) error {
 	own := r.entry()
 	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {

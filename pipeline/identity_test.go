@@ -22,8 +22,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// twoModels are a model, one of another network of the same shape, and one of
-// the same network with another readout.
+// twoModels returns a model, a model of another network with the same shape, and a
+// model of the same network with another readout.
 func twoModels(t *testing.T) (m, network, retrained *reservoir.Model) {
 	t.Helper()
 	policy := reservoir.Policy{Kind: reservoir.Marked, Early: 3}
@@ -32,8 +32,8 @@ func twoModels(t *testing.T) (m, network, retrained *reservoir.Model) {
 	return m, network, retrained
 }
 
-// refusedFor runs a stage and wants it to end at once for another model, before
-// it is among the workers or has claimed anything.
+// refusedFor runs a stage that must end immediately because of another model, before it
+// is listed or has claimed anything.
 func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c pipeline.Config, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -66,9 +66,9 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c pipeline.Config, wo
 	}
 }
 
-// A worker of another network is refused, and one of another readout where the
-// job has no registry to follow it by: whether the job's own worker lives, was
-// killed or has released it; that one is not disturbed.
+// A worker with another network is refused, and so is a worker with another readout if
+// the job has no registry: while the job's own worker lives, after it was killed and
+// after a release; the own worker is not disturbed.
 func TestOtherModelIsRefused(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	streams := pipelinetest.Recordings(8, 40)
@@ -108,8 +108,8 @@ func TestOtherModelIsRefused(t *testing.T) {
 	same(t, got, want)
 }
 
-// What the job says of itself is purged while its worker lives, and with it all
-// records: the worker's name tells. Once only the entry is gone, records do.
+// The job's entry and all records are purged while its worker lives: the worker's name
+// still identifies the model. If only the entry is gone, records do.
 func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
@@ -139,8 +139,8 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	}
 }
 
-// race starts a worker of each model at once, waits until each has begun or was
-// refused, and stops them.
+// race starts a worker of each model at the same time, waits until each has begun or
+// was refused, and stops them.
 func (b *rig) race(t *testing.T, c pipeline.Config, models ...*reservoir.Model) (began map[*reservoir.Model]int, refused int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -186,13 +186,13 @@ func (b *rig) race(t *testing.T, c pipeline.Config, models ...*reservoir.Model) 
 	return began, refused
 }
 
-// Of workers with different models that begin a job at once, one decides: those of
-// another network are refused, those of another readout follow.
+// Of workers with different models that begin a job at the same time, one decides:
+// workers with another network are refused, workers with another readout follow.
 func TestModelsRaceForANewJob(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	for round := range 4 {
-		c := quick(fmt.Sprint("race", round), 4) // one for each worker that stays
+		c := quick(fmt.Sprint("race", round), 4) // one for each remaining worker
 		c.InputSubject = c.Job + ".*"
 		began, refused := b.race(t, c, m, network, retrained, m, network, retrained)
 		if n := began[network]; n != 0 && (n != 2 || len(began) != 1 || refused != 4) || n == 0 && (began[m] != 2 || began[retrained] != 2 || refused != 2) {
@@ -201,8 +201,8 @@ func TestModelsRaceForANewJob(t *testing.T) {
 	}
 }
 
-// A worker that is killed once it has said what the job's model is, and before it
-// has claimed anything, leaves a job of that model.
+// A worker killed after writing the job's entry, before any claim, leaves a job with
+// its model.
 func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
@@ -234,8 +234,8 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	}
 }
 
-// States imported into a new job bring their network with them; the readout is
-// the first worker's.
+// Imported states bring their network into a new job; the first worker brings the
+// readout.
 func TestImportedStatesSayTheirNetwork(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
@@ -273,8 +273,7 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 	b.refusedFor(t, m, heir, "readout")
 }
 
-// The entry is none of the job's predictions: whoever follows these does not
-// see it.
+// The entry is no prediction: readers of predictions do not receive it.
 func TestEntryIsNoPrediction(t *testing.T) {
 	m, _, _ := twoModels(t)
 	b := newRig(t)
@@ -306,7 +305,7 @@ func TestEntryIsNoPrediction(t *testing.T) {
 	if err != nil || msg.Subject != "only.out.job" {
 		t.Fatalf("message 1 is on %v (%v): the test has lost its subject", msg, err)
 	}
-	// Whoever reads the output without us finds a message of no predictions.
+	// An independent reader of the output finds a message without predictions.
 	if _, ps, err := codec.DecodePredictions(msg.Data); err != nil || len(ps) != 0 {
 		t.Errorf("%d predictions, %v", len(ps), err)
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Producers that stop in the middle of sequences, workers that are killed at
-// any moment, their end events written twice and late: predictions and final
-// states are those of a stage that nobody disturbed, fed the same log.
+// Producers stop in the middle of sequences, workers are killed at any moment, end
+// events are repeated and late: predictions and final states equal those of an
+// undisturbed stage with the same log.
 func TestIdleThroughCrashes(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -73,7 +73,7 @@ func TestIdleThroughCrashes(t *testing.T) {
 		t.Errorf("%d sequences were ended by silence, want at least %d", n, keys/2)
 	}
 
-	// The same log again, without any clock.
+	// The same log, without any clock.
 	b.forgetOutput("idle")
 	c.Idle, c.Forget = 0, 0
 	r := b.start(m, c)
@@ -85,8 +85,8 @@ func TestIdleThroughCrashes(t *testing.T) {
 	}
 }
 
-// repeatEvents publishes every end event in the input once more, as a worker
-// would that wakes up late.
+// repeatEvents republishes every end event in the input, like a worker that wakes up
+// late.
 func (b *rig) repeatEvents(job string) {
 	b.t.Helper()
 	in, err := b.js.Stream(b.t.Context(), wire.InputStream(job))

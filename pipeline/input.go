@@ -16,20 +16,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// ErrOtherModel is that of a worker whose model is not the one its job runs.
+// ErrOtherModel reports a worker whose model is not the job's.
 var ErrOtherModel = errors.New("nothing was claimed")
 
-// How messages are read decides what samples a job has seen, and a replay must
-// see the same ones. So it is part of what a job is: the first worker stores it
-// with the model's identity (wire.Entry), and the digits that stand for the
-// readout in records and in workers' names stand for it, too.
+// The input format decides which samples a job reads, and a replay must read the same
+// samples. So the format is part of a job's identity: the first worker stores it with
+// the model's identity (wire.Entry), and the digits for the readout in records and in
+// workers' names include it.
 
-// ErrOtherInput is that of a worker that would read messages in another way than
-// its job does. It comes with ErrOtherModel.
+// ErrOtherInput reports a worker with another input format than its job's. It comes
+// with ErrOtherModel.
 var ErrOtherInput = errors.New("another input format")
 
-// readoutOf is the part of a job's identity that stands for a readout and for how
-// messages are read.
+// readoutOf returns the part of a job's identity for a readout and the input format.
 func readoutOf(m *reservoir.Model, linear *readout.Linear, in formats.Input) (string, error) {
 	print, err := registry.Fingerprint(m, linear)
 	if err != nil {
@@ -38,7 +37,7 @@ func readoutOf(m *reservoir.Model, linear *readout.Linear, in formats.Input) (st
 	return registry.Identity(print, inputText(in)), nil
 }
 
-// inputText is an input as a job's entry has it: empty for Arrow.
+// inputText encodes an input format for a job's entry: empty for Arrow.
 func inputText(in formats.Input) string {
 	if in.WithDefaults().Format == formats.Arrow {
 		return ""
@@ -46,7 +45,7 @@ func inputText(in formats.Input) string {
 	return in.Text()
 }
 
-// otherInput words that a job reads its messages in another way than a worker.
+// otherInput reports the difference between a job's input format and a worker's.
 func otherInput(job, theirs string, own formats.Input) error {
 	in, err := formats.Parse(theirs)
 	if err != nil {
@@ -56,8 +55,8 @@ func otherInput(job, theirs string, own formats.Input) error {
 		job, strings.Join(in.Differs(own), "; "), ErrOtherInput, ErrOtherModel)
 }
 
-// inputOf is how a job's messages are read, which its entry says; fallback for a
-// job that has not begun. A job whose entry is gone reads Arrow if its records say so.
+// inputOf returns a job's input format, from its entry; fallback for a job that has not
+// begun. A job without its entry reads Arrow if its records show Arrow.
 func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, linear *readout.Linear, fallback formats.Input) (formats.Input, error) {
 	e, seq, err := store.ReadEntry(ctx, out, job)
 	switch {
@@ -79,8 +78,8 @@ func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir
 	return in, nil
 }
 
-// recordsOfArrow reports whether a job without an entry has a record that a
-// worker for Arrow has written.
+// recordsOfArrow reports whether a job without an entry has a record written by a
+// worker for Arrow.
 func recordsOfArrow(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, linear *readout.Linear) (bool, error) {
 	arrow, err := readoutOf(m, linear, formats.Input{})
 	if err != nil {

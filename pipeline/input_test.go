@@ -20,8 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// writings are the ways to write a packet's samples, each with the input that
-// reads it.
+// writings are the ways to write a packet's samples, each with its input format.
 var writings = []struct {
 	name  string
 	in    formats.Input
@@ -55,7 +54,7 @@ var writings = []struct {
 	}},
 }
 
-// written are packets whose samples are written so.
+// written returns packets with their samples in a written form.
 func written(packets []pipelinetest.Packet, write func(*codec.Batch) string) []pipelinetest.Packet {
 	var all []pipelinetest.Packet
 	for _, p := range packets {
@@ -67,9 +66,9 @@ func written(packets []pipelinetest.Packet, write func(*codec.Batch) string) []p
 	return all
 }
 
-// The same samples in each format, to a job each, give the predictions that an
-// engine fed by hand gives, bit for bit: live, and replayed after a kill by a
-// worker that takes the job's format. Verify reads as the job does, too.
+// The same samples in each format, one job each, give the predictions of an engine fed
+// directly, bit for bit: live, and replayed after a kill by a worker that uses the
+// job's format. Verify uses the job's format, too.
 func TestFormatsPredictAlike(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 4})
 	streams := pipelinetest.Recordings(6, 40)
@@ -110,7 +109,7 @@ func TestFormatsPredictAlike(t *testing.T) {
 	}
 }
 
-// refusedInput runs a stage and wants it to end at once for another input.
+// refusedInput runs a stage that must end immediately because of another input format.
 func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c pipeline.Config, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -122,8 +121,8 @@ func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c pipeline.Config, 
 	mentions(t, err, words...)
 }
 
-// A job keeps the way in which its messages are read. Another one is refused with
-// what differs; input.format auto alone takes the job's, also if that is Arrow.
+// A job keeps its input format. Another format is refused, naming the difference; only
+// input.format auto uses the job's, including Arrow.
 func TestJobKeepsItsInput(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	b := newRig(t)
@@ -166,7 +165,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 	auto.Input = formats.Input{Format: formats.Auto}
 	b.start(m, old).stop(t)
 	for _, purge := range []bool{false, true} {
-		if purge { // the job's records still say it
+		if purge { // the job's records still show it
 			r := b.start(m, old)
 			b.publishOn("old.", pipelinetest.One("a", 1, 6, 1, true), pipelinetest.One("b", 1, 6, 1, true))
 			b.settle(r, 2)
@@ -186,9 +185,9 @@ func TestJobKeepsItsInput(t *testing.T) {
 	}
 }
 
-// A message in another format than the job's becomes a dead letter that says what
-// it looks like and what to set. With auto each message may have its own, and the
-// log says once which.
+// A message in another format than the job's becomes a dead letter that names the
+// detected format and the setting. With auto each message may have a different format,
+// and the log names it once.
 func TestOtherFormatIsADeadLetter(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b, book := newLoggedRig(t)
@@ -226,8 +225,8 @@ func TestOtherFormatIsADeadLetter(t *testing.T) {
 	}
 }
 
-// A worker that leaves the format open begins a new job, and another one stores
-// a format first: the worker starts again, with that format.
+// A worker with an open format begins a new job, and another worker stores a format
+// first: the worker restarts, with that format.
 func TestFormatStoredMeanwhileIsTaken(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b, book := newLoggedRig(t)
@@ -237,7 +236,7 @@ func TestFormatStoredMeanwhileIsTaken(t *testing.T) {
 	open := c
 	open.Input = formats.Input{Format: formats.Auto}
 	r := b.launch(m, open, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		if other == nil { // after this worker has looked, before it says anything
+		if other == nil { // after this worker's check, before it writes anything
 			other = b.launch(m, c, pipelinetest.Generic)
 		}
 		return pipelinetest.Generic(net, slots)

@@ -23,8 +23,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A job from outside: who owns what, what its states are, whether they come
-// out again; and its states as the beginning of another job.
+// A job seen from outside: its owners, its states, their verification; and its states
+// as the beginning of another job.
 func TestJobFromOutside(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -108,8 +108,8 @@ func TestJobFromOutside(t *testing.T) {
 	mentions(t, err, "0 to 2")
 }
 
-// What a gateway could not read is not read by the stage either when it is sent
-// again, though its bytes are what the stage reads.
+// A message unreadable for a gateway is not read by the stage either when it is resent,
+// although its bytes have the stage's format.
 func TestDeadLetterReplayUnreadable(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -138,8 +138,8 @@ func TestDeadLetterReplayUnreadable(t *testing.T) {
 	}
 }
 
-// A producer can neither hide its dead letters, nor mark others as sent again,
-// nor keep what is sent again out of the input.
+// A producer can neither hide its dead letters, nor mark others as resent, nor keep
+// resent messages out of the input.
 func TestDeadLettersOfHostileProducer(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -190,8 +190,7 @@ func TestDeadLettersOfHostileProducer(t *testing.T) {
 	}
 }
 
-// A dead letter that another configuration can use takes its place when it is
-// sent again.
+// A dead letter that another configuration can use takes its place when it is resent.
 func TestDeadLetterReplay(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -250,7 +249,7 @@ func TestDeadLetterReplay(t *testing.T) {
 	if got := flags(b.predictions("retry")["a"]); got != "0.0:held|poison-skipped" {
 		t.Errorf("predictions %q", got)
 	}
-	// A reader that waited for a deleted last one would wait for ever.
+	// A reader that waited for a deleted last message would wait indefinitely.
 	ack, err := b.js.Publish(t.Context(), "retry.dlq.0", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -267,8 +266,8 @@ func TestDeadLetterReplay(t *testing.T) {
 	}
 }
 
-// Messages that waited in an imported state are of no input that the new job
-// knows: their dead letters must not be taken for repeats of others.
+// Held messages of an imported state belong to no input of the new job: their dead
+// letters must not be treated as repeats of others.
 func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -302,9 +301,8 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 	}
 }
 
-// A partition whose sequences have all ended has a snapshot of few bytes,
-// however long the rows of its states would be. It is looked at, exported and
-// imported like any other.
+// A partition without open sequences has a small snapshot, for any length of its rows.
+// It can be inspected, exported and imported like any other.
 func TestStatesOfIdlePartitions(t *testing.T) {
 	m := pipelinetest.Bank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The state of a job that is at rest between two sequences is smaller than one
-// of its rows would be: with the default bank by a factor of twenty. It is
-// looked at, moved and gone on with all the same.
+// The state of an idle job between two sequences is smaller than one row: with the
+// default bank by a factor of twenty. It can still be inspected, moved and continued.
 func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

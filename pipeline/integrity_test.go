@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Messages that come twice count once.
+// Repeated messages count once.
 func TestDuplicates(t *testing.T) {
 	streams := pipelinetest.Recordings(6, 50)
 	packets, sent := pipelinetest.Mixed(streams, 2)
@@ -28,7 +28,7 @@ func TestDuplicates(t *testing.T) {
 			doubled = append(doubled, p)
 		}
 		if i > 20 && i%7 == 0 {
-			doubled = append(doubled, packets[i-20]) // an old one
+			doubled = append(doubled, packets[i-20]) // an old message
 		}
 	}
 	b.publish(doubled)
@@ -40,8 +40,8 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// A missing message flags its sequence, the next one is clean again; bad
-// messages go to the dead letters with their reason and disturb nobody else.
+// A missing message flags its sequence, the next sequence has no flag; bad messages
+// become dead letters with their reason and affect no other stream.
 func TestGapsAndDeadLetters(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -102,8 +102,8 @@ func TestGapsAndDeadLetters(t *testing.T) {
 	}
 }
 
-// What was skipped stays skipped: every later prediction of the sequence says
-// so, after a restart too, and the next sequence is complete.
+// A skipped message stays skipped: every later prediction of the sequence is flagged,
+// also after a restart, and the next sequence is complete.
 func TestIntegrityLasts(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	b := newRig(t)
@@ -128,7 +128,7 @@ func TestIntegrityLasts(t *testing.T) {
 	}
 }
 
-// Dead letters are not written again by the replay of a restart.
+// A replay after a restart does not rewrite dead letters.
 func TestDeadLettersOnce(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -139,7 +139,7 @@ func TestDeadLettersOnce(t *testing.T) {
 		}
 		b.settle(r, 2)
 		if run == 0 {
-			r.crash(t) // so that there is something to replay
+			r.crash(t) // so that there is input to replay
 			b.expire("dlq")
 			continue
 		}

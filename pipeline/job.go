@@ -17,32 +17,32 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Job is what workers and other operations need of a job. Fields without "optional"
-// are required, if the operation does not say which it uses.
+// Job is the data of a job for workers and other operations. Fields without "optional"
+// are required, unless an operation lists the fields that it uses.
 type Job struct {
 	Config    Config
 	Model     *reservoir.Model
 	ModelName string        // optional: shown in predictions
-	NewEngine EngineFactory // called from the shard that will own the engine
-	// Dial opens one more connection to the NATS server under a name. A worker
-	// needs a few: one for commits and one per 32 MiB of pulls. The caller of Dial
-	// closes them all.
+	NewEngine EngineFactory // called by the shard that will own the engine
+	// Dial opens one more connection to the NATS server under a name. A worker needs a
+	// few: one for commits and one per 32 MiB of pulls. The caller of Dial closes all
+	// of them.
 	Dial func(ctx context.Context, name string) (*nats.Conn, error)
 	Log  *slog.Logger // optional
 
-	keep  time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
-	clock func() time.Time // what leases read; nil = time.Now
+	keep  time.Duration    // how long replaced objects are kept; 0 = keepReplaced, negative = not at all
+	clock func() time.Time // the clock of leases; nil = time.Now
 }
 
-// EngineFactory makes an engine with a pool of slots for a network. A shard
-// calls it at its start and whenever it needs a larger pool.
+// EngineFactory makes an engine with a pool of slots for a network. A shard calls it at
+// its start and whenever it needs a larger pool.
 type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
-// Prepared is a job whose configuration and model are checked: Config has all
-// defaults, and Log is not nil.
+// Prepared is a job with a checked configuration and model: Config has all defaults,
+// and Log is not nil.
 type Prepared struct {
 	Job
-	Linear *readout.Linear // the readout that predicts
+	Linear *readout.Linear // the predicting readout
 	Meta   codec.PredictionMeta
 }
 
@@ -64,7 +64,7 @@ func (job *Job) Prepare() (*Prepared, error) {
 		return nil, err
 	}
 	if _, err := formats.New(p.Config.Input, codec.Schema{Channels: job.Model.Channels}); err != nil {
-		return nil, err // before anything is asked of a server
+		return nil, err // before any request to a server
 	}
 	if job.Model.Policy.Kind == reservoir.Endless {
 		p.Log.Warn("sequences of this model never end, so its states must forget: if predictions drift, train a model with a larger gamma*eps")
@@ -72,12 +72,12 @@ func (job *Job) Prepare() (*Prepared, error) {
 	return p, nil
 }
 
-// Readout is the readout of the model that the job predicts with.
+// Readout returns the model's readout that the job predicts with.
 func (job *Job) Readout() (*readout.Linear, error) {
 	return pickReadout(job.Model, job.Config.Readout)
 }
 
-// now is the clock that leases are read with.
+// now returns the clock of leases.
 func (job *Job) now() func() time.Time {
 	if job.clock != nil {
 		return job.clock
@@ -85,7 +85,7 @@ func (job *Job) now() func() time.Time {
 	return time.Now
 }
 
-// predictor is the readout that predicts, and what predictions say of the model.
+// predictor returns the predicting readout, and the model's data in predictions.
 func (job *Job) predictor() (*readout.Linear, codec.PredictionMeta, error) {
 	linear, err := job.Readout()
 	if err != nil {
@@ -105,8 +105,8 @@ func (p *Prepared) AdoptInput(ctx context.Context, stored *store.Job) (err error
 	return err
 }
 
-// ReadoutIdentity is the part of the job's identity that stands for the readout and
-// for how messages are read.
+// ReadoutIdentity returns the part of the job's identity for the readout and the input
+// format.
 func (p *Prepared) ReadoutIdentity() (string, error) {
 	return readoutOf(p.Model, p.Linear, p.Config.Input)
 }

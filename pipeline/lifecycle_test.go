@@ -34,15 +34,15 @@ func ours() []string {
 	return out
 }
 
-// clientsOwnLeak is a goroutine that nats.go 1.55.0 starts with the first
-// asynchronous publish. Where it gets to run only after the connection has
-// closed, it finds its channel nil and waits for ever; nobody can end it.
+// clientsOwnLeak is a goroutine that nats.go 1.55.0 starts with the first asynchronous
+// publish. If it first runs after the connection has closed, it finds its channel nil
+// and waits indefinitely; no caller can end it.
 func clientsOwnLeak(g string) bool {
 	return strings.Contains(g, "[chan receive (nil chan)") && strings.Contains(g, "resetPendingAcksOnReconnect")
 }
 
-// When Run, Publish and Predictions have returned and the server is closed,
-// no goroutine of theirs is left. The test must not run beside others.
+// When Run, Publish and Predictions have returned and the server is closed, none of
+// their goroutines is left. The test must not run in parallel with others.
 func TestNothingLeaks(t *testing.T) {
 	before := len(ours())
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -95,8 +95,8 @@ func (e *broken) Advance(x []float32, runs []reservoir.Run, scores []float32) er
 	return e.Engine.Advance(x, runs, scores)
 }
 
-// An engine that fails, or panics, stops the stage with the reason; what was
-// not committed is there for the next run.
+// An engine that fails, or panics, stops the stage with the reason; the next run
+// answers the uncommitted input.
 func TestEngineFailureStopsTheStage(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	streams := pipelinetest.Recordings(4, 40)
@@ -153,7 +153,7 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// The named readout is the one that predicts.
+// The named readout predicts.
 func TestHeadByName(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	second := *pipelinetest.Model(t, 2, m.Policy).Readouts[0]

@@ -27,8 +27,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A stage works, is stopped and goes on under each login that docs/nats.md
-// names, and a connection without it is refused.
+// A stage works, is stopped and continues with each login in docs/nats.md, and a
+// connection without the login is refused.
 func TestLogins(t *testing.T) {
 	t.Parallel()
 	for name, login := range map[string]func(t *testing.T) (conf string, o natsclient.Options){
@@ -59,8 +59,8 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// A stage works at a leaf node: with JetStream of a domain of its own, and
-// without any, where default_js_domain makes it the hub's.
+// A stage works at a leaf node: with a JetStream domain of its own, and without
+// JetStream, if default_js_domain selects the hub's.
 func TestLeafNodes(t *testing.T) {
 	t.Parallel()
 	for name, leaf := range map[string]string{
@@ -81,8 +81,8 @@ func TestLeafNodes(t *testing.T) {
 	}
 }
 
-// A job of one name in two linked domains would be two that answer each other:
-// the second one is refused before it has made anything.
+// Jobs with the same name in two linked domains would answer each other: the second job
+// is refused before it has created anything.
 func TestJobInLinkedDomain(t *testing.T) {
 	t.Parallel()
 	for name, domain := range map[string]string{"named": "domain: hub, ", "without a name": ""} {
@@ -143,7 +143,8 @@ func nkeyLogin(t *testing.T) (string, natsclient.Options) {
 	return fmt.Sprintf("accounts { A { jetstream: enabled, users: [ { nkey: %s } ] } }", pub), natsclient.Options{NKey: file(t, "user.nk", seed)}
 }
 
-// jwtLogin is an operator, an account with JetStream and a user of it.
+// jwtLogin returns the login of an operator, an account with JetStream and a user in
+// it.
 func jwtLogin(t *testing.T) (string, natsclient.Options) {
 	operator, operatorPub := newKey(t, nkeys.CreateOperator)
 	account, accountPub := newKey(t, nkeys.CreateAccount)
@@ -186,7 +187,7 @@ func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyP
 	return pair, public
 }
 
-// certificateLogin is a server that asks for certificates of one authority.
+// certificateLogin starts a server that requires certificates of one authority.
 func certificateLogin(first bool) func(t *testing.T) (string, natsclient.Options) {
 	return func(t *testing.T) (string, natsclient.Options) {
 		ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"}}
@@ -203,7 +204,7 @@ func certificateLogin(first bool) func(t *testing.T) (string, natsclient.Options
 	}
 }
 
-// certificate signs one with its own key where by is nil.
+// certificate makes a certificate, self-signed if by is nil.
 func certificate(t *testing.T, name string, c, parent *x509.Certificate, by *ecdsa.PrivateKey) (key *ecdsa.PrivateKey, certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -27,9 +27,9 @@ func (b *rig) purgeTo(job string, seq uint64) {
 	})
 }
 
-// Input that was removed while nobody read: what may lack samples is flagged,
-// and a worker that is killed before the next snapshot finds the same states
-// and flags again.
+// Input removed while no worker read: predictions that may lack samples are flagged,
+// and a worker that continues after a kill before the next snapshot computes the same
+// states and flags.
 func TestLostInputIsFlagged(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -67,9 +67,9 @@ func TestLostInputIsFlagged(t *testing.T) {
 	}
 }
 
-// A worker was killed when some of a message's predictions were out, and that
-// message was removed before the next owner came: the others are lost, what
-// comes behind is answered in full, and flagged.
+// A worker was killed after publishing some of a message's predictions, and that
+// message was removed before the next owner came: its other predictions are lost; later
+// messages are answered in full, and flagged.
 func TestLostInputOfASplitCommit(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -108,7 +108,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	}
 }
 
-// Numbers say nothing of a sequence that silence ends.
+// Message numbers do not protect a sequence that silence ends.
 func TestLostInputThenSilence(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -126,8 +126,8 @@ func TestLostInputThenSilence(t *testing.T) {
 	}
 }
 
-// An input whose beginning was removed before a partition's first message: the
-// same, also where the worker is killed before its first snapshot.
+// An input whose beginning was removed before a partition's first message: the same
+// flags, also if the worker is killed before its first snapshot.
 func TestInputWithoutBeginning(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -150,8 +150,7 @@ func TestInputWithoutBeginning(t *testing.T) {
 	}
 }
 
-// What is removed under a running stage that lags behind is noticed when the
-// next message comes.
+// Input removed under a running, lagging stage is detected with the next message.
 func TestLostInputUnderStage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -173,8 +172,8 @@ func TestLostInputUnderStage(t *testing.T) {
 	b.publish(body)
 	b.purgeTo(c.Job, sent-11)
 	part := r.counters.Owned()[wire.PartitionOf("a", 64)]
-	// A consumer that was made since then has told it already: the partition leaves
-	// the common one while its shard is stuck.
+	// A consumer recreated since then has reported it already: the partition leaves the
+	// common consumer while its shard is blocked.
 	for end := time.Now().Add(patience); !part.Input.Doubt.Load() && part.Input.Came.Load().Seq < sent-10; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the watch has not seen that input is missing")
@@ -182,7 +181,7 @@ func TestLostInputUnderStage(t *testing.T) {
 	}
 	close(gate)
 	n := r.until(t, "the end", func(s pipeline.Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, true)}) // nothing was lost before it
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, true)}) // no loss before this message
 	got := b.await(c.Job, int(n.Predictions)+1)["a"]
 	r.stop(t)
 	if len(got) >= sent/2 {
@@ -192,7 +191,7 @@ func TestLostInputUnderStage(t *testing.T) {
 	if n := len(got); first < 0 || first > shard.QueueLength/2+1 || got[n-1].Flags.Integrity() != "complete" {
 		t.Errorf("of %d predictions, the first flagged is %d, the last is %v", n, first, got[n-1].Flags)
 	}
-	if i := len(got) - 7; got[i].Flags.Integrity() != "gap" || got[i+1].Flags != 0 { // messages 490 to 500 are left behind the loss, and one came since
+	if i := len(got) - 7; got[i].Flags.Integrity() != "gap" || got[i+1].Flags != 0 { // messages 490 to 500 remain after the loss, and one came since
 		t.Errorf("the first prediction behind the loss has %v, the next %v", got[i].Flags, got[i+1].Flags)
 	}
 }
@@ -210,8 +209,9 @@ func (g *gated) Advance(x []float32, runs []reservoir.Run, scores []float32) err
 	return g.Engine.Advance(x, runs, scores)
 }
 
-// A partition that hears nothing while the others' input ages has lost nothing,
-// and its record says so before the input's end has reached it.
+// A partition without messages while the others' input expires has lost nothing, and
+// its record shows it before the input's beginning has reached the partition's
+// position.
 func TestSilenceIsNoLoss(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

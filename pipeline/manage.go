@@ -13,34 +13,34 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// manager keeps the ownerships of a run: it starts those of the partitions that
-// fall to this worker and stops those that fall to others.
+// manager starts the ownerships of the partitions assigned to this worker and stops the
+// ownerships assigned to other workers.
 type manager struct {
 	run      *run
 	owned    map[int]*owner.Ownership
 	stopped  map[int]error // partitions that must not continue
 	deferred map[int]*deferral
 	probing  atomic.Bool
-	told     atomic.Bool           // that the stage is reading
-	beside   sync.WaitGroup        // the goroutine that calls Ready, a sweep, a probe, and the watch
-	broken   atomic.Pointer[error] // what the watch found
+	told     atomic.Bool           // the stage's reading was announced
+	beside   sync.WaitGroup        // goroutines that call Ready, sweep, probe, and watch
+	broken   atomic.Pointer[error] // the watch's error
 	sweeper  sweeper
 
 	renewed time.Time // as in Status
-	warned  time.Time // that it was not, since it last was
-	share   []int     // partitions that fall to this worker, as last heard; never changed
+	warned  time.Time // time of the warning that the lease was not renewed
+	share   []int     // assigned partitions, as last known; never modified
 
 	follower   follower
 	unfinished int // partitions whose last commit or release the server did not answer in time
 }
 
-// manage works until ctx ends and everything is released, or until the shards
-// have ended. last is for what must still be said after ctx's end.
+// manage works until ctx ends and everything is released, or until the shards have
+// ended. last limits requests after the end of ctx.
 func (r *run) manage(ctx, last context.Context) error {
 	m := &manager{run: r, owned: map[int]*owner.Ownership{}, stopped: map[int]error{}, deferred: map[int]*deferral{}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.beside.Wait()
-	defer cancel() // what happens beside is not waited for where an engine has failed
+	defer cancel() // parallel work is not awaited after an engine failure
 	m.beside.Go(func() {
 		if err := newMonitor(r.owners, r.began, r.ownerships, r.interruptions).watch(ctx); err != nil {
 			m.broken.Store(&err)
@@ -93,7 +93,7 @@ func (m *manager) abandon() error {
 	return fmt.Errorf("%w\npipeline: none of this worker's partitions can continue", *broken)
 }
 
-// leave gives everything up and says that this worker is gone.
+// leave releases everything and removes this worker from the list.
 func (m *manager) leave(last context.Context) {
 	m.releaseAll()
 	if m.unfinished > 0 {
@@ -106,9 +106,8 @@ func (m *manager) leave(last context.Context) {
 	}
 }
 
-// turn renews the lease and follows the assignment. While the server cannot
-// be reached nothing changes hands: if others have taken over, the fence says
-// so.
+// turn renews the lease and follows the assignment. While the server is unavailable,
+// ownerships stay; if other workers have taken over, the fence reports it.
 func (m *manager) turn(ctx context.Context) error {
 	try, cancel := context.WithTimeout(ctx, m.run.cfg.Lease)
 	defer cancel()
@@ -132,7 +131,7 @@ func (m *manager) turn(ctx context.Context) error {
 	if common.SetWhole(len(m.share) == m.run.cfg.Partitions); len(m.owned) == 0 {
 		common.ExpectPartitions(len(m.share))
 	}
-	m.show() // before any is given up: what is released is not of our share
+	m.show() // before any release: Status must show the new share first
 	mine, started := 0, 0
 	reading := new(sync.WaitGroup)
 	for p, owner := range all {
@@ -167,7 +166,7 @@ func (m *manager) turn(ctx context.Context) error {
 	return nil
 }
 
-// follow does what the job's entry says of promotions and shadows.
+// follow applies the promotions and shadows in the job's entry.
 func (m *manager) follow(ctx context.Context) {
 	r := m.run
 	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
@@ -183,8 +182,8 @@ func (m *manager) follow(ctx context.Context) {
 	r.shadow(&m.follower.shadowed, &e)
 }
 
-// shadow has the shards score the shadows that a job's entry names. It reports whether
-// some are still being read.
+// shadow makes the shards score the shadows in a job's entry. It reports whether some
+// are still being read.
 func (r *run) shadow(f *shadowed, e *wire.Entry) (reading bool) {
 	all, other := f.of(e, r.self.readouts, r.self.readout, r.log)
 	if other {
@@ -199,11 +198,10 @@ func (r *run) shadow(f *shadowed, e *wire.Entry) (reading bool) {
 }
 
 // shadowWait is how long a worker's start waits for the readouts of shadows, so that
-// what it takes over has them from its first prediction on.
+// shadows score from the first prediction on.
 const shadowWait = 5 * time.Second
 
-// openShadows has the shards score the job's shadows before there is anything to
-// predict.
+// openShadows makes the shards score the job's shadows before the first prediction.
 func (r *run) openShadows(ctx context.Context) error {
 	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
 	if err != nil {
@@ -216,7 +214,8 @@ func (r *run) openShadows(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// start begins an ownership; reading is done when it is being read or has ended.
+// start begins an ownership; reading is done when its reading has begun or the
+// ownership has ended.
 func (m *manager) start(p int, reading *sync.WaitGroup) {
 	t := owner.New(context.WithoutCancel(m.run.workers), m.run.owners, m.run.shards[p%m.run.cfg.Shards], p, p/m.run.cfg.Shards)
 	m.owned[p] = t
@@ -232,8 +231,8 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 	}()
 }
 
-// announce calls Ready, once, when the partitions of the first turn that began
-// any are being read, or have ended.
+// announce calls Ready, once, when the partitions of the first turn that began any are
+// being read, or have ended.
 func (m *manager) announce(reading *sync.WaitGroup) {
 	m.sweeper.due = true
 	if m.told.Load() {
@@ -253,8 +252,8 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 	})
 }
 
-// reap takes note of ownerships that have ended: a fenced one may be claimed
-// again if the partition still falls to us, a stopped one may not.
+// reap processes ended ownerships: a fenced partition may be reclaimed if still
+// assigned to this worker, a stopped partition may not.
 func (m *manager) reap() {
 	for p, t := range m.owned {
 		select {
@@ -284,7 +283,7 @@ func (m *manager) reap() {
 	}
 }
 
-// releaseAll gives everything up and waits until that is done.
+// releaseAll stops all ownerships and waits for their end.
 func (m *manager) releaseAll() {
 	for _, t := range m.owned {
 		t.Stop()

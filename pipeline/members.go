@@ -17,24 +17,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// members is the job's list of living workers: a key each in a bucket whose
-// entries end with their lease. It decides who should work on a partition,
-// never who may: that is the fence of the commits.
+// members is the job's list of living workers: a key each in a bucket whose entries
+// expire with their lease. The list decides which worker should work on a partition;
+// the fence of the commits decides which worker may.
 type members struct {
 	kv     jetstream.KeyValue
 	stream jetstream.Stream // the bucket's
-	prefix string           // of its subjects
+	prefix string           // prefix of its subjects
 	self   string
 	clock  func() time.Time
 
 	mu  sync.Mutex
 	now []string // sorted
 
-	// A bucket created again knows those alone who have renewed since.
+	// A recreated bucket knows only the workers that have renewed since.
 	created time.Time // of the bucket
 	last    uint64    // its last message
-	before  []string  // who lived when it was lost
-	until   time.Time // they are taken to live
+	before  []string  // living workers when the bucket was lost
+	until   time.Time // until then they count as living
 }
 
 func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self string, clock func() time.Time) (*members, error) {
@@ -59,7 +59,8 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock, created: stream.CachedInfo().Created}, nil
 }
 
-// renew extends our lease and reads who else lives, from the leader.
+// renew extends this worker's lease and reads the list of living workers, from the
+// leader.
 func (m *members) renew(ctx context.Context) ([]string, error) {
 	if _, err := m.kv.Put(ctx, m.self, []byte(m.clock().UTC().Format(time.RFC3339))); err != nil {
 		return nil, fmt.Errorf("pipeline: lease not renewed: %w", natsclient.Plain(err))
@@ -88,23 +89,23 @@ func (m *members) renew(ctx context.Context) ([]string, error) {
 	return now, nil
 }
 
-// others reports whether a worker other than us lives, as far as we know.
+// others reports whether another worker lives, as far as known.
 func (m *members) others(worker string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return worker != m.self && slices.Contains(m.now, worker)
 }
 
-// leave removes our key. A deletion would leave a marker that others take for
-// a worker until its lease ends.
+// leave removes this worker's key. A deletion would leave a marker that other workers
+// count as a worker until its lease ends.
 func (m *members) leave(ctx context.Context) error {
 	return m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.prefix+m.self))
 }
 
-// owners assigns partitions to workers: each pair has a weight, and partitions
-// in turn take the free worker of highest weight, of whom each has room for
-// ceil(partitions/workers). Every worker computes the same from the same list,
-// and a worker that comes or goes moves few partitions of the others.
+// owners assigns partitions to workers: each pair has a weight, and each partition in
+// turn takes the worker of highest weight with room, ceil(partitions/workers) per
+// worker. Every worker computes the same assignment from the same list, and a joining
+// or leaving worker moves few partitions of the others.
 func owners(workers []string, partitions int) []string {
 	out := make([]string, partitions)
 	if len(workers) == 0 {
@@ -122,7 +123,7 @@ func owners(workers []string, partitions int) []string {
 	return out
 }
 
-// weight is FNV-1a of both, mixed once more: its high bits alone differ too
+// weight is FNV-1a of both, with additional mixing: the high bits of FNV-1a differ too
 // little between short names.
 func weight(worker string, p int) uint64 {
 	h := fnv.New64a()

@@ -15,25 +15,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// streamMonitor watches the NATS streams a run stands on, once a lease. A consumer
-// whose NATS stream was deleted waits in silence; of one that was created again, or
-// put back from a backup, it reads only what comes behind the numbers it has
-// seen. So the run asks whether its input and output are those it began with.
-// While they are, it looks after the job's others (store.Auxiliary).
+// streamMonitor checks the NATS streams of a run, once per lease. A consumer of a
+// deleted NATS stream waits silently; after a recreation or a restore, it reads only
+// messages after its last number. So the run checks that its input and output are
+// unchanged, and then maintains the job's other NATS streams (store.Auxiliary).
 type streamMonitor struct {
 	worker *owner.Worker
 	began  map[string]time.Time            // when input and output were created
-	owned  func() map[int]*owner.Ownership // those that the manager has shown
+	owned  func() map[int]*owner.Ownership // the ownerships published by the manager
 	breaks func() uint64                   // of connections and consumers
 
 	inputs *owner.InputWatch
 	mapped string               // how the input gave keys to partitions at the start
-	wrong  map[string]time.Time // since when, by what
-	behind map[string]bool      // replicas of which it has told
-	many   map[string]bool      // NATS streams of whose consumers it has told
+	wrong  map[string]time.Time // since when, by fault
+	behind map[string]bool      // reported lagging replicas
+	many   map[string]bool      // NATS streams with reported consumers
 
 	account *jetstream.AccountInfo // nil: not known
-	nobody  uint64                 // messages of no partition, when last told
+	nobody  uint64                 // messages without a partition, at the last warning
 }
 
 func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[int]*owner.Ownership, breaks func() uint64) *streamMonitor {
@@ -43,7 +42,7 @@ func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[in
 	}
 }
 
-// watch looks until ctx ends or something is lost, and returns that.
+// watch checks until ctx ends or data is lost, and returns the loss.
 func (w *streamMonitor) watch(ctx context.Context) error {
 	w.mapped = store.Destination(w.worker.Server.In.Stream.CachedInfo().Config)
 	try, cancel := w.worker.Server.Link.Attempt(ctx)
@@ -62,7 +61,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 	var full crowd
 	for _, s := range []jetstream.Stream{w.worker.Server.In.Stream, w.worker.Server.Out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
-		seq := owner.Furthest(w.owned()) // before the question: what is read meanwhile lies beyond
+		seq := owner.Furthest(w.owned()) // before the request: later messages have higher numbers
 		info, err := w.ask(ctx, s)
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
 		if w.lasts(name+" gone", gone, clustered(s)) {
@@ -73,7 +72,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		}
 		if err != nil {
 			there = false
-			continue // away for now: who needs it asks again
+			continue // unavailable for now: users of the stream retry
 		}
 		if !info.Created.Equal(began) {
 			return fmt.Errorf("pipeline: NATS stream %s was deleted and created again %s, the stage started with the one created %s: restart the stage, and its log says which partitions can continue", name, wire.CreatedText(info.Created), wire.CreatedText(began))
@@ -96,7 +95,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}
-		breaks := w.breaks() // before the ownerships: one that begins meanwhile is asked about next time
+		breaks := w.breaks() // before the ownerships: a new ownership is checked next time
 		owned := w.owned()
 		w.inputs.CheckSame(ctx, breaks, owned)
 		w.inputs.LookBehind(ctx, info, owned)
@@ -104,14 +103,14 @@ func (w *streamMonitor) look(ctx context.Context) error {
 	}
 	w.worker.Counters.Server.Consumers.Store(full.has)
 	w.worker.Counters.Server.ConsumerLimit.Store(full.limit)
-	if there { // nothing is made on a server that lacks the job
+	if there { // nothing is created on a server without the job
 		w.worker.Server.Auxiliary.LookAll(ctx)
 	}
 	return nil
 }
 
-// ask is one question for what a NATS stream holds, the input with the subjects
-// of messages that no partition has.
+// ask requests the state of a NATS stream, for the input with the subjects of messages
+// without a partition.
 func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream.StreamInfo, error) {
 	if in := w.worker.Server.In; s == in.Stream {
 		var info *jetstream.StreamInfo
@@ -131,9 +130,9 @@ func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream
 	return s.Info(try)
 }
 
-// replicas tells of replicas that stay behind. A consumer on such a server reads
-// old messages, and after a power loss of servers that had not synced, messages
-// that the others never had; its heartbeats continue.
+// replicas reports lagging replicas. A consumer on such a server reads old messages,
+// and after a power loss of servers that had not synced, messages that the other
+// servers never had; its heartbeats continue.
 func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return
@@ -158,7 +157,7 @@ func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 // crowd is how many consumers a NATS stream has, and may have.
 type crowd struct{ has, limit int64 }
 
-// fuller is the one of the two with less room, in proportion.
+// fuller returns the stream with less room, in proportion.
 func (c crowd) fuller(o crowd) crowd {
 	if c.limit == 0 || o.has*c.limit > c.has*o.limit {
 		return o
@@ -166,8 +165,8 @@ func (c crowd) fuller(o crowd) crowd {
 	return c
 }
 
-// consumers counts those of a NATS stream, and tells once when few are left: then
-// partitions and readers get none any more.
+// consumers counts the consumers of a NATS stream, and warns once if few are left:
+// partitions and readers would get none.
 func (w *streamMonitor) consumers(info *jetstream.StreamInfo) crowd {
 	name := info.Config.Name
 	c := crowd{int64(info.State.Consumers), int64(store.ConsumerLimit(info.Config, w.account))}
@@ -180,9 +179,9 @@ func (w *streamMonitor) consumers(info *jetstream.StreamInfo) crowd {
 	return c
 }
 
-// unmapped tells of input messages that belong to no partition. The server
-// takes "*" and ">" for tokens, but maps no such subject: it stores the message as
-// it came, acknowledges it, and no consumer of a partition ever sees it.
+// unmapped reports input messages without a partition. The server accepts "*" and ">"
+// as tokens, but maps no such subject: it stores and acknowledges the message unmapped,
+// and no partition's consumer receives it.
 func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
 	n, which := uint64(0), ""
 	for s, messages := range subjects {
@@ -196,15 +195,15 @@ func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
 	w.nobody = n
 }
 
-// clustered reports whether the leader of a NATS stream may change. A server
-// alone says that it leads, in a cluster without a name.
+// clustered reports whether the leader of a NATS stream may change. A single server
+// names itself as leader, in a cluster without a name.
 func clustered(s jetstream.Stream) bool {
 	c := s.CachedInfo().Cluster
 	return c != nil && c.Name != ""
 }
 
-// lasts reports whether something is wrong for the second time in a row; in a
-// cluster, whose new leader may answer from the past, after staleGrace.
+// lasts reports whether a fault occurs for the second time in a row; in a cluster,
+// whose new leader may give outdated answers, after staleGrace.
 func (w *streamMonitor) lasts(what string, wrong, clustered bool) bool {
 	since, before := w.wrong[what]
 	switch {

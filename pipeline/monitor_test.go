@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A NATS stream that is deleted, created again or cut short under a running stage
-// ends the stage with the reason: what its consumers would do is wait.
+// A NATS stream that is deleted, recreated or shortened under a running stage ends the
+// stage with the reason: its consumers would only wait.
 func TestStreamsLostUnderStage(t *testing.T) {
 	makeAnew := func(t *testing.T, b *rig, c pipeline.Config) {
 		if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
@@ -23,7 +23,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // its number in the input is one the stage has read
+		b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // the stage has already read a message with this number
 	}
 	for name, lose := range map[string]struct {
 		how  func(t *testing.T, b *rig, r *running, c pipeline.Config)
@@ -39,7 +39,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
-			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // whose commit must not hold up the end
+			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // the commit must not delay the end
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c pipeline.Config) {
 			for _, tn := range r.counters.Owned() {
@@ -67,8 +67,8 @@ func TestStreamsLostUnderStage(t *testing.T) {
 	}
 }
 
-// The server acknowledges messages under the keys "*" and ">" and gives them to
-// no partition. The log says so, again only when there are more.
+// The server acknowledges messages under the keys "*" and ">" and assigns them to no
+// partition. The log reports it, repeatedly only if their number grows.
 func TestKeysThatAreWildcards(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -89,10 +89,10 @@ func TestKeysThatAreWildcards(t *testing.T) {
 	}
 }
 
-// A consumer can live and deliver nothing: somebody has paused it, or it reads
-// from a replica that lags behind for good. Its heartbeats go on, so the client
-// keeps it. The partition is claimed again, with another consumer; of one that reads
-// for all partitions, none is read by it any more.
+// A consumer can live and deliver nothing: somebody has paused it, or its replica lags
+// permanently. Its heartbeats continue, so the client keeps it. The partition is
+// reclaimed, with another consumer; after a fault of a common consumer, no partition
+// uses it.
 func TestConsumerThatDeliversNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: takes longer than the time after which a consumer is given up")

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The consumers of the input have names that cannot be guessed: each is another after a
-// restart, and none holds the name of the job.
+// The input's consumers have random names: each changes with a restart, and none
+// contains the job's name.
 func TestNamesOfConsumersAreRandom(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -29,7 +29,7 @@ func TestNamesOfConsumersAreRandom(t *testing.T) {
 			all := s.ConsumerNames(ctx)
 			for name := range all.Name() {
 				if seen[name] {
-					continue // of the worker before, until the server forgets it
+					continue // of the previous worker, until the server deletes it
 				}
 				n++
 				seen[name] = true

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// policyRun feeds one stream through a job whose policy on missing values
-// changes between runs.
+// policyRun feeds one stream through a job whose policy on missing values changes
+// between runs.
 type policyRun struct {
 	nonFinite codec.NonFinite
 	packets   []pipelinetest.Packet
@@ -40,10 +40,10 @@ func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c pipeline.Config, ru
 	return b.predictions(c.Job)["a"]
 }
 
-// A job that was stopped in order goes on under another policy on missing
-// values, in the middle of sequences. Under hold, a value that is missing at first is
-// the stream's sample before if a stage with hold has read that, and the mean
-// otherwise. A crash before the next snapshot changes nothing.
+// A job continues after an orderly stop with another policy on missing values, in the
+// middle of sequences. Under hold, a first missing value becomes the stream's previous
+// sample if a stage with hold has read it, and the mean otherwise. A crash before the
+// next snapshot changes nothing.
 func TestNonFiniteChangesAfterRelease(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2}) // so that each message is committed
 	mean := m.Network.Norm.Mean
@@ -83,9 +83,8 @@ func TestNonFiniteChangesAfterRelease(t *testing.T) {
 	}
 }
 
-// After a crash what lies behind the snapshot would be replayed under another
-// policy than it was answered under: the digest finds it out, and with the old
-// policy the job goes on.
+// After a crash the input after the snapshot would be replayed under another policy:
+// the digest detects the difference, and with the old policy the job continues.
 func TestNonFiniteChangedAfterCrash(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
 	b := newRig(t)

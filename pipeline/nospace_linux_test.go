@@ -20,8 +20,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A disk that is really full: the log says what to do, and doing it brings
-// back everything that was acknowledged.
+// A really full disk: the log names the remedy, and the remedy restores everything
+// acknowledged.
 func TestDiskFull(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
@@ -77,8 +77,7 @@ func TestDiskFull(t *testing.T) {
 	if got := in.CachedInfo().State.Msgs; got < uint64(acknowledged) {
 		t.Errorf("%d messages after the restart, %d were acknowledged", got, acknowledged)
 	}
-	// Its producer sends what was not acknowledged again, and all is as if
-	// nothing had happened.
+	// Its producer resends the unacknowledged messages, and the result is undisturbed.
 	last := uint64(acknowledged)
 	rest := []pipelinetest.Packet{pipelinetest.One("a", last+1, 100, 1, false), pipelinetest.One("a", last+2, 1, 2, true)}
 	all := []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, false)}

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// regressions is a model with two readouts of one number, test and b.
+// regressions returns a model with two readouts of one number, test and b.
 func regressions(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	m := pipelinetest.Model(t, 2, policy) // of one column
@@ -30,9 +30,9 @@ func regressions(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	return m
 }
 
-// Numbers through crashes, restarts and a promotion: each is its score, with the interval
-// of the readout that it names. A promotion changes neither numbers into classes nor one
-// number into another.
+// Regression through crashes, restarts and a promotion: each number is its score, with
+// the interval of the named readout. A promotion changes neither numbers into classes
+// nor one number into another.
 func TestNumbersThroughCrashes(t *testing.T) {
 	t.Parallel()
 	m := regressions(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A worker that leaves the number of partitions open takes the job's; a new job
-// gets the default, or what its first worker would have a new one get.
+// A worker without a configured number of partitions uses the job's; a new job gets the
+// default, or its first worker's default for new jobs.
 func TestPartitionsAreTheJobs(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -47,8 +47,8 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 	owns(machine, pipeline.EmbeddedPartitions)
 }
 
-// Of workers that make a job together, the quickest decides how many partitions
-// it has where the others leave that open.
+// Of workers that create a job together, the first decides the number of partitions if
+// the others leave it open.
 func TestPartitionsOfTheQuickest(t *testing.T) {
 	b := newRig(t)
 	for round := range 5 {

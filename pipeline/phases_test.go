@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// What is said of a partition that is not read follows its phase, and whether it
-// falls to this worker.
+// The description of an unread partition depends on its phase, and on its assignment to
+// this worker.
 func TestUnready(t *testing.T) {
 	held := func() *owner.Ownership {
 		w := &owner.Worker{Lease: time.Minute, Server: owner.Server{In: &store.Input{}, Snaps: &store.Snapshots{}}}
@@ -33,7 +33,7 @@ func TestUnready(t *testing.T) {
 	tn := held()
 	want(tn, Claiming, "partition 4: claiming")
 	tn.Stop()
-	want(tn, Releasing, "partition 4: releasing") // it fell to this worker again before it was another's
+	want(tn, Releasing, "partition 4: releasing") // reassigned to this worker before another worker owned it
 	share = nil
 	want(tn, Releasing, "")
 	share = []int{4}
@@ -48,7 +48,7 @@ func TestUnready(t *testing.T) {
 			t.Errorf("%s: unready %q, want %q", phase, why, unready)
 		}
 	}
-	// Reaped: the manager remembers why, or will begin again.
+	// Reaped: the manager has the reason, or will begin a new ownership.
 	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}
 	if p := v.partitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
 		t.Errorf("%+v, want 4 stopped and 5 to be claimed", p)

@@ -19,12 +19,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// plainStage is what the protocol's cost is measured against: an ordinary
-// NATS stage around the same parts. Ordered consumers, decoder, sequencer,
-// engine, encoder and batches are the stage's own; predictions go out as
-// plain asynchronous publishes with hundreds under way. It has no claim, no
-// expectation, no record headers, no digest, no snapshot, no membership, and
-// would lose or repeat predictions and states at the first fault.
+// plainStage is the baseline for the protocol's cost: an ordinary NATS stage around the
+// same parts. Ordered consumers, decoder, sequencer, engine, encoder and batches are
+// the stage's; predictions are plain asynchronous publishes with hundreds in flight. It
+// has no claim, no expectation, no record headers, no digest, no snapshot, no
+// membership, and would lose or repeat predictions and states at the first fault.
 type plainStage struct {
 	counters pipeline.Counters
 	wg       sync.WaitGroup

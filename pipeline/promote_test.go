@@ -38,7 +38,7 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 		l.Temperature, l.Coverage = .5, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
 		if name == "b" {
 			pipelinetest.Abstaining(&l)
-			l.Abstain.Above = .485 // about half of these inputs' probabilities are above it
+			l.Abstain.Above = .485 // about half of these inputs' probabilities are higher
 		}
 		if name == "c" && policy.Kind == reservoir.Marked && policy.Early > 0 {
 			pipelinetest.Deciding(&l)
@@ -52,14 +52,14 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	return m
 }
 
-// only is a model with one of another's readouts.
+// only returns a model with one readout of another model.
 func only(m *reservoir.Model, l *readout.Linear) *reservoir.Model {
 	o := *m
 	o.Readouts = []*readout.Linear{l}
 	return &o
 }
 
-// byName are a model's readouts by the names that predictions have.
+// byName returns a model's readouts by their names in predictions.
 func byName(t testing.TB, m *reservoir.Model) map[string]*readout.Linear {
 	t.Helper()
 	all := map[string]*readout.Linear{}
@@ -126,16 +126,16 @@ func (b *rig) published(job string, m *reservoir.Model, readoutName string) stri
 	return e.Fingerprint
 }
 
-// Promotions and rollbacks while messages come and workers are killed: every
-// prediction has the scores of the readout that it names, each stream changes its
-// readout between two sequences and in the order of the promotions, the states are
-// those of a job without promotions, and Verify says so.
+// Promotions and rollbacks while messages come and workers are killed: every prediction
+// has the scores of its named readout, each stream changes its readout between two
+// sequences and in the order of the promotions, the states equal those of a job without
+// promotions, and Verify confirms them.
 func TestPromotionsThroughCrashes(t *testing.T) {
 	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
 	c := quick("promote", 3)
-	c.StopTimeout = patience // a worker that is stopped releases its partitions, however busy the machine is
+	c.StopTimeout = patience // a stopped worker releases its partitions, on any busy machine
 	rng := rand.New(rand.NewPCG(3, 4))
 	const keys, rounds = 9, 5
 	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
@@ -150,7 +150,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	}
 	for round := range rounds {
 		r := b.start(m, c)
-		b.taken("promote") // what a killed worker left half done
+		b.taken("promote") // unfinished work of a killed worker
 		more()
 		var err error
 		if round%3 == 2 {
@@ -168,7 +168,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 			r.stop(t)
 			continue
 		}
-		r.crash(t) // some partitions may have the promotion, others not
+		r.crash(t) // only some partitions may have the promotion
 		b.expire("promote")
 		b.repeatKind("promote", wire.KindPromote)
 	}
@@ -205,8 +205,8 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 		}
 	}
 
-	// A job that begins anew under the name has the same states, and leaves the
-	// promotions alone that the log still has.
+	// A new job with the same name has the same states, and ignores the promotions
+	// still in the log.
 	b.forgetOutput("promote")
 	r = b.start(m, c)
 	anew := b.await("promote", want)
@@ -226,8 +226,8 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	}
 }
 
-// named names the job's first readout, where a message of before the first
-// promotion names none.
+// named replaces an empty name with the job's first readout, for messages before the
+// first promotion.
 func named(t *testing.T, m *reservoir.Model, all map[string][]codec.Prediction) map[string][]codec.Prediction {
 	t.Helper()
 	first, err := readoutOf(m, m.Readouts[0])
@@ -242,7 +242,7 @@ func named(t *testing.T, m *reservoir.Model, all map[string][]codec.Prediction) 
 	return all
 }
 
-// checkReadouts compares predictions with those of each readout by itself.
+// checkReadouts compares predictions with the predictions of each readout separately.
 func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Prediction, alones map[string]map[string][]codec.Prediction) {
 	t.Helper()
 	used, want := map[string]int{}, map[string][]codec.Prediction{}
@@ -287,7 +287,7 @@ func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Pred
 	}
 }
 
-// What cannot be promoted is refused in a sentence, and the job is as it was.
+// An invalid promotion is refused with a sentence, and the job stays unchanged.
 func TestPromotionsRefused(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked})
 	other := *m.Readouts[0]
@@ -338,7 +338,7 @@ func TestPromotionsRefused(t *testing.T) {
 		t.Error("the job's entry has changed")
 	}
 
-	// Nor is the readout that the job began with, when that is retired.
+	// The job's first readout is refused, too, if retired.
 	if _, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Readout: b.published("refuse", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -354,9 +354,10 @@ func TestPromotionsRefused(t *testing.T) {
 	}
 }
 
-// A worker that cannot get a promoted readout, because the registry is gone, stops
-// nothing and mixes nothing: the promotion waits for one whose model has it. A program that knows no promotions is
-// refused by the job's entry and by each record.
+// A worker that cannot load a promoted readout, because the registry is gone, stops
+// nothing and mixes nothing: the promotion waits for a worker whose model has the
+// readout. A program without promotions is refused by the job's entry and by each
+// record.
 func TestPromotionWaitsForItsReadout(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newRig(t)
@@ -399,8 +400,8 @@ func TestPromotionWaitsForItsReadout(t *testing.T) {
 }
 
 // On a cluster of three servers the job's model is in its registry before the first
-// worker reads, and a promotion reaches every partition. (A model that is not in the
-// registry is no model that a lagging server does not know yet: nobody waits for it.)
+// worker reads, and a promotion reaches every partition. (A model missing in the
+// registry is not retried as if a server lagged.)
 func TestPromotionInCluster(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newTrioRig(t)

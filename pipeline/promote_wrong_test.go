@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Another number of partitions after promotions: each open sequence keeps the readout
-// that it began with, wherever its key is now, and later promotions reach all.
+// A change of the number of partitions after promotions: each open sequence keeps its
+// first readout, in any partition, and later promotions reach all.
 func TestResizeKeepsReadouts(t *testing.T) {
 	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
@@ -94,8 +94,8 @@ func TestResizeKeepsReadouts(t *testing.T) {
 	}
 }
 
-// An entry of the registry that is torn is not promoted. If it is torn after that, a
-// worker that needs it keeps the readout before, until the entry is repaired.
+// A torn entry of the registry is not promoted. If it is torn afterwards, a worker that
+// needs it keeps the previous readout, until the entry is repaired.
 func TestPromotionOfTornEntry(t *testing.T) {
 	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})

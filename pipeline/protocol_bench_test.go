@@ -31,19 +31,19 @@ const (
 	loadRows     = 1024
 )
 
-// serverVariable names a NATS server, or several joined by commas, to measure
-// against instead of an embedded one.
+// serverVariable names a NATS server, or several joined by commas, to measure against
+// instead of an embedded server.
 const serverVariable = "EUSN_BENCH_NATS"
 
-// BenchmarkProtocol is what exactly-once costs: the whole way of messages from
-// stored input to acknowledged predictions on file storage, 100 units, one
-// prediction per message. Each iteration is a pair: the stage, and plainStage
-// on the same input, in turns. Snapshots are taken at least as often as by
-// default: every SnapshotMessages of the job's messages in all, hence
-// as many times more often per partition as there are partitions.
+// BenchmarkProtocol measures the cost of exactly-once: the full path of messages from
+// stored input to acknowledged predictions on file storage, 100 units, one prediction
+// per message. Each iteration is a pair: the stage, and plainStage on the same input,
+// alternating. Snapshots are taken at least as often as by default: every
+// SnapshotMessages of the job's total messages, so per partition more often by the
+// number of partitions.
 //
-// cpu-s/Mrow are CPU seconds of the whole process (server included) per
-// million rows, a figure that other load on the machine disturbs least.
+// cpu-s/Mrow is the CPU time of the whole process (server included) per million rows,
+// the figure least affected by other load on the machine.
 func BenchmarkProtocol(b *testing.B) {
 	for _, partitions := range []int{1, 8} {
 		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
@@ -78,9 +78,9 @@ func BenchmarkProtocol(b *testing.B) {
 	}
 }
 
-// BenchmarkDurability is the stage's rate where the server syncs each
-// acknowledged message to disk, beside one that does not; with EUSN_BENCH_NATS,
-// on that server, whose own configuration decides.
+// BenchmarkDurability measures the stage's rate with a server that syncs each
+// acknowledged message to disk, and without; with EUSN_BENCH_NATS, on that server with
+// its own configuration.
 func BenchmarkDurability(b *testing.B) {
 	for _, partitions := range []int{1, 8} {
 		for _, sync := range []bool{false, true} {
@@ -120,7 +120,7 @@ func benchRig(b *testing.B, sync bool) *rig {
 	return rigOf(b, srv)
 }
 
-// load is a stored input that stages answer again and again.
+// load is a stored input that stages answer repeatedly.
 type load struct {
 	b         *testing.B
 	rig       *rig
@@ -156,7 +156,7 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	return l
 }
 
-// clear makes the job forget what it has answered.
+// clear deletes the job's answers.
 func (l *load) clear() {
 	ctx := context.Background()
 	_ = l.rig.js.DeleteStream(ctx, wire.OutputStream(l.c.Job)) // absent the first time
@@ -168,8 +168,8 @@ func (l *load) clear() {
 	runtime.GC()
 }
 
-// window is what was measured from the first eighth of the load to its last
-// acknowledged prediction.
+// window is the measurement from the first eighth of the load to its last acknowledged
+// prediction.
 type window struct {
 	rows, snapshots, commits, batches uint64
 	wall, processor, commitTime       time.Duration
@@ -191,7 +191,7 @@ func (l *load) stage() window {
 	return w
 }
 
-// plain answers it by the stage without the protocol.
+// plain answers the load by plainStage.
 func (l *load) plain() window {
 	l.clear()
 	s := l.rig.startPlain(l.m, l.c, fastest)
@@ -222,7 +222,7 @@ func (l *load) measure(c *pipeline.Counters, flush func()) window {
 	return w
 }
 
-// processorTime is what this process has used of all cores.
+// processorTime returns this process's CPU time on all cores.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -249,7 +249,7 @@ func fastest(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	return cpu.New(net, slots, cpu.Options{Threads: 1})
 }
 
-// sixChannels is a model of 100 units that predicts every 1024 samples.
+// sixChannels returns a model of 100 units that predicts every 1024 samples.
 func sixChannels(b *testing.B) *reservoir.Model {
 	net, err := reservoir.Draw(reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 6, Members: 1, Units: 100, Seed: 7,

@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Killed again and again, between any two batches, with producers that repeat
-// and reorder: every prediction is the uninterrupted run's, bit for bit.
+// Killed repeatedly, between any two batches, with producers that repeat and reorder:
+// every prediction equals the uninterrupted run's, bit for bit.
 func TestCrashes(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{
 		"marked": {Kind: reservoir.Marked, Early: 5},
@@ -92,8 +92,8 @@ func TestScaleOutAndIn(t *testing.T) {
 	}
 }
 
-// A worker that is overtaken while it holds a batch back cannot commit it any
-// more; what the other says stands.
+// A worker overtaken while it holds a batch back cannot commit the batch; the other
+// worker's predictions stay.
 func TestZombieIsFenced(t *testing.T) {
 	streams := pipelinetest.Recordings(6, 100)
 	packets, sent := pipelinetest.Mixed(streams, 5)
@@ -133,7 +133,7 @@ func TestZombieIsFenced(t *testing.T) {
 	close(wake)
 	b.publish(packets[len(packets)/2:])
 	z.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
-	got := b.await("zombie", count(exp)) // it has claimed the partition again by then
+	got := b.await("zombie", count(exp)) // the worker has reclaimed the partition by then
 	z.stop(t)
 	same(t, got, exp)
 	if _, r := b.last("zombie", 0); r.Epoch != before.Epoch+2 {

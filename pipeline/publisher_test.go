@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// stopping is a Source that calls stop before the item of a number.
+// stopping is a Source that calls stop before item n.
 type stopping struct {
 	producer.Source
 	left int
@@ -47,8 +47,8 @@ func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]
 	return list, perStream
 }
 
-// What the publisher sends arrives complete, numbered without gap, each
-// stream in order; and the stage's scores are an engine's.
+// Published messages arrive complete, numbered without gaps, each stream in order; and
+// the stage's scores equal an engine's.
 func TestPublisherToStage(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -90,8 +90,8 @@ func TestPublisherToStage(t *testing.T) {
 	}
 }
 
-// A publisher that is stopped and started again with Resume leaves the same
-// messages behind as one that ran through; another source is refused.
+// A publisher stopped and restarted with Resume leaves the same messages as an
+// uninterrupted publisher; another source is refused.
 func TestPublisherResume(t *testing.T) {
 	b := newRig(t)
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "res", Partitions: 4})
@@ -128,7 +128,7 @@ func TestPublisherResume(t *testing.T) {
 	r.stop(t)
 }
 
-// Without Resume a second run starts counting again and is not taken for repeats.
+// Without Resume a second run restarts its numbers and is not treated as repeats.
 func TestPublisherNewIncarnation(t *testing.T) {
 	b := newRig(t)
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "inc", Partitions: 2})

@@ -17,15 +17,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// readoutName is the name under which a readout of a model is promoted: digits of
-// a SHA-256 of all that its predictions depend on, the network included.
+// readoutName returns the name under which a readout of a model is promoted: digits of
+// a SHA-256 of everything that its predictions depend on, the network included.
 func readoutName(m *reservoir.Model, l *readout.Linear) (string, error) {
 	return readoutOf(m, l, formats.Input{})
 }
 
-// readouts are those that a worker knows, by the names under which they are
-// promoted: its model's, and those that it has read from the job's registry. One
-// that it does not know is read beside whoever asks, who asks again later.
+// readouts are the readouts known to a worker, by promotion name: its model's, and
+// readouts read from the job's registry. An unknown readout is read in the background,
+// and the caller asks later.
 type readouts struct {
 	js  jetstream.JetStream
 	job string
@@ -33,14 +33,14 @@ type readouts struct {
 	ctx  context.Context // ends the reading
 	stop context.CancelFunc
 
-	mu      sync.Mutex // guards what follows; no request to the server is made under it
+	mu      sync.Mutex // guards the fields below; never held during a request to the server
 	known   map[string]*readout.Linear
-	failed  map[string]error // what came of the last reading
+	failed  map[string]error // result of the last reading
 	reading map[string]bool
 	ends    sync.WaitGroup
 }
 
-// errReading is that of a readout which is being read from the registry.
+// errReading reports a readout that is being read from the registry.
 var errReading = errors.New("it is being read from the job's registry")
 
 func readoutsOf(ctx context.Context, js jetstream.JetStream, job string, m *reservoir.Model) (*readouts, error) {
@@ -57,7 +57,7 @@ func readoutsOf(ctx context.Context, js jetstream.JetStream, job string, m *rese
 	return r, nil
 }
 
-// Readout finds one, and does not wait. Every goroutine may ask.
+// Readout returns a readout without waiting. Every goroutine may call it.
 func (r *readouts) Readout(name string) (*readout.Linear, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,16 +74,16 @@ func (r *readouts) Readout(name string) (*readout.Linear, error) {
 	return nil, errReading
 }
 
-// close ends the reading; nobody asks any more.
+// close ends the reading; no caller remains.
 func (r *readouts) close() {
 	r.stop()
 	r.ends.Wait()
 }
 
-// readAgain is how long after a failure a readout is read again.
+// readAgain is the pause before a failed readout is re-read.
 const readAgain = 5 * time.Second
 
-// read reads one from the registry.
+// read reads a readout from the registry.
 func (r *readouts) read(name string) {
 	l, err := r.fromRegistry(name)
 	r.mu.Lock()
@@ -111,12 +111,13 @@ func (r *readouts) fromRegistry(name string) (*readout.Linear, error) {
 
 // follower looks for promotions of the job.
 type follower struct {
-	warned   time.Time // that this worker cannot follow one
+	warned   time.Time // time of the warning that this worker cannot follow a promotion
 	shadowed shadowed
 }
 
-// newest is the job's newest promotion, with the number 0 where there is none that
-// this worker can follow: such a one does not come into the input.
+// newest returns the job's newest promotion, with the number 0 if there is none that
+// this worker can follow: an unknown readout's promotion is not published into the
+// input.
 func (f *follower) newest(e *wire.Entry, has *readouts, log *slog.Logger) wire.Promotion {
 	p := e.Promotions.Last()
 	if p.Readout == "" {

@@ -16,15 +16,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkRecovery is a restart after a crash with 100,000 streams of 100
-// units in the middle of their sequences: a message of each is in the
-// snapshots, and SnapshotMessages-1 answered messages lie behind them.
-// Everything goes through the server's object store on file storage.
+// BenchmarkRecovery measures a restart after a crash with 100,000 streams of 100 units
+// in the middle of their sequences: a message of each is in the snapshots, and
+// SnapshotMessages-1 answered messages follow. All data passes through the server's
+// object store on file storage.
 //
-// restart-ms is from Worker.Run to the last replayed message. The other times
-// are its parts and the time to store, each summed over the partitions, which
-// here come one after another and in the stage side by side. MB is all
-// snapshots together.
+// restart-ms is the time from Worker.Run to the last replayed message. The other times
+// are its parts and the time to store, each summed over the partitions, which run one
+// after another here and in parallel in the stage. MB is the size of all snapshots.
 func BenchmarkRecovery(b *testing.B) {
 	const streams = 100_000
 	behind := pipeline.Defaults().SnapshotMessages - 1

@@ -17,9 +17,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A server that was interrupted between the two files of a NATS stream's
-// configuration leaves the stream out at its start. The embedded one finds it
-// whole, as old as it was, and the job goes on.
+// A server interrupted between the two files of a NATS stream's configuration omits the
+// stream at its start. The embedded server recovers it, with its old creation time, and
+// the job continues.
 func TestLostChecksumIsRepaired(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -78,8 +78,8 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	r.stop(t)
 }
 
-// A job whose output is younger than its other NATS streams has lost it, or is
-// new on an old input: that is said, once it has begun no more.
+// A job whose output is younger than its other NATS streams has lost the output, or is
+// new on an old input: this is reported until the job has begun.
 func TestYoungOutputIsTold(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -22,7 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// replaced lets a job continue with another one's network.
+// replaced makes a job continue with another job's network.
 func (b *rig) replaced(m *reservoir.Model, c pipeline.Config, with *reservoir.Model, by pipeline.Config) operate.Replaced {
 	b.t.Helper()
 	r, err := b.resizer(m, c).replace(b.t.Context(), b.resizer(with, by))
@@ -35,9 +35,9 @@ func (b *rig) replaced(m *reservoir.Model, c pipeline.Config, with *reservoir.Mo
 	return r
 }
 
-// follows makes sure that a job's predictions of each stream are those of one network
-// up to some place, and from there on those of another one of the same policy. It
-// returns in how many streams that one has begun.
+// follows requires that a job's predictions of each stream come from one network up to
+// some position, and afterwards from another network with the same policy. It returns
+// the number of streams in which the second network has begun.
 func follows(t *testing.T, got, first, then map[string][]codec.Prediction) (switched int) {
 	t.Helper()
 	for stream, all := range got {
@@ -58,10 +58,10 @@ func follows(t *testing.T, got, first, then map[string][]codec.Prediction) (swit
 	return switched
 }
 
-// A job continues with the network and states of another one that reads its input, under
-// load, after kills of both: up to the cut its predictions are those of its own
-// network, then those of the other one, bit for bit, in open sequences, too; none is
-// lost and none is made twice. Its worker is refused then, and it can be done again.
+// A job continues with the network and states of another job that reads its input,
+// under load, after kills of both: up to the cut its predictions come from its own
+// network, then from the other's, bit for bit, in open sequences, too; none is lost or
+// duplicated. Its old worker is then refused, and a second replacement works.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(20, 90)
@@ -101,7 +101,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("a worker with the network of before: %v", err)
 	}
 	next := b.start(green, own)
-	second = b.start(green, other) // it may continue, or be deleted
+	second = b.start(green, other) // the other job may continue, or be deleted
 	b.publish(packets[3*part : 4*part])
 	next.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
 	next.crash(t)
@@ -136,7 +136,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// stateOfKeys is the digest of all that a partition's stored state knows of its keys.
+// stateOfKeys returns the digest of the keys in a partition's stored state.
 func (b *rig) stateOfKeys(job string, p int) wire.Digest {
 	b.t.Helper()
 	snap, err := operate.Snapshot(b.t.Context(), b.js, job, p)
@@ -158,8 +158,8 @@ func (b *rig) stateOfKeys(job string, p int) wire.Digest {
 	return sum
 }
 
-// Ended before each of its writes, the change continues with the next call; before it has
-// published anything, it can be abandoned, and the job continues as if nothing was.
+// Interrupted before each of its writes, the change continues with the next call;
+// before its publication, it can be abandoned, and the job continues unchanged.
 func TestReplaceInterrupted(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 60)
@@ -171,7 +171,7 @@ func TestReplaceInterrupted(t *testing.T) {
 	own, other := quick("blue", 3), beside("green", "blue")
 	third := len(packets) / 3
 	b.answer(blue, own, packets[:third], third)
-	b.start(green, other).stop(t) // it has not read all
+	b.start(green, other).stop(t) // it has not read all input
 	ended := errors.New("ended by the test")
 	s := b.resizer(blue, own)
 	for _, last := range []string{"note replace-drain", "note replace-store", "note replace-publish"} {
@@ -200,7 +200,7 @@ func TestReplaceInterrupted(t *testing.T) {
 		r.stop(t)
 	}
 	seen, times := map[string]int{}, 0
-	s.before = func(what string) error { // records are written when they are claimed, and when they are published
+	s.before = func(what string) error { // records are written at the claim, and at the publication
 		if seen[what]++; seen[what]%2 == 0 {
 			return nil
 		}
@@ -249,8 +249,8 @@ func TestReplaceInterrupted(t *testing.T) {
 	}
 }
 
-// Jobs with promotions: numbers continue, so that a promotion of before that comes late
-// does nothing, and the next one is taken.
+// Jobs with promotions: numbers continue, so that a late old promotion does nothing,
+// and the next promotion is used.
 func TestReplaceAndPromotions(t *testing.T) {
 	t.Parallel()
 	policy := reservoir.Policy{Kind: reservoir.Marked}
@@ -320,7 +320,7 @@ func TestReplaceAndPromotions(t *testing.T) {
 	}
 }
 
-// What cannot take a job's place is said, and nothing is changed.
+// An unsuitable replacement is refused with a sentence, and nothing changes.
 func TestReplaceRefused(t *testing.T) {
 	t.Parallel()
 	policy := reservoir.Policy{Kind: reservoir.Marked}
@@ -369,8 +369,8 @@ func TestReplaceRefused(t *testing.T) {
 	refused(blue, own, two, beside("same", "blue"), operate.ErrUnfit, "one network", "model promote")
 }
 
-// A worker of the other job that begins while its states are read may go behind the
-// cut: there is another one.
+// A worker of the other job that begins while its states are read may pass the cut: the
+// change sets a new cut.
 func TestReplaceBesideALateWorker(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(6, 30)
@@ -435,10 +435,10 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 	}
 }
 
-// A job that began late knows nothing of keys that were silent since, and of others only
-// messages that wait for earlier ones. What the job of before knows of them stays known:
-// a message that comes again is a repeat, the next one is used at once, no prediction is
-// made twice, and a sequence that goes on in its middle is flagged.
+// A job that began late has no state of keys silent since, and of other keys only held
+// messages. The previous job's knowledge of these keys is kept: a repeated message is a
+// repeat, the next message is used immediately, no prediction is duplicated, and a
+// sequence continued in its middle is flagged.
 func TestReplaceWithALateJob(t *testing.T) {
 	t.Parallel()
 	policy := reservoir.Policy{Kind: reservoir.Marked}
@@ -455,18 +455,18 @@ func TestReplaceWithALateJob(t *testing.T) {
 	other.Shared.From = pipeline.FromNow
 	late := b.start(green, other)
 	w := b.start(blue, own)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first
+	b.publish([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first message
 	b.await(own.Job, 5)
 	late.until(t, "the message", func(s pipeline.Stats) bool { return s.Messages > 0 && s.Lag == 0 })
 	w.stop(t)
 	late.stop(t)
 	b.replaced(blue, own, green, other)
 	b.publish([]pipelinetest.Packet{
-		pipelinetest.One("silent", 2, 3, .25, true), // again
+		pipelinetest.One("silent", 2, 3, .25, true), // repeated
 		pipelinetest.One("silent", 3, 3, .75, true),
 		pipelinetest.One("open", 2, 3, .5, true),
 		pipelinetest.One("waits", 2, 3, .5, true),
-		pipelinetest.One("both", 2, 3, .5, true), // again
+		pipelinetest.One("both", 2, 3, .5, true), // repeated
 		pipelinetest.One("both", 3, 3, .5, true),
 	})
 	w = b.start(green, own)

@@ -38,8 +38,8 @@ func newTrioRig(t *testing.T) *rig {
 	}
 }
 
-// burst stores packets, many at once and each until the server says that it has
-// it: its producers know the numbers, so that a leader may change in between.
+// burst stores packets, many in parallel and each until the server acknowledges it: its
+// producers number the messages, so that a leader may change in between.
 func (b *rig) burst(packets []pipelinetest.Packet) {
 	b.t.Helper()
 	const atOnce = 100
@@ -75,12 +75,11 @@ func (b *rig) burst(packets []pipelinetest.Packet) {
 	}
 }
 
-// In a cluster each server changes the number of partitions at another message,
-// so that its copy of the input is its own. With producers that publish as fast
-// as they can, and leaders that change meanwhile, every message is answered once,
-// by the partition that has its key.
+// In a cluster each server changes the number of partitions at another message, so the
+// copies of the input differ. With producers at full speed, and changing leaders, every
+// message is answered once, by the partition of its key.
 func TestResizeInCluster(t *testing.T) {
-	if testing.Short() { // three servers under the race detector; what is ours is raced by the other tests of a resize
+	if testing.Short() { // three servers under the race detector; other tests of a resize cover races in this module
 		t.Skip("NOT CHECKED: takes three minutes under the race detector; runs without -short")
 	}
 	streams := pipelinetest.Recordings(60, 800)
@@ -90,7 +89,7 @@ func TestResizeInCluster(t *testing.T) {
 	b := newTrioRig(t)
 	c := quick("trio", 6)
 	c.Replicas = 3
-	c.Lease = 2 * time.Second // of servers that share two cores
+	c.Lease = 2 * time.Second // for servers that share two cores
 	rest := packets
 	next := func(n int) []pipelinetest.Packet {
 		n = min(n, len(rest))
@@ -125,7 +124,7 @@ func TestResizeInCluster(t *testing.T) {
 			return nil
 		}
 		var done operate.Resized
-		for attempt := 1; ; attempt++ { // a server that chooses a leader may not answer
+		for attempt := 1; ; attempt++ { // a server that elects a leader may not answer
 			var err error
 			if done, err = s.resize(t.Context(), to); err == nil {
 				break

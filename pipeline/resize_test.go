@@ -58,7 +58,7 @@ func (b *rig) resize(m *reservoir.Model, c pipeline.Config, to int) {
 	}
 }
 
-// meanwhile publishes packets until there are no more, beside what f does.
+// meanwhile publishes packets until none are left, in parallel to f.
 func (b *rig) meanwhile(packets []pipelinetest.Packet, f func()) {
 	b.t.Helper()
 	var beside sync.WaitGroup
@@ -72,9 +72,8 @@ func (b *rig) meanwhile(packets []pipelinetest.Packet, f func()) {
 	f()
 }
 
-// Up and down, to numbers that have nothing in common, between stops, beside
-// producers and with messages that wait for missing ones: what comes out of all
-// of it is what an engine fed by hand says, bit for bit.
+// Up and down, to numbers without common factors, between stops, with producers and
+// with held messages: all predictions equal an engine fed directly, bit for bit.
 func TestResize(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{
 		"marked": {Kind: reservoir.Marked, Early: 3},
@@ -112,7 +111,7 @@ func TestResize(t *testing.T) {
 				} else {
 					r.crash(t)
 				}
-				b.publish(next(some / 2)) // what nobody has answered
+				b.publish(next(some / 2)) // unanswered input
 				b.meanwhile(next(some/2), func() { b.resize(m, c, to) })
 				b.nothingOf(c.Job, to, 16)
 				c.Partitions = to
@@ -134,7 +133,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// nothingOf wants no states to be stored of partitions that a job has no more.
+// nothingOf requires that no states of removed partitions are stored.
 func (b *rig) nothingOf(job string, from, to int) {
 	b.t.Helper()
 	snaps, err := store.FindSnapshots(b.t.Context(), b.js, job)
@@ -155,8 +154,8 @@ func (b *rig) nothingOf(job string, from, to int) {
 	}
 }
 
-// Fewer partitions have more streams each: where that is more than a partition may
-// remember, the change waits for more room, as it cannot turn back any more.
+// Fewer partitions have more streams each: if there are more than a partition may
+// remember, the change waits for more room, because it can no longer be reverted.
 func TestResizeNeedsRoom(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 30)
@@ -185,8 +184,8 @@ func TestResizeNeedsRoom(t *testing.T) {
 	same(t, clean(got, 1<<1), clean(want, 1<<1))
 }
 
-// Ended before each of its writes, and after each, a change goes on with the
-// next call, and nothing is lost or said twice.
+// Interrupted before and after each of its writes, a change continues with the next
+// call, and nothing is lost or duplicated.
 func TestResizeInterrupted(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 60)
@@ -251,8 +250,8 @@ func (b *rig) launchFails(m *reservoir.Model, c pipeline.Config) error {
 	return err
 }
 
-// A worker that is not known to live, and goes on while the number changes or
-// after that, commits nothing more and ends with a word.
+// A worker missing from the list, which continues during the change or later, commits
+// nothing more and ends with a message.
 func TestResizeFencesLateWorkers(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 60)
@@ -270,14 +269,14 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	changed := make(chan error, 1)
 	go func() {
 		err := operate.ErrWorkers
-		for errors.Is(err, operate.ErrWorkers) { // it may have been told of between two looks
+		for errors.Is(err, operate.ErrWorkers) { // it may have been listed between two checks
 			_, err = b.resizer(m, c).resize(t.Context(), 6)
 		}
 		changed <- err
 	}()
 	var err error
 	for waiting := true; waiting; {
-		b.expire(c.Job) // the worker is at work, and nobody knows of it
+		b.expire(c.Job) // the worker works, and is not listed
 		select {
 		case err = <-changed:
 			waiting = false
@@ -296,7 +295,7 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	same(t, got, want)
 }
 
-// A new or empty job, and numbers that cannot be.
+// A new or empty job, and invalid numbers.
 func TestResizeOfLittle(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})

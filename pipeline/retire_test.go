@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// An output that went back names a snapshot that was replaced since. It is
-// still there; where it is not, an earlier one or the whole input serves.
+// An output that went back names a snapshot replaced since. The snapshot still exists;
+// otherwise an earlier snapshot or the whole input serves.
 func TestOutputGoesBack(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for name, lose := range map[string]func(b *rig, job string, r wire.Record){
@@ -82,8 +82,8 @@ func TestOutputGoesBack(t *testing.T) {
 	}
 }
 
-// otherHistory stores one more snapshot, after the latest input message up to
-// seq that has one: of an input that was another then.
+// otherHistory stores one more snapshot, after the latest input message up to seq with
+// a snapshot: as if the input had been another then.
 func (b *rig) otherHistory(job string, seq uint64) {
 	b.t.Helper()
 	s, err := store.FindSnapshots(b.t.Context(), b.js, job)
@@ -133,8 +133,8 @@ func (b *rig) dropSnapshot(job, name string) {
 	}
 }
 
-// A partition that has snapshots and no record is not begun a second time: all of its
-// input would be answered once more.
+// A partition with snapshots and without a record is not begun a second time: all of
+// its input would be answered a second time.
 func TestRecordLost(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

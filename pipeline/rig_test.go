@@ -25,7 +25,7 @@ type rig struct {
 	url     string                                                     // if set, stages connect by TCP
 	bar     func(name string) error                                    // if set, may keep a stage's connection from being made
 	connect func(ctx context.Context, name string) (*nats.Conn, error) // if set, how stages connect
-	now     func() time.Time                                           // if set, the clock of stages that are started
+	now     func() time.Time                                           // if set, the clock of new stages
 	keep    time.Duration                                              // how long their replaced snapshots are kept; 0 = not
 	apart   time.Duration                                              // see Worker.apart
 	tracer  trace.Tracer                                               // see Worker.Tracer
@@ -89,7 +89,7 @@ func (b *rig) expire(job string) {
 	b.must("KV_"+wire.MemberBucket(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
 }
 
-// newLoggedRig is newRig, with what its stages log in a book.
+// newLoggedRig is newRig, with its stages' log in a book.
 func newLoggedRig(t testing.TB) (*rig, *pipelinetest.LogBook) {
 	t.Helper()
 	b, book := newRig(t), &pipelinetest.LogBook{}

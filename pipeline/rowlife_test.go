@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What killed workers left in the store is swept; what a snapshot names and
-// what is of other partitions stays.
+// Objects left by killed workers are swept; objects named by a snapshot or of other
+// partitions stay.
 func TestRowsAreSwept(t *testing.T) {
 	b, m, c := opened(t, "rows", 8)
 	c.Partitions = 1
@@ -50,8 +50,8 @@ func TestRowsAreSwept(t *testing.T) {
 	r.stop(t)
 }
 
-// Rows that came and went before the first snapshot are named by none, and
-// deleted with it.
+// Rows that came and went before the first snapshot are named by none, and deleted with
+// it.
 func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -71,8 +71,8 @@ func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
 	b.onlyNamedRows("early", 1)
 }
 
-// onlyNamedRows checks that the store holds exactly the rows that the job's
-// snapshots name, once the deletions under way are done.
+// onlyNamedRows requires that the store holds exactly the rows named by the job's
+// snapshots, after pending deletions.
 func (b *rig) onlyNamedRows(job string, partitions int) {
 	b.t.Helper()
 	named := map[uint64]bool{}
@@ -105,7 +105,7 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 	}
 }
 
-// named is which rows a partition's snapshot says are stored apart.
+// named returns the stored rows in a partition's snapshot.
 func (b *rig) named(job string, part int) (refs []wire.RowRef) {
 	b.t.Helper()
 	_, r := b.last(job, part)

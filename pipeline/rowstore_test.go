@@ -17,8 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// opened is a job that was stopped with open sequences, most of whose rows
-// are stored apart.
+// opened returns a job stopped with open sequences, most of whose rows are stored.
 func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, pipeline.Config) {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -37,8 +36,8 @@ func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, pipe
 	return b, m, c
 }
 
-// Rows that are lost or changed stop their partition when they are needed,
-// with a message that says what to do; verify finds them before.
+// Lost or changed rows stop their partition when they are needed, with a message that
+// names the remedy; verify finds them earlier.
 func TestRowDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurt func(s jetstream.Stream, ref wire.RowRef, b *rig) error
@@ -79,8 +78,8 @@ func TestRowDamage(t *testing.T) {
 	}
 }
 
-// A worker that was overtaken finds rows missing that its successor has put
-// out of use: it is late, and its partition not broken.
+// An overtaken worker finds rows missing that its successor no longer uses: the worker
+// is late, and its partition is intact.
 func TestMissingRowOfTheOvertaken(t *testing.T) {
 	b, m, c := opened(t, "late", 6)
 	r := b.start(m, c)
@@ -108,6 +107,6 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
 	}
 	r.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
-	// It claims the partition again, and now the rows are missed.
+	// It reclaims the partition, and now the rows are missing.
 	mentions(t, r.wait(t), "is lost")
 }

@@ -30,7 +30,7 @@ type run struct {
 	cfg      Config
 	log      *slog.Logger
 	counters *stats.Counters
-	shown    *Counters // whose counts these are
+	shown    *Counters // the counters of this run
 	now      func() time.Time
 	self     self
 
@@ -43,11 +43,11 @@ type run struct {
 	limit    int    // bytes of a message's body the server takes
 	shards   []*shard.Shard
 	emitters []*owner.Emitter
-	owners   *owner.Worker   // what the ownerships share
+	owners   *owner.Worker   // shared by the ownerships
 	workers  context.Context // ends with the shards
 	cut      func()          // ends the time for last commits
 
-	view     atomic.Pointer[view] // what Status sees
+	view     atomic.Pointer[view] // data for Status
 	stopping atomic.Bool
 }
 
@@ -71,13 +71,13 @@ func (w *Worker) prepare() (*run, error) {
 	}
 	r.counters = &r.shown.counts
 	r.conns.job = r.cfg.Job
-	r.self.worker = rand.Text() // the outputs show it; it must not tell the names of consumers
+	r.self.worker = rand.Text() // the name appears in outputs; it must not reveal the consumers' names
 	r.setModel(p.Linear, p.Meta)
 	return r, nil
 }
 
-// open connects, creates or checks what the job has on the server, and sets
-// up shards and emitters.
+// open connects, creates or checks the job's NATS streams, and sets up shards and
+// emitters.
 func (r *run) open(ctx context.Context) error {
 	r.conns.open = func(name string) (*nats.Conn, error) { return r.worker.Dial(ctx, name) }
 	nc, err := r.conns.dial("commit")
@@ -173,8 +173,8 @@ func (r *run) ensureStreams(ctx context.Context) error {
 	return err
 }
 
-// drainedInput takes over what belongs to the input of a job that is being changed: its NATS
-// streams are there, and its own input gives keys to other partitions already.
+// drainedInput uses the input of a job in change: its NATS streams exist, and its own
+// input already assigns keys to other partitions.
 func (r *run) drainedInput(ctx context.Context) error {
 	r.self.source = r.worker.drain.Source
 	other := r.self.source.Job
@@ -193,8 +193,8 @@ func (r *run) drainedInput(ctx context.Context) error {
 	return err
 }
 
-// settleInput decides how this run reads messages, before it makes decoders. A
-// worker that leaves it open takes the job's.
+// settleInput decides this run's input format, before decoders are made. A worker with
+// an open format uses the job's.
 func (r *run) settleInput(ctx context.Context) error {
 	if r.cfg.Input.IsPlain() {
 		out, err := r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job))
@@ -212,8 +212,8 @@ func (r *run) settleInput(ctx context.Context) error {
 	return nil
 }
 
-// openShards makes the engines and what works with them, and with the engines'
-// arithmetic the worker's model has its identity.
+// openShards makes the engines and their users; with the engines' arithmetic, the
+// worker's model has its identity.
 func (r *run) openShards(ctx context.Context) error {
 	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Input: r.cfg.inputJob(), Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	var err error
@@ -245,7 +245,7 @@ func (r *run) openShards(ctx context.Context) error {
 		}
 		s.SetReadouts(r.self.readouts)
 		s.SampleStates(&r.shown.states)
-		s.Clock.StartClock() // before Counters knows of the run, which may be read at once
+		s.Clock.StartClock() // before Counters knows the run, which may then be read immediately
 		s.Machine.Begun = begun
 		r.shards = append(r.shards, s)
 		e, err := owner.NewEmitter(dead, r.self.meta, first, r.limit, r.perShard(), r.counters)
@@ -280,13 +280,12 @@ func (r *run) openShards(ctx context.Context) error {
 // perShard is how many partitions a shard has at most.
 func (r *run) perShard() int { return (r.cfg.Partitions + r.cfg.Shards - 1) / r.cfg.Shards }
 
-// joinWait is how long the questions of a join may take together: a few, or one
-// for each partition.
+// joinWait limits the total time of a join's requests: a few, or one for each
+// partition.
 const joinWait = 3 * store.CommitTimeout
 
-// patiently asks again, a few times, what a loaded server did not answer in
-// time, or a cluster that is choosing leaders not at all. f must be able to
-// continue where it was left.
+// patiently retries, a few times, requests that time out on a loaded server or in a
+// cluster that elects leaders. f must be able to continue after a failure.
 func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
@@ -354,7 +353,7 @@ func (r *run) openJob(ctx context.Context) error {
 	return nil
 }
 
-// keeps is how long what a record names no more is kept.
+// keeps returns how long replaced objects are kept.
 func (r *run) keeps() time.Duration {
 	if r.worker.keep == 0 {
 		return owner.KeepReplaced
@@ -362,7 +361,7 @@ func (r *run) keeps() time.Duration {
 	return max(0, r.worker.keep)
 }
 
-// close frees what open took and clears the counters that speak of now.
+// close frees the resources of open and clears the current values of the counters.
 func (r *run) close() {
 	r.shown.running.CompareAndSwap(r, nil)
 	if r.owners != nil {
@@ -380,7 +379,7 @@ func (r *run) close() {
 	r.counters.ClearNow()
 }
 
-// interruptions counts what a server that was away cannot do without: breaks of
+// interruptions counts events after which the server may have changed: breaks of
 // connections, recoveries of consumers.
 func (r *run) interruptions() uint64 {
 	return r.counters.Resets.Load() + r.conns.breaks()

@@ -21,7 +21,7 @@ import (
 // running is a stage at work.
 type running struct {
 	counters pipeline.Counters
-	before   int // input messages that the snapshots hold it began from
+	before   int // input messages in the snapshots that the run began from
 	mu       sync.Mutex
 	conns    []*nats.Conn
 	cancel   context.CancelFunc
@@ -77,7 +77,7 @@ func (b *rig) launch(m *reservoir.Model, c pipeline.Config, engine pipeline.Engi
 	return r
 }
 
-// restored counts the input messages that a stage's snapshots hold already.
+// restored counts the input messages contained in a stage's snapshots.
 func (b *rig) restored(c pipeline.Config) int {
 	b.t.Helper()
 	c = c.WithDefaults()
@@ -121,17 +121,17 @@ func (r *running) stop(t testing.TB) {
 	}
 }
 
-// crash ends a stage as a killed process ends: nothing more of it reaches the
-// server, no last commit, no release.
+// crash ends a stage like a killed process: nothing more reaches the server, no last
+// commit, no release.
 func (r *running) crash(t testing.TB) {
 	t.Helper()
-	r.mu.Lock() // it may be opening one more
+	r.mu.Lock() // it may be opening one more connection
 	for _, nc := range r.conns {
 		nc.Close()
 	}
 	r.mu.Unlock()
 	r.cancel()
-	_ = r.wait(t) // whatever it says about that
+	_ = r.wait(t) // with any error
 }
 
 func (r *running) wait(t testing.TB) error {
@@ -163,7 +163,7 @@ func (r *running) until(t testing.TB, what string, ok func(pipeline.Stats) bool)
 	return pipeline.Stats{}
 }
 
-// settle waits until that many messages have been taken into account.
+// settle waits until n messages are processed.
 func (b *rig) settle(r *running, messages int) pipeline.Stats {
 	b.t.Helper()
 	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s pipeline.Stats) bool {
@@ -171,8 +171,8 @@ func (b *rig) settle(r *running, messages int) pipeline.Stats {
 	})
 }
 
-// answer runs a stage until it has taken so many messages into account, those
-// published here and before.
+// answer runs a stage until it has processed the given number of messages, including
+// those published here.
 func (b *rig) answer(m *reservoir.Model, c pipeline.Config, packets []pipelinetest.Packet, messages int) {
 	b.t.Helper()
 	r := b.start(m, c)

@@ -6,13 +6,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// safeguard is how a worker keeps to exactly-once. Its zero value makes every check.
-// Each field takes the place of one, so that the fault harness can see what that
-// check is for; only a build with the tag chaos has any (safeguard_chaos.go).
+// safeguard disables checks of exactly-once. Its zero value keeps every check. Each
+// field replaces one check, so that the fault harness can show the purpose of the
+// check; only a build with the tag chaos sets fields (safeguard_chaos.go).
 type safeguard struct {
 	owner.Safeguards
 	// identity, in the place of the model's.
 	identity func(wire.Identity) wire.Identity
-	// turn, in the place of state.TurnOf: where a producer's number stands.
+	// turn replaces state.TurnOf, the comparison of a producer's number.
 	turn func(src *state.Source, n uint64) state.Turn
 }

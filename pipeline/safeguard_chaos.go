@@ -16,10 +16,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// unguarded are guards that leave one check out each.
+// unguarded are safeguards that disable one check each.
 var unguarded = map[string]safeguard{
 	"": {},
-	// commits whatever others have committed
+	// commits regardless of other workers' commits
 	"nofence": {Safeguards: owner.Safeguards{Condition: func(*nats.Msg, wire.Record) {}}},
 	// relies on the server's duplicate window instead of the fence
 	"msgid": {Safeguards: owner.Safeguards{Condition: func(m *nats.Msg, r wire.Record) {
@@ -29,13 +29,13 @@ var unguarded = map[string]safeguard{
 	"nodedup": {turn: func(*state.Source, uint64) state.Turn { return state.InTurn }},
 	// Eusn-Ahead is not looked at
 	"noahead": {Safeguards: owner.Safeguards{Claimed: func(p *state.Partition, input error) error { p.Skip = 0; return input }}},
-	// a claim does not ask whether the input is the one it was
+	// a claim does not check that the input is unchanged
 	"noinput": {Safeguards: owner.Safeguards{Trusting: true, Claimed: func(p *state.Partition, _ error) error { p.Want.At = 0; return nil }}},
 	// a state rebuilt is not compared with the record's digest
 	"nodigest": {Safeguards: owner.Safeguards{Claimed: func(p *state.Partition, input error) error { p.Want.At = 0; return input }}},
-	// which readouts answer is not taken from the snapshot
+	// active readouts are not taken from the snapshot
 	"noreadouts": {Safeguards: owner.Safeguards{Restored: (*state.Partition).ForgetPromotions}},
-	// nobody asks whether the input went back under the worker
+	// a change of the input under the worker is not detected
 	"noreset": {Safeguards: owner.Safeguards{Trusting: true}},
 	// every model passes for the job's
 	"anymodel": {identity: func(wire.Identity) wire.Identity {
@@ -44,8 +44,8 @@ var unguarded = map[string]safeguard{
 	}},
 }
 
-// Unsafe leaves a check of the stage out. It exists only with the build tag
-// chaos, for a harness that has to see what happens then.
+// Unsafe disables a check of the stage. It exists only with the build tag chaos, for a
+// harness that observes the effect.
 func (s *Worker) Unsafe(mode string) error {
 	g, known := unguarded[mode]
 	if !known {

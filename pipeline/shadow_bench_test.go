@@ -19,11 +19,11 @@ import (
 // benchShadows is how many shadows BenchmarkShadows has.
 const benchShadows = 3
 
-// BenchmarkShadows is what shadows cost: stored messages, of one sequence each, until
-// their predictions are acknowledged. Each iteration is a pair, without shadows and with
-// three, in turns, on the same job. cpu-s/Mrow are CPU seconds of the whole process
-// (server included) per million rows, a figure that other load disturbs least; the
-// ratios are medians over pairs.
+// BenchmarkShadows measures the cost of shadows: stored messages, of one sequence each,
+// until their predictions are acknowledged. Each iteration is a pair, without shadows
+// and with three, alternating, on the same job. cpu-s/Mrow is the CPU time of the whole
+// process (server included) per million rows, the figure least affected by other load;
+// the ratios are medians over pairs.
 func BenchmarkShadows(b *testing.B) {
 	one := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 6, Members: 1, Units: 200, Seed: 7,
@@ -70,7 +70,7 @@ func BenchmarkShadows(b *testing.B) {
 	}
 }
 
-// shadowLoad is a job that answers more and more input.
+// shadowLoad is a job with a growing input.
 type shadowLoad struct {
 	b              *testing.B
 	rig            *rig
@@ -110,7 +110,7 @@ func newShadowLoad(b *testing.B, spec reservoir.Spec, rows, messages int) *shado
 	return l
 }
 
-// pass stores the messages and has a stage answer them.
+// pass stores the messages and makes a stage answer them.
 func (l *shadowLoad) pass(shadows bool) window {
 	ctx := l.b.Context()
 	for _, print := range l.shadows {

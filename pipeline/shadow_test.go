@@ -24,7 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// shadowed reads what a job's shadows have predicted, by shadow and stream.
+// shadowed returns the predictions of a job's shadows, by shadow and stream.
 func (b *rig) shadowed(job string) (all map[string]map[string][]codec.Prediction, missing uint64, outs map[int]uint64) {
 	b.t.Helper()
 	outs = map[int]uint64{}
@@ -46,8 +46,8 @@ func (b *rig) shadowed(job string) (all map[string]map[string][]codec.Prediction
 	return all, missing, outs
 }
 
-// repeatShadows publishes the last messages of shadows once more, as a worker does that
-// takes over.
+// repeatShadows republishes the last messages of shadows, like a worker after a
+// takeover.
 func (b *rig) repeatShadows(job string, n uint64) {
 	b.t.Helper()
 	s, err := b.js.Stream(b.t.Context(), wire.ShadowStream(job))
@@ -66,7 +66,7 @@ func (b *rig) repeatShadows(job string, n uint64) {
 	}
 }
 
-// shadowing waits until a worker scores so many shadows.
+// shadowing waits until a worker scores n shadows.
 func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
 	t.Helper()
 	pipelinetest.Until(t, fmt.Sprintf("%d shadows are scored", n), func() bool {
@@ -76,8 +76,8 @@ func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
 }
 
 // Shadows while messages come, workers are killed and readouts are promoted: each
-// shadow has, for each prediction of the job, once, the scores that a job with this
-// readout makes. The job's own predictions and states are as without them.
+// shadow has, for each prediction of the job, once, the scores of a job with its
+// readout. The job's own predictions and states are the same as without shadows.
 func TestShadowsThroughCrashes(t *testing.T) {
 	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
@@ -115,7 +115,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 		}
-		more() // what a worker finds has its shadows' scores, too
+		more() // input before a worker's start has shadow scores, too
 		r = b.start(own, c)
 	}
 	r.shadowing(t, b, "shadow", 2)
@@ -162,7 +162,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		for key, packets := range sent {
 			alones[key] = alone(t, only(m, m.Readouts[i]), codec.Reject, packets...)
 			for n := range alones[key] {
-				alones[key][n].Inputs = nil // which shadows do not say
+				alones[key][n].Inputs = nil // not contained in shadow predictions
 			}
 		}
 		same(t, plain, alones)
@@ -178,7 +178,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 	}
 }
 
-// A shadow that is promoted ends as a shadow; the others say who answers.
+// A promoted shadow ends as a shadow; the other shadows name the active readout.
 func TestShadowIsPromoted(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newRig(t)
@@ -201,7 +201,7 @@ func TestShadowIsPromoted(t *testing.T) {
 	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: second, Who: "anna"}); !errors.Is(err, operate.ErrActive) {
 		t.Errorf("the readout that answers as a shadow: %v", err)
 	}
-	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: first, Who: "anna"}); err != nil { // the former one may be compared now
+	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: first, Who: "anna"}); err != nil { // the former readout may now be a shadow
 		t.Error(err)
 	}
 	r.shadowing(t, b, "rise", 2)
@@ -225,7 +225,7 @@ func TestShadowIsPromoted(t *testing.T) {
 	}
 }
 
-// What cannot be a shadow is refused in a sentence.
+// An invalid shadow is refused with a sentence.
 func TestShadowsRefused(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked})
 	other := *m.Readouts[0]
@@ -273,8 +273,8 @@ func TestShadowsRefused(t *testing.T) {
 	}
 }
 
-// Where the server does not store what shadows predict, or the list is not ours, the
-// job goes on, and says so.
+// If the server does not store shadow predictions, or the list is invalid, the job
+// continues, and reports it.
 func TestShadowsHoldNothingBack(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b, book := newLoggedRig(t)
@@ -319,7 +319,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 	}
 }
 
-// narrow is an engine that takes few readouts.
+// narrow is an engine that accepts few readouts.
 type narrow struct {
 	reservoir.Engine
 	most int
@@ -332,8 +332,8 @@ func (n *narrow) SetReadouts(all []*readout.Linear) error {
 	return n.Engine.SetReadouts(all)
 }
 
-// Shadows that the engine does not take any more since a readout was promoted, in the
-// middle of a batch and behind it, are counted as left out, and the job answers.
+// Shadows that the engine no longer accepts since a promotion, in the middle of a batch
+// and after it, are counted as missed, and the job answers.
 func TestShadowsWithoutRoom(t *testing.T) {
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	more := *m.Readouts[0]

@@ -12,16 +12,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// shadowed is how a worker follows the shadows of its job.
+// shadowed tracks the shadows of a worker's job.
 type shadowed struct {
 	now     []shard.Shadow
 	warned  time.Time
 	reading bool // of some of the last time
 }
 
-// of are the shadows that a job's entry names, as far as this worker can have them;
-// other says that they are not those of the last time. What cannot be had is left out:
-// the job's predictions do not wait for it.
+// of returns the shadows in a job's entry, as far as this worker can load them; other
+// reports a changed list. A missing readout is left out: the job's predictions do not
+// wait for it.
 func (f *shadowed) of(e *wire.Entry, has *readouts, first *readout.Linear, log *slog.Logger) (now *[]shard.Shadow, other bool) {
 	named, err := wire.ParseShadows(e.Shadows)
 	if err != nil {

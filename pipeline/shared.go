@@ -14,13 +14,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// SharedInput says which job's input a job reads, and from where on.
+// SharedInput names the job whose input is read, and the beginning.
 type SharedInput struct {
-	// Job is whose input it is. It must have one of its own. Empty: the job that
-	// is configured has its own.
+	// Job is the job with the input, which must be its own. Empty: the configured job
+	// has its own input.
 	Job string
-	// From is where a new job begins: FromBeginning (the default), FromNow, or a
-	// time as RFC 3339 has it. A job that has begun continues where it was.
+	// From is the beginning of a new job: FromBeginning (the default), FromNow, or a
+	// time in RFC 3339. A job that has begun continues at its position.
 	From string
 }
 
@@ -30,7 +30,7 @@ const (
 	FromNow       = "now"
 )
 
-// ErrSource is that of a job that cannot read the input it was told to.
+// ErrSource reports a job that cannot read the configured input.
 var ErrSource = errors.New("another input")
 
 func (s SharedInput) validate(job string) error {
@@ -48,7 +48,7 @@ func (s SharedInput) validate(job string) error {
 	return err
 }
 
-// time is the time in From; zero where that is a word.
+// time returns the time in From; zero for a word.
 func (s SharedInput) time() (time.Time, error) {
 	if s.From == "" || s.From == FromBeginning || s.From == FromNow {
 		return time.Time{}, nil
@@ -60,10 +60,10 @@ func (s SharedInput) time() (time.Time, error) {
 	return t, nil
 }
 
-// settleSource finds the input of a job that reads another one's, and takes over
-// what belongs to that input. A configuration that names no such job takes what
-// the job has begun with. Of a job that has not begun, the source is where it is to
-// begin. A job with an input of its own passes unchanged.
+// settleSource finds the input of a job that reads another job's input, and uses that
+// input's configuration. Without a configured job, it uses the source in the job's
+// entry. For a job that has not begun, the source contains the beginning. A job with
+// its own input passes unchanged.
 func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config, wire.Source, error) {
 	job := c.WithDefaults().Job
 	e, begun, err := entryOf(ctx, js, job)
@@ -104,8 +104,8 @@ func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config
 	return c, own, err
 }
 
-// OnServer is the configuration with its defaults, and with what the server has of the
-// job's input.
+// OnServer returns the configuration with its defaults, and with the server's
+// configuration of the job's input.
 func (c Config) OnServer(ctx context.Context, js jetstream.JetStream) (Config, wire.Source, error) {
 	c, source, err := settleSource(ctx, js, c)
 	if err == nil && c.Partitions == 0 {
@@ -114,7 +114,7 @@ func (c Config) OnServer(ctx context.Context, js jetstream.JetStream) (Config, w
 	return c.WithDefaults(), source, err
 }
 
-// entryOf is what a job says of itself, and whether it has begun to.
+// entryOf returns a job's entry, and whether the job has begun.
 func entryOf(ctx context.Context, js jetstream.JetStream, job string) (e wire.Entry, begun bool, err error) {
 	out, err := js.Stream(ctx, wire.OutputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -127,7 +127,7 @@ func entryOf(ctx context.Context, js jetstream.JetStream, job string) (e wire.En
 	return e, seq > 0, err
 }
 
-// otherSource refuses to change whose input a job reads; empty = its own.
+// otherSource refuses to change the job whose input is read; empty = its own.
 func otherSource(job, theirs, own string) error {
 	name := func(of string) string {
 		if of == "" {
@@ -138,7 +138,7 @@ func otherSource(job, theirs, own string) error {
 	return fmt.Errorf("pipeline: job %q reads %s, this worker was started for %s: a job keeps its input: start the worker with the job's (input.job), or under another job name: %w", job, name(theirs), name(own), ErrSource)
 }
 
-// sharedInput is the input of another job, which must have one of its own.
+// sharedInput returns the input of another job, which must be its own.
 func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string) (jetstream.Stream, error) {
 	e, _, err := entryOf(ctx, js, other)
 	if err == nil {
@@ -160,7 +160,7 @@ func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string)
 	return in, nil
 }
 
-// on takes over what belongs to an input that is there.
+// on uses the configuration of an existing input.
 func (c Config) on(in jetstream.Stream) (Config, error) {
 	info := in.CachedInfo()
 	pattern := store.PatternOf(info.Config)
@@ -185,7 +185,7 @@ func (c Config) on(in jetstream.Stream) (Config, error) {
 	return c, nil
 }
 
-// begin is the message with which a new job begins; 0 = the first one.
+// begin returns the message with which a new job begins; 0 = the first.
 func (s SharedInput) begin(ctx context.Context, js jetstream.JetStream, in jetstream.Stream) (uint64, error) {
 	state := in.CachedInfo().State
 	at, err := s.time()
@@ -198,9 +198,9 @@ func (s SharedInput) begin(ctx context.Context, js jetstream.JetStream, in jetst
 	return store.FirstSince(ctx, js, state, in.CachedInfo().Config.Name, at)
 }
 
-// stillSettled looks at the job whose input a job reads once more, after the entry
-// says that it does: from then on a change of the number of partitions is refused,
-// and one that began before is seen here.
+// stillSettled rechecks the job with the input, after the reader's entry is written:
+// from then on a change of the number of partitions is refused, and a change that began
+// earlier is detected here.
 func stillSettled(ctx context.Context, js jetstream.JetStream, job string, source wire.Source) error {
 	if source.Job == "" {
 		return nil
@@ -213,7 +213,7 @@ func stillSettled(ctx context.Context, js jetstream.JetStream, job string, sourc
 }
 
 // settled refuses to read the input of a job whose number of partitions changes, or
-// which is to continue with the states of this very reader.
+// which is to continue with the reader's states.
 func settled(e wire.Entry, reader, job string) error {
 	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil
@@ -221,9 +221,9 @@ func settled(e wire.Entry, reader, job string) error {
 	return fmt.Errorf("pipeline: the input of job %q cannot be read now: %w", job, &wire.ChangeError{Job: job, Change: e.Resize})
 }
 
-// formatOn is how a job reads the messages of another job's input. A new job reads
-// them as that job does, unless its own configuration says how. It may take other
-// values of a message, but a message has one format.
+// formatOn returns the format in which a job reads another job's input. A new job uses
+// that job's format, unless configured. It may read other values of a message, but a
+// message has one format.
 func formatOn(ctx context.Context, js jetstream.JetStream, job string, source wire.Source, own formats.Input, channels []string) (formats.Input, error) {
 	if source.Job == "" {
 		return own, nil
@@ -232,7 +232,7 @@ func formatOn(ctx context.Context, js jetstream.JetStream, job string, source wi
 		return own, err
 	}
 	e, _, err := entryOf(ctx, js, source.Job)
-	if err != nil || e.Readout == "" { // nothing says how that job reads
+	if err != nil || e.Readout == "" { // that job's format is unknown
 		return own, err
 	}
 	theirs, err := formats.Parse(e.Input)

@@ -23,16 +23,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// beside is a job that reads another one's input.
+// beside returns a job that reads another job's input.
 func beside(job, input string) pipeline.Config {
 	c := quick(job, 0)
 	c.Shared = pipeline.SharedInput{Job: input}
 	return c
 }
 
-// Two jobs with other models and policies on one input, their workers killed again
-// and again, the second one begun when half of the input was there: each predicts
-// what an engine fed by hand says, bit for bit, and the input is stored once.
+// Two jobs with different models and policies on one input, their workers killed
+// repeatedly, the second job begun after half of the input: each predicts like an
+// engine fed directly, bit for bit, and the input is stored once.
 func TestTwoJobsOnOneInput(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(20, 60)
@@ -83,8 +83,8 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	b.storedOnce(t, len(packets))
 }
 
-// storedOnce makes sure that one NATS stream holds the samples, once; -1 messages:
-// some were removed.
+// storedOnce requires that one NATS stream holds the samples, once; -1 messages: some
+// were removed.
 func (b *rig) storedOnce(t *testing.T, messages int) {
 	t.Helper()
 	if _, err := b.js.Stream(t.Context(), wire.InputStream("green")); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -120,9 +120,8 @@ func (b *rig) storedOnce(t *testing.T, messages int) {
 	}
 }
 
-// Each job ends its own sequences: the one that waits 300 ms for a silent stream
-// predicts, the one that waits for an hour does not, and a replay of the same log
-// gives each the same states.
+// Each job ends its own sequences: the job with 300 ms of allowed silence predicts, the
+// job with an hour does not, and a replay of the same log gives each the same states.
 func TestSharedSilence(t *testing.T) {
 	for name, quickOne := range map[string]string{"the reader's": "green", "the owner's": "blue"} {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +170,7 @@ func TestSharedSilence(t *testing.T) {
 				}
 				sums[c.Job] = b.digests(c.Job, 2)
 			}
-			for _, c := range jobs { // the same log again, without any clock
+			for _, c := range jobs { // the same log, without any clock
 				b.forgetOutput(c.Job)
 				c.Idle = 0
 				r := b.start(m, c)
@@ -186,9 +185,9 @@ func TestSharedSilence(t *testing.T) {
 	}
 }
 
-// A job that begins in the middle of another's input makes nothing of what lies
-// before, says that its first sequences may lack samples, and keeps its beginning
-// through kills, also where no state was stored yet.
+// A job that begins in the middle of another job's input ignores earlier messages,
+// flags its first sequences, and keeps its beginning through kills, also before its
+// first snapshot.
 func TestSharedFrom(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -215,7 +214,7 @@ func TestSharedFrom(t *testing.T) {
 	}
 	b.publish(sequences("s", 1, 4))
 	for _, c := range []pipeline.Config{now, since} {
-		c.Shared = pipeline.SharedInput{} // the job knows
+		c.Shared = pipeline.SharedInput{} // the job's entry has it
 		r := b.start(m, c)
 		got := b.await(c.Job, want[c.Job])["s"]
 		r.stop(t)
@@ -239,7 +238,7 @@ func TestSharedFrom(t *testing.T) {
 	first.stop(t)
 }
 
-// What a job cannot read is said in a sentence, before anything of it is made.
+// An unreadable input is refused with a sentence, before any creation.
 func TestSharedRefusals(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -311,8 +310,8 @@ func mustParse(t *testing.T, text string) formats.Input {
 	return in
 }
 
-// The number of partitions of an input that several jobs read stays, and a dead
-// letter of one is not sent to all.
+// The number of partitions of a shared input stays, and a dead letter of one job is not
+// sent to all.
 func TestSharedStays(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -349,7 +348,7 @@ func TestSharedStays(t *testing.T) {
 			t.Errorf("job %s sends a dead letter to all: %v", job, err)
 		}
 	}
-	// A reader that begins while the number changes, and one that is gone.
+	// A reader that begins during the change, and a reader that is gone.
 	blue := b.resizer(m, own)
 	blue.before = func(what string) error {
 		if what == "note switch" {

@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Snapshots that killed workers left behind are swept, the one in use is not.
+// Snapshots left by killed workers are swept, the current snapshot is not.
 func TestOrphansAreSwept(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

@@ -19,9 +19,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// With far fewer state rows than open sequences, with crashes, restarts and
-// partitions that move: predictions and final states are those of a stage that
-// has room for all, and nothing is left in the store that no state names.
+// With far fewer state rows than open sequences, with crashes, restarts and partitions
+// that move: predictions and final states equal those of a stage with room for all, and
+// the store holds no unnamed row.
 func TestSpillSameBits(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy reservoir.Policy
@@ -52,7 +52,7 @@ func TestSpillSameBits(t *testing.T) {
 			for i := range parts {
 				conf.Shards, conf.RowBudget, conf.MaxSlots = 1+i%2, 30*(i+1), c.slots
 				if conf.StopTimeout = patience; i%2 == 0 && i < parts-1 {
-					conf.StopTimeout = 300 * time.Millisecond // a crash waits so long for answers
+					conf.StopTimeout = 300 * time.Millisecond // a crash waits for answers this long
 				}
 				r := b.start(m, conf)
 				b.publish(shuffled[i*len(shuffled)/parts : (i+1)*len(shuffled)/parts])
@@ -67,7 +67,7 @@ func TestSpillSameBits(t *testing.T) {
 					r.crash(t)
 					b.expire("spill")
 				default:
-					r.stop(t) // the next one begins with rows that are stored apart
+					r.stop(t) // the next stage begins with stored rows
 				}
 				s := r.counters.Stats()
 				spilled, fetched = spilled+s.Spilled, fetched+s.Fetched
@@ -82,8 +82,8 @@ func TestSpillSameBits(t *testing.T) {
 			b.onlyNamedRows("spill", 3)
 			sums := b.digests("spill", 3)
 
-			// A damaged row would be found, whether it is asked for or not; and
-			// states leave the job whole.
+			// A damaged row is detected even if unused; and exported states are
+			// complete.
 			check := &pipeline.Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
 			j, err := admin.Open(t.Context(), b.js, "spill")
 			if err != nil {
@@ -117,8 +117,7 @@ func TestSpillSameBits(t *testing.T) {
 	}
 }
 
-// States with rows stored apart move to another job and go on there, bit for
-// bit.
+// States with stored rows move to another job and continue there, bit for bit.
 func TestSpilledStatesMove(t *testing.T) {
 	streams := pipelinetest.Recordings(10, 40)
 	packets, sent := pipelinetest.Mixed(streams, 41)
@@ -175,9 +174,9 @@ func TestSpilledStatesMove(t *testing.T) {
 	same(t, got, exp)
 }
 
-// One message may bring many back to their order, of which each may end a
-// stream's sequence and begin the next, while slots are too few for all of their
-// streams: the predictions are those of a stage that has room.
+// One message may release many held messages, each of which may end a stream's sequence
+// and begin the next, while slots are too few for all of their streams: the predictions
+// equal those of a stage with room.
 func TestSpillWithinOneMessage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
@@ -186,7 +185,7 @@ func TestSpillWithinOneMessage(t *testing.T) {
 	var packets []pipelinetest.Packet
 	for seq := range uint64(400) {
 		p := pipelinetest.Packet{Key: "g", Seq: seq + 1, Header: map[string]string{}}
-		for range 1 + rng.IntN(4) { // samples of few streams, whose sequences are short
+		for range 1 + rng.IntN(4) { // samples of few streams with short sequences
 			k := rng.IntN(6)
 			p.Batch.Rows++
 			p.Batch.X = append(p.Batch.X, pipelinetest.Noise(rng, 2)...)
@@ -217,7 +216,7 @@ func TestSpillWithinOneMessage(t *testing.T) {
 	same(t, run("few", 2), run("room", 0))
 }
 
-// joined gives each stream of a message one key.
+// joined gives all streams of a message one key.
 func joined(p pipelinetest.Packet) pipelinetest.Packet {
 	var keys []string
 	for i, k := range p.Batch.Key {

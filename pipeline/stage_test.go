@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// For every policy, and for several shapes of the stage, what comes out of
-// NATS is what an engine fed by hand says, bit for bit.
+// For every policy, and for several shapes of the stage, the predictions through NATS
+// equal an engine fed directly, bit for bit.
 func TestStageEqualsEngine(t *testing.T) {
 	policies := map[string]reservoir.Policy{
 		"marked":  {Kind: reservoir.Marked},

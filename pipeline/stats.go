@@ -11,10 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Counters is what a running stage counts, and the way to see its status.
-// The zero value is ready; one Counters may outlive several runs, of one stage
-// at a time. Read it with Stats and Status, which take no lock that the stage
-// works under.
+// Counters are a running stage's counters, and give its status. The zero value is
+// ready; one Counters may outlive several runs, of one stage at a time. Read it with
+// Stats and Status, which take no lock that the stage works under.
 type Counters struct {
 	counts  stats.Counters
 	shadows stats.Shadows
@@ -22,12 +21,12 @@ type Counters struct {
 	running atomic.Pointer[run] // for Status; nil while none is connected
 }
 
-// ShadowStats is what a running stage counts of one of the job's shadows.
+// ShadowStats counts the predictions of one of the job's shadows.
 type ShadowStats struct {
 	Readout     string // its fingerprint
-	Predictions uint64 // that the server has
-	Missed      uint64 // left out: the server did not take them in time, one is too large for it, or the engine does not take the shadow
-	Agreeing    uint64 // of both: those of the class that was predicted
+	Predictions uint64 // stored by the server
+	Missed      uint64 // left out: not stored in time, too large for the server, or not accepted by the engine
+	Agreeing    uint64 // of both: with the same class as the prediction
 }
 
 // Shadows are the counts of all shadows since the start, by their readouts.
@@ -48,11 +47,11 @@ func (c *Counters) Answered() time.Time {
 	return time.Time{}
 }
 
-// ShardTime is how a shard has spent its time since its stage began.
+// ShardTime is a shard's time by activity since its stage began.
 type ShardTime struct {
 	Engine  string        // its engine's name
-	Busy    time.Duration // decoding, computing, looking after its partitions
-	Waiting time.Duration // for the server to store what was predicted
+	Busy    time.Duration // decoding, computing, maintaining its partitions
+	Waiting time.Duration // for the server to store predictions
 	Idle    time.Duration // without a message, or waiting for more (Config.Latency)
 }
 
@@ -69,14 +68,14 @@ func (c *Counters) Shards() (all []ShardTime) {
 	return all
 }
 
-// StateStats is what the states of open sequences were like that a stage looked at, some
-// of those in each snapshot: package internal/dynamics says what the figures mean.
+// StateStats describes a sample of the open sequences' states, some of each snapshot:
+// package internal/dynamics explains the figures.
 type StateStats struct {
-	Saturated Histogram // share of units that have come to their limit; one value a state
-	Size      Histogram // root of the mean square of the units; one value a state
+	Saturated Histogram // share of saturated units; one value per state
+	Size      Histogram // root mean square of the units; one value per state
 }
 
-// States are those looked at since the start.
+// States returns the statistics since the start.
 func (c *Counters) States() StateStats {
 	return StateStats{
 		Saturated: Histogram(c.states.Saturated.Read(stats.ShareBounds, stats.StateUnit)),
@@ -84,75 +83,75 @@ func (c *Counters) States() StateStats {
 	}
 }
 
-// Stats is a snapshot of Counters: totals since the start unless they say
-// "now".
+// Stats is a snapshot of Counters: totals since the start unless the comment begins
+// with "now".
 type Stats struct {
 	Messages   uint64 // input messages taken into account, replay excluded
-	Rows       uint64 // samples in them that reached a state
+	Rows       uint64 // samples that reached a state
 	Bytes      uint64 // payload bytes of Messages
-	Restores   uint64 // partitions whose state came from a snapshot
+	Restores   uint64 // partitions with a state from a snapshot
 	Replayed   uint64 // input messages replayed to rebuild states
 	Duplicates uint64 // messages dropped: their sequence number was known
 	Gaps       uint64 // times a producer's missing messages were given up
-	// Contradictions are Duplicates whose content was another than that of the
-	// message that had their number, where the stage still knew it: of a key's
-	// last message since the stage began, and of those that wait.
+	// Contradictions are Duplicates whose content differed from the first message with
+	// the same number, as far as the stage knew it: for a key's last message since the
+	// stage began, and for held messages.
 	Contradictions uint64
-	Losses         uint64 // messages before which some of their partition may have been removed unread
-	FarTimes       uint64 // samples whose time is before 2000, or more than a day from when their message was stored
-	Incarnations   uint64 // times a producer began counting again from 1
-	DeadLetters    uint64 // messages that could not be used, published as such
+	Losses         uint64 // messages before which unread input of their partition may have been removed
+	FarTimes       uint64 // samples with a time before 2000, or more than a day from the storage of their message
+	Incarnations   uint64 // restarts of a producer's numbers from 1
+	DeadLetters    uint64 // unusable messages, published as dead letters
 	Held           uint64 // missing values replaced by the previous sample's
-	Predictions    uint64 // published and acknowledged, early ones included
+	Predictions    uint64 // published and acknowledged, early predictions included
 	Early          uint64 // of these, before the end of their sequence
 	Commits        uint64 // output messages acknowledged
 	Retries        uint64 // publishes repeated because no answer came
 	Batches        uint64 // engine calls
-	Resets         uint64 // consumers that reported an error and recovered
+	Resets         uint64 // consumers that recovered from an error
 	Forgotten      uint64 // streams forgotten at Config.MaxStreams, or after Config.Forget
-	New            uint64 // streams that their partition did not know
-	Abandoned      uint64 // open sequences that were lost because their stream was forgotten at Config.MaxStreams
+	New            uint64 // streams unknown to their partition
+	Abandoned      uint64 // open sequences lost because their stream was forgotten at Config.MaxStreams
 	Idle           uint64 // sequences ended by a stream's silence, Config.Idle
-	Spilled        uint64 // state rows stored because a shard had no free one
+	Spilled        uint64 // state rows stored because a shard had no free slot
 	Fetched        uint64 // of these, read back
 	Reordered      uint64 // messages that came too early and were put in order
 	Claims         uint64 // partitions taken over
-	Fenced         uint64 // partitions another worker took over from this one
-	Deferred       uint64 // partitions given up for a while: the server refused what they need, or did not answer
+	Fenced         uint64 // partitions taken over from this worker by another
+	Deferred       uint64 // partitions given up for a while: the server refused a request, or did not answer
 	Snapshots      uint64 // states of partitions stored
-	SnapshotSize   uint64 // bytes of them
+	SnapshotSize   uint64 // bytes of the snapshots
 
 	DeadLettersBy map[string]uint64 // DeadLetters by reason: key, header, checksum, malformed, schema, value, time, streams, event; all are present
-	PredictionsBy map[string]uint64 // Predictions by outcome.Flag.Integrity; every word is in it
+	PredictionsBy map[string]uint64 // Predictions by outcome.Flag.Integrity; contains every word
 	PredictionsOf map[string]uint64 // Predictions by class; nil before the first run
-	FlaggedBy     map[string]uint64 // Predictions by each flag they carry, as outcome.FlagNames has them; every flag is in it
+	FlaggedBy     map[string]uint64 // Predictions by flag, as in outcome.FlagNames; contains every flag
 
 	Decode       time.Duration // time in the decoder, all shards
 	Engine       time.Duration // time in Engine.Advance, all shards
 	Commit       time.Duration // time in publishing, all emitters
-	SnapshotTime time.Duration // time in storing snapshots; it passes beside the work
+	SnapshotTime time.Duration // time for storing snapshots, in parallel to other work
 
-	BatchRows  Histogram // samples per batch, replayed ones included; batches without any are not in it
-	StepTime   Histogram // seconds per engine call that had samples
-	CommitTime Histogram // seconds from a batch's first publish until the server had all of it
+	BatchRows  Histogram // samples per batch, replayed samples included; without empty batches
+	StepTime   Histogram // seconds per engine call with samples
+	CommitTime Histogram // seconds from a batch's first publish until the server has stored the whole batch
 
 	Lag     int64 // now: input messages stored but not yet answered
 	Streams int64 // now: streams remembered
 	Slots   int64 // now: state rows in use
 	Away    int64 // now: state rows stored apart
-	Parked  int64 // now: messages that wait for one with a lower sequence number
-	// ReplicasBehind are, now, replicas of the job's input and output that the
-	// server has said for a while are not current.
+	Parked  int64 // now: messages held for a message with a lower number
+	// ReplicasBehind counts, now, replicas of the job's input and output that the
+	// server has reported as not current for a while.
 	ReplicasBehind int64
 	Replaying      int64 // now: partitions still rebuilding states
 	Owned          int64 // now: partitions this worker has claimed
-	Stopped        int64 // now: partitions it has stopped for an error
+	Stopped        int64 // now: partitions stopped by an error
 }
 
-// Stats reads all counters. They are read one after another, so a snapshot
-// taken while the stage works may be off by the messages in hand.
+// Stats reads all counters. They are read one after another, so a snapshot taken while
+// the stage works may differ by the messages in progress.
 func (c *Counters) Stats() Stats {
-	lag := c.lag() // first: what it does not count any more has been counted below
+	lag := c.lag() // first: messages no longer in the lag are counted below
 	s := read(&c.counts)
 	s.Lag = lag
 	return s
@@ -191,9 +190,9 @@ func read(n *stats.Counters) Stats {
 	return s
 }
 
-// Histogram is how often values of which size occurred.
+// Histogram counts values by size.
 type Histogram struct {
-	Bounds []float64 // upper bounds of the buckets, ascending, each in its bucket
-	Counts []uint64  // values in each, and in a last one beyond all bounds
+	Bounds []float64 // upper bounds of the buckets, ascending, inclusive
+	Counts []uint64  // values in each bucket, and in a last bucket above all bounds
 	Sum    float64   // of all values
 }

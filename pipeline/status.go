@@ -11,82 +11,82 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Status is where a running stage stands now.
+// Status is the current condition of a running stage.
 type Status struct {
-	Running   bool // it is connected, or was; false while it starts, and after its end
-	Connected bool // all of its connections to the server are up
+	Running   bool // connected, now or before; false during the start, and after the end
+	Connected bool // all connections to the server are up
 	Stopping  bool
-	// Renewed is when the job's workers last heard from this one, and it knew
-	// its share of the partitions; zero before the first time. Older than
-	// Lease, others may take its partitions.
+	// Renewed is the last time at which this worker renewed its lease and knew its
+	// share of the partitions; zero before the first time. If older than Lease, other
+	// workers may take its partitions.
 	Renewed time.Time
 	Lease   time.Duration
 
-	Worker     string   // its name among the job's
+	Worker     string   // its name in the job's list
 	Engines    []string // names of the shards' engines, each once
 	Arithmetic string   // theirs, Engine.Arithmetic
 	Model      string   // fingerprint
-	ModelName  string   // as Stage.ModelName, or that of the job's model where the worker took that
+	ModelName  string   // as Stage.ModelName, or of the job's model if the worker uses that model
 	Readout    string   // its name in the model
 
 	MaxRows    int // state rows that all shards' engines may hold
 	MaxStreams int // streams that a partition may remember
-	// Consumers are those of the job's input or output, of the one with less room, and
-	// MaxConsumers is how many it may have; 0 until the server has said so.
+	// Consumers is the number of consumers of the job's input or output, whichever has
+	// less room, and MaxConsumers its limit; 0 until known from the server.
 	Consumers, MaxConsumers int64
-	// Partitions are those that fall to this worker and those it has not
-	// given up yet, ascending.
+	// Partitions are the assigned partitions and partitions not yet released,
+	// ascending.
 	Partitions []PartitionHealth
 }
 
-// PartitionHealth is where one partition stands on a worker.
+// PartitionHealth is the condition of one partition on a worker.
 type PartitionHealth struct {
 	Partition int
-	Share     bool // it falls to this worker
+	Share     bool // assigned to this worker
 	Phase     Phase
-	Err       error // why it is Stopped or Deferred
+	Err       error // the reason if Stopped or Deferred
 	Epoch     uint64
 	// Lag is how many input messages are stored but not answered, as far as
 	// the worker has heard: with each message, the server says how many
 	// follow.
 	Lag int64
-	// LagTime is how old the oldest message is that is stored and not answered, by the time at
-	// which the server stored it. The worker asks the server for that message every two seconds;
-	// where one waits that it could not ask for, it is the age of the newest one that was read.
-	// 0 = none waits; UnknownLag = the server was not asked yet, or has not answered.
+	// LagTime is the age of the oldest stored and unanswered message, by the server's
+	// storage time. The worker asks the server for that message every two seconds; for
+	// a waiting message that it could not ask for, LagTime is the age of the newest
+	// message read. 0 = none waits; UnknownLag = not asked yet, or no answer.
 	LagTime time.Duration
-	// Unsaved is since when messages have been answered here that no snapshot
-	// in use holds; zero where there are none. A restart replays them.
+	// Unsaved is the time of the first message answered here without a snapshot in use;
+	// zero if there is none. A restart replays these messages.
 	Unsaved time.Time
-	// Waiting says what the server has not taken for longer than a lease, as
-	// while a NATS stream is full or gone; empty where nothing waits.
+	// Waiting is a request that the server has not accepted for longer than a lease,
+	// for example because a NATS stream is full or missing; empty if none.
 	Waiting string
 }
 
-// UnknownLag is a LagTime that is not known.
+// UnknownLag is an unknown LagTime.
 const UnknownLag = time.Duration(owner.UnknownLag)
 
-// Phase is what a worker does with a partition.
+// Phase is a worker's activity on a partition.
 type Phase string
 
 // The phases, in the order in which a partition goes through them.
 const (
-	Claiming  Phase = "claiming"  // perhaps waiting for its last owner to release it
+	Claiming  Phase = "claiming"  // may wait for a release by the previous owner
 	Restoring Phase = "restoring" // reading its snapshot
-	Replaying Phase = "replaying" // the input behind the snapshot, silently
+	Replaying Phase = "replaying" // the input after the snapshot, without output
 	Reading   Phase = "reading"
 	Releasing Phase = "releasing" // to be another's, or at a stop
-	Deferred  Phase = "deferred"  // the server refuses what it needs, or does not answer: claimed again by itself
-	Stopped   Phase = "stopped"   // by an error that the log tells; nothing of it is answered
+	Deferred  Phase = "deferred"  // the server refuses a request, or does not answer: reclaimed automatically
+	Stopped   Phase = "stopped"   // by an error in the log; no input is answered
 )
 
-// Phases lists them all.
+// Phases lists all phases.
 func Phases() []Phase {
 	return []Phase{Claiming, Restoring, Replaying, Reading, Releasing, Deferred, Stopped}
 }
 
-// Unready says why the stage does not work on all of its share, a line for
-// each reason; nil where it does.
+// Unready returns the reasons why the stage does not work on all of its share, a line
+// for each; nil if it does.
 func (s *Status) Unready() []string {
 	switch {
 	case !s.Running:
@@ -118,7 +118,7 @@ func (s *Status) Unready() []string {
 	return why
 }
 
-// Status reads where the stage that counts into c stands.
+// Status returns the condition of the stage that counts into c.
 func (c *Counters) Status() Status {
 	r := c.running.Load()
 	if r == nil {
@@ -144,7 +144,7 @@ func (c *Counters) Status() Status {
 	return s
 }
 
-// lag is that of all partitions together.
+// lag returns the sum over all partitions.
 func (c *Counters) lag() (n int64) {
 	r := c.running.Load()
 	if r == nil {
@@ -158,17 +158,17 @@ func (c *Counters) lag() (n int64) {
 	return n
 }
 
-// view is what the manager shows of its partitions. It is replaced, never
-// changed.
+// view is the manager's published data on its partitions. It is replaced, never
+// modified.
 type view struct {
 	renewed time.Time
-	share   []int // partitions that fall to this worker
+	share   []int // assigned partitions
 	owned   map[int]*owner.Ownership
 	stopped map[int]error
 	later   map[int]error
 }
 
-// show makes what the manager knows visible to Status.
+// show publishes the manager's data for Status.
 func (m *manager) show() {
 	later := map[int]error{}
 	for p, w := range m.deferred {
@@ -196,7 +196,7 @@ func (v *view) partitions() []PartitionHealth {
 	return all
 }
 
-// ownerships are those that the manager has shown.
+// ownerships returns the ownerships published by the manager.
 func (r *run) ownerships() map[int]*owner.Ownership {
 	if v := r.view.Load(); v != nil {
 		return v.owned

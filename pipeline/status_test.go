@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// gate is an engine that waits before it computes anything.
+// gate is an engine that waits before each computation.
 type gate struct {
 	reservoir.Engine
 	open <-chan struct{}
@@ -31,7 +31,7 @@ func (g *gate) Advance(x []float32, runs []reservoir.Run, scores []float32) erro
 	return g.Engine.Advance(x, runs, scores)
 }
 
-// What waits in the stage is lag, however long it was idle before.
+// Messages waiting in the stage count as lag, after any idle time.
 func TestLagAfterIdleTime(t *testing.T) {
 	b := newRig(t)
 	open := make(chan struct{})
@@ -62,8 +62,8 @@ func TestLagAfterIdleTime(t *testing.T) {
 	}
 }
 
-// A stage that has all of its share is ready; one that starts, stops or has
-// lost its server is not, and says why.
+// A stage that works on all of its share is ready; a stage that starts, stops or has
+// lost its server is not, and reports the reason.
 func TestStatus(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	b := rigOf(t, srv)
@@ -125,7 +125,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A partition is ready when what must be replayed has been, not before.
+// A partition is ready after its replay, not before.
 func TestReplayingIsNotReady(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -162,8 +162,8 @@ func TestReplayingIsNotReady(t *testing.T) {
 	r.stop(t)
 }
 
-// Counting allocates nothing, and every combination of flags has its word and
-// counts for each of its flags.
+// Counting allocates nothing, and every combination of flags has its word and counts
+// for each of its flags.
 func TestCountingAllocates(t *testing.T) {
 	var c pipeline.Counters
 	preds := make([]codec.Prediction, 1<<len(outcome.FlagNames))
@@ -196,7 +196,7 @@ func TestCountingAllocates(t *testing.T) {
 	}
 }
 
-// breaking is an engine that waits, and then fails where it is told to.
+// breaking is an engine that waits, and then fails on command.
 type breaking struct {
 	reservoir.Engine
 	busy chan<- struct{}
@@ -213,8 +213,7 @@ func (e *breaking) Advance(x []float32, runs []reservoir.Run, scores []float32) 
 	return e.Engine.Advance(x, runs, scores)
 }
 
-// A stage whose engine has failed is not ready any more, though its other
-// shards have not ended yet.
+// A stage with a failed engine is not ready, even before its other shards have ended.
 func TestFailureIsNotReady(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -243,8 +242,8 @@ func TestFailureIsNotReady(t *testing.T) {
 	}
 }
 
-// How shards spend their time may be asked for from before the stage begins, as the live page
-// does; the race detector watches.
+// Shard times may be read before the stage begins, as the live page does; the race
+// detector checks it.
 func TestShardTimesFromBeginning(t *testing.T) {
 	b := newRig(t)
 	var counters pipeline.Counters
@@ -260,7 +259,7 @@ func TestShardTimesFromBeginning(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 	var ended error
 	waitFor(t, "times of a stage that reads", func() bool {
-		for range 1000 { // closely, because only what happens next to a write is seen
+		for range 1000 { // frequently, because only a read next to a write shows a race
 			counters.Shards()
 		}
 		select {

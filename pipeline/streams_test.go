@@ -21,8 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The documentation says how a key finds its partition; the server is asked
-// whether that is so.
+// The documented mapping from key to partition equals the server's.
 func TestPartitionIsFNV(t *testing.T) {
 	b := newRig(t)
 	c := pipeline.Config{Job: "fnv", Partitions: 13}.WithDefaults()
@@ -51,8 +50,8 @@ func TestPartitionIsFNV(t *testing.T) {
 	}
 }
 
-// What exists is never changed: what matters is an error, other limits are
-// left as they are.
+// Existing streams are never modified: differences that affect results are errors,
+// other limits stay.
 func TestExistingStreams(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -75,7 +74,7 @@ func TestExistingStreams(t *testing.T) {
 	c.MaxMessage = 8 << 20
 	mentions(t, run(c), "max_payload")
 	c = base
-	c.OutputKeep, c.InputMaxAge = 5, time.Hour // differences that do not matter
+	c.OutputKeep, c.InputMaxAge = 5, time.Hour // differences without effect
 	b.start(m, c).stop(t)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("old"))
 	if err != nil {
@@ -94,7 +93,7 @@ func TestExistingStreams(t *testing.T) {
 	mentions(t, run(base), "OLD-OUT", "max messages 5", "must stay", "--max-msgs=-1")
 	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxBytes = -1, 1<<20 })
 	mentions(t, run(base), "OLD-OUT", "max bytes 1048576", "must stay")
-	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // it refuses, and the stage hears of it
+	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // the server refuses, and the stage gets an error
 	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 3 })
 	mentions(t, run(base), "OLD-IN", "max messages per subject 3", "before they are read")
 	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
@@ -104,7 +103,7 @@ func TestExistingStreams(t *testing.T) {
 	mentions(t, r.wait(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
 }
 
-// An input created again under an old output is noticed.
+// An input recreated under an old output is detected.
 func TestInputRecreated(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -21,8 +21,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// subjectForms are input subjects, and keys of each: among them some that would
-// be the same without the dots, and some that begin as another does.
+// subjectForms are input subjects with keys of each: among them keys that would be
+// equal without the dots, and keys that begin like another key.
 var subjectForms = map[string][]string{
 	"sensors.*": {"A", "A3", "A37"},
 	"plant.{site}.line.{line}.sensor.{sensor}": {"A.3.7", "A3.7.x", "A.37.x", "B.3.7", "eusn.in.0"},
@@ -32,7 +32,7 @@ var subjectForms = map[string][]string{
 	"press.*.vibration mill.{line}.> hall":     {"press.3.vibration", "mill.A.motor", "mill.A.motor.7", "hall"},
 }
 
-// full is the subject of a key, made of the pattern's text alone.
+// full returns the subject of a key, from the pattern's text only.
 func full(pattern, key string) string {
 	if strings.Contains(pattern, " ") {
 		return key
@@ -49,10 +49,10 @@ func full(pattern, key string) string {
 	return strings.Join(tokens, ".")
 }
 
-// Plain clients publish on the subjects of a plant. Workers are killed and take
-// over. Predictions are those of an engine fed by hand, bit for bit, under keys
-// of their own; a rebuilt state has the recorded digest; a dead letter that is
-// sent again comes back on its subject; a backfill of it all says the same.
+// Plain clients publish on the subjects of a plant. Workers are killed and take over.
+// Predictions equal an engine fed directly, bit for bit, under separate keys; a rebuilt
+// state has the recorded digest; a resent dead letter returns on its subject; a
+// backfill gives the same predictions.
 func TestInputSubjects(t *testing.T) {
 	for pattern, keys := range subjectForms {
 		t.Run(pattern, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestInputSubjects(t *testing.T) {
 			b.verifyAll(m, c)
 			b.sendAgain(c.Job, full(pattern, bad.Key), bad.Key)
 
-			// Another number of partitions: every stream goes on where it was.
+			// Another number of partitions: every stream continues at its position.
 			b.resize(m, c, 7)
 			c.Partitions = 7
 			again, _ := pipelinetest.Mixed(streams, 5)
@@ -121,7 +121,7 @@ func TestInputSubjects(t *testing.T) {
 	}
 }
 
-// partitionOf is a key's, as an outsider finds it.
+// partitionOf returns a key's partition by an independent computation.
 func (b *rig) partitionOf(job, key string) int {
 	b.t.Helper()
 	j, err := admin.Open(b.t.Context(), b.js, job)
@@ -147,8 +147,7 @@ func (b *rig) verifyAll(m *reservoir.Model, c pipeline.Config) {
 	}
 }
 
-// sendAgain sends a job's one dead letter again, to the subject where it was
-// published.
+// sendAgain resends a job's one dead letter to its original subject.
 func (b *rig) sendAgain(job, subject, key string) {
 	b.t.Helper()
 	heard, err := b.nc.SubscribeSync(subject)
@@ -177,9 +176,9 @@ func (b *rig) sendAgain(job, subject, key string) {
 	}
 }
 
-// The streams of a plant fall silent: their sequences end, with a prediction, in
-// every partition; a replay without a clock has the same states. A message of
-// several streams under one key is a level of its own.
+// The streams of a plant fall silent: their sequences end, with a prediction, in every
+// partition; a replay without a clock gives the same states. A message of several
+// streams under one key adds a level.
 func TestIdleUnderPlantSubjects(t *testing.T) {
 	for _, pattern := range []string{"plant.*.line.*.sensor.*", "plant.{site}.>", "A.0.* A.1.> B.{row}.0.x A.2.{n} A.box.0"} {
 		t.Run(pattern, func(t *testing.T) {
@@ -227,8 +226,8 @@ func TestIdleUnderPlantSubjects(t *testing.T) {
 	}
 }
 
-// A job keeps its input subject, whatever its wildcards are called; and no other
-// job may take any of its subjects.
+// A job keeps its input subject, for any names of the wildcards; and no other job may
+// use any of its subjects.
 func TestInputSubjectIsTheJobs(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

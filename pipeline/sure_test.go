@@ -11,9 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The server's check before a publish knows the last message by its number
-// alone. An output that goes back and has grown to the same number again, by
-// another worker's hand, must not take what rests on the message that is lost.
+// The server's check before a publish identifies the last message only by its number.
+// An output that goes back and has grown to the same number again, by another worker,
+// must not accept a commit based on the lost message.
 func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 	for _, what := range []string{"commit", "release"} {
 		t.Run(what, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 			p.srv.Close()
 			putBack()
 			var theirs wire.Record
-			p.alone(func(b *rig) { // another worker answers message 2, and what has come since
+			p.alone(func(b *rig) { // another worker answers message 2 and later input
 				answered := wire.Position{InSeq: 2, Outs: 2}
 				if what == "commit" {
 					b.publish(sequences("a", 1, 3))

@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// sweeper runs sweeps beside the manager, one at a time.
+// sweeper runs sweeps in parallel to the manager, one at a time.
 type sweeper struct {
 	due    bool      // claims were made since the last sweep
-	looked time.Time // when pieces were looked at last
+	looked time.Time // time of the last sweep of chunks
 	done   chan struct{}
 }
 

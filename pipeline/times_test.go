@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Samples whose times are far from when their message was stored are counted, and the log
-// says so once for each key, with the unit that may be meant. They are used as they are.
+// Samples with times far from the storage of their message are counted, and the log
+// reports each key once, with the probable unit. The samples are used unchanged.
 func TestFarTimesOfSamples(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

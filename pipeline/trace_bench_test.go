@@ -14,9 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkTraces is what traces cost a stage: as BenchmarkCarry, each iteration a pair,
-// without and with, in turns, on the same job. The collector is of this process, and
-// what it does counts, too: it unpacks what comes.
+// BenchmarkTraces measures the cost of traces: as in BenchmarkCarry, each iteration is
+// a pair, without and with, alternating, on the same job. The collector runs in this
+// process, and its decoding counts, too.
 func BenchmarkTraces(b *testing.B) {
 	small := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 6, Members: 1, Units: 200, Seed: 7,

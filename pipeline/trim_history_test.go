@@ -15,9 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Records say nothing of an input that is not the one they were written for: it was
-// made anew, has lost its last messages, or has others in their places. A new job can
-// still read what is there, so nothing of it is removed.
+// Records do not apply to another input: recreated, without its last messages, or with
+// others in their places. A new job can still read the remaining input, so nothing is
+// removed.
 func TestTrimOtherHistory(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -63,7 +63,7 @@ func TestTrimOtherHistory(t *testing.T) {
 	if d := b.trim(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
 		t.Errorf("of the input that the record is of: %+v", d)
 	}
-	// Other messages where the record says that there are none of the partition's.
+	// New messages in a range that the record declares empty for the partition.
 	b.publish(sequences("t", 3, 3))
 	say(wire.HeaderEmptyTo, fmt.Sprint(n+2))
 	if d := b.trim(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {

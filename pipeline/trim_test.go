@@ -34,8 +34,8 @@ func sharedRounds(t *testing.T) int {
 	return n
 }
 
-// unnumbered takes the numbers off packets: then the stage itself must know whether
-// input was lost.
+// unnumbered removes the numbers from packets: the stage must then detect lost input
+// without numbers.
 func unnumbered(packets []pipelinetest.Packet, sent map[string][]pipelinetest.Packet) {
 	for i := range packets {
 		packets[i].Seq = 0
@@ -45,8 +45,8 @@ func unnumbered(packets []pipelinetest.Packet, sent map[string][]pipelinetest.Pa
 	}
 }
 
-// trimmer removes input as fast as it can and counts what went, until stop is called.
-// Its connection outlives the server.
+// trimmer removes input at full speed and counts removed messages, until stop is
+// called. Its connection outlives the server.
 func (p *past) trimmer(job string) (removed *atomic.Uint64, stop func()) {
 	p.t.Helper()
 	nc, err := natsclient.Connect(p.t.Context(), natsclient.Options{URL: p.srv.URL(), Name: "trim", Log: testLog(p.t)})
@@ -79,10 +79,10 @@ func (p *past) trimmer(job string) (removed *atomic.Uint64, stop func()) {
 	}
 }
 
-// Two jobs with other models and policies on one input. Workers of either are killed
-// again and again, one stays away for a while, and the server restarts; all the time,
-// what neither job needs is removed from the input. Each predicts what an engine fed
-// by hand says, bit for bit, and nothing that was removed is taken for a loss.
+// Two jobs with different models and policies on one input. Workers of both are killed
+// repeatedly, one stays away for a while, and the server restarts; meanwhile, unneeded
+// input is removed. Each job predicts like an engine fed directly, bit for bit, and no
+// removed message counts as a loss.
 func TestTwoJobsUnderKills(t *testing.T) {
 	t.Parallel()
 	rounds := sharedRounds(t)
@@ -124,7 +124,7 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	for round := range rounds {
 		b.publish(next(part / 2))
 		switch round % 3 {
-		case 0: // one of them, which stays away until the next round
+		case 0: // one worker, which stays away until the next round
 			kill(round / 3 % 2)
 		case 1:
 			begin(0)
@@ -171,7 +171,7 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	b.storedOnce(t, -1)
 	t.Logf("of %d messages, %d were removed beside %d rounds; now %+v", len(packets), removed.Load(), rounds, b.trim(admin.Trim{Job: "blue"}))
 
-	// What is in the states is not needed, and no loss either.
+	// Input contained in the states is not needed, and no loss either.
 	var more []pipelinetest.Packet
 	for _, r := range streams {
 		more = append(more, pipelinetest.One(r.Name, 0, 20, .5, true))
@@ -207,8 +207,8 @@ func (b *rig) trim(o admin.Trim) admin.Trimmed {
 	return d
 }
 
-// The slowest job decides, and partitions that never had a message do not; what is
-// young stays; a dry run removes nothing.
+// The slowest job decides, and partitions without messages do not; young input stays; a
+// dry run removes nothing.
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -234,7 +234,7 @@ func TestTrim(t *testing.T) {
 	if d = b.trim(admin.Trim{Job: "blue", Keep: time.Hour}); d.Begins != 1 || !d.Young || d.Removed != 0 {
 		t.Errorf("messages younger than an hour are removed: %+v", d)
 	}
-	second.crash(t) // it is away, and needs what it has not stored
+	second.crash(t) // the job is away, and needs its input without a snapshot
 	b.expire("green")
 	d = b.trim(admin.Trim{Job: "blue"})
 	held := d.Begins
@@ -243,7 +243,7 @@ func TestTrim(t *testing.T) {
 	}
 	b.publish(sequences("s", n, 2))
 	first.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == 2*n && s.Lag == 0 })
-	const least = n + 10 // what the others say is a little behind: they say it now and then
+	const least = n + 10 // the records of other partitions lag slightly
 	waitFor(t, "the others of its partitions say that they have no input", func() bool {
 		for p := range 8 {
 			if _, r := b.last("blue", p); p != wire.PartitionOf("s", 8) && r.EmptyTo < least {
@@ -262,8 +262,8 @@ func TestTrim(t *testing.T) {
 	if d = b.trim(admin.Trim{Job: "blue", Without: []string{"green"}}); d.Begins <= least {
 		t.Errorf("without green, nothing is needed: %+v", d)
 	}
-	// It was said to need nothing, and has lost input: it says so, or the partition stops
-	// where its killed worker had committed more than it had stored.
+	// The job was excluded, and has lost input: it flags predictions, or the partition
+	// stops if its killed worker had committed more than it had stored.
 	second = b.start(m, green)
 	second.until(t, "the end", func(s pipeline.Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
 	b.publish(sequences("s", 1, 3))
@@ -274,7 +274,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// What cannot be trimmed is said, and nothing is removed.
+// An invalid request is refused, and nothing is removed.
 func TestTrimRefused(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

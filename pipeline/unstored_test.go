@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// While the bucket takes no snapshots, no record names one: who trims the input, or
-// claims the partition, relies on what a record names.
+// While the bucket refuses snapshots, no record names one: a trim of the input, or a
+// claim of the partition, relies on the record.
 func TestUnstoredSnapshotIsNotNamed(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -45,8 +45,8 @@ func TestUnstoredSnapshotIsNotNamed(t *testing.T) {
 	}
 }
 
-// A worker leaves a record of another generation as it is, whatever the input's
-// subject transform.
+// A worker leaves a record of another generation unchanged, for any subject transform
+// of the input.
 func TestOtherGenerationIsNotClaimed(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
@@ -68,7 +68,7 @@ func TestOtherGenerationIsNotClaimed(t *testing.T) {
 	}
 }
 
-// alter changes a stored snapshot into another one that can be read.
+// alter changes a stored snapshot into another readable snapshot.
 func (b *rig) alter(job, name string) error {
 	s, err := store.FindSnapshots(b.t.Context(), b.js, job)
 	if err != nil {
@@ -99,8 +99,8 @@ func (b *rig) alter(job, name string) error {
 	return s.Put(b.t.Context(), name, raw)
 }
 
-// Resize takes no state that is not the one in the record, and leaves none behind
-// that is not what it stored. Its records have epochs above all before.
+// Resize refuses a state that differs from the record, and stores only verified states.
+// Its records have higher epochs than all earlier records.
 func TestResizeCompares(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	for name, c := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// What is wrong must be wrong for two looks, in a cluster for staleGrace.
+// A fault must occur in two checks; in a cluster, for staleGrace.
 func TestWatchLooksTwice(t *testing.T) {
 	w := &streamMonitor{wrong: map[string]time.Time{}}
 	if w.lasts("a", true, false) || w.lasts("a", false, false) || w.lasts("a", true, false) || !w.lasts("a", true, false) {
@@ -29,8 +29,8 @@ func TestWatchLooksTwice(t *testing.T) {
 	}
 }
 
-// Almost as many consumers as there may be are told once, and again after there were
-// fewer; the figures are those of the NATS stream with less room.
+// A nearly reached limit of consumers is reported once, and reported anew after their
+// number fell; the figures are those of the NATS stream with less room.
 func TestFewConsumersLeft(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	w := newMonitor(&owner.Worker{Log: book.Logger()}, nil, nil, nil)
@@ -50,7 +50,7 @@ func TestFewConsumersLeft(t *testing.T) {
 	}
 }
 
-// A replica that stays behind is told once, and so is that it is current again.
+// A lagging replica is reported once, and so is its recovery.
 func TestReplicasBehind(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	w := newMonitor(&owner.Worker{Log: book.Logger(), Counters: new(stats.Counters)}, nil, nil, nil)

@@ -22,9 +22,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// wipe takes away what NATS streams hold while the server is down: with keep their
-// configuration stays, as of a stream of one replica in a cluster whose server has
-// lost its disk.
+// wipe deletes the messages of NATS streams while the server is stopped: with keep
+// their configuration stays, as for a stream with one replica in a cluster whose server
+// has lost its disk.
 func (p *past) wipe(keep bool, names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -41,9 +41,9 @@ func (p *past) wipe(keep bool, names ...string) {
 	}
 }
 
-// Whatever of a young job's NATS streams comes back empty, or not at all, under
-// workers that live on or start again: producers without numbers get no prediction
-// that is wrong without a flag, and none twice.
+// Any NATS stream of a young job may return empty, or be missing, under workers that
+// continue or restart: producers without numbers get no wrong prediction without a
+// flag, and no duplicate.
 func TestWipedStreams(t *testing.T) {
 	const job = "wiped"
 	in, out, snap := wire.InputStream(job), wire.OutputStream(job), wire.SnapshotStream(job)
@@ -103,7 +103,8 @@ func newWiped(t *testing.T, job string) *wiped {
 	return w
 }
 
-// first ends one sequence of a key and begins another, second ends that and one more.
+// first ends one sequence of a key and begins another, second ends both sequences and
+// one more.
 func (w *wiped) first(i int) []pipelinetest.Packet {
 	return []pipelinetest.Packet{pipelinetest.One(w.keys[i], 0, 2, float32(i)/8, true), pipelinetest.One(w.keys[i], 0, 2, float32(i)/8+0.4, false)}
 }
@@ -128,7 +129,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 		}
 	}
 	if lives && nothingLeft {
-		return // only this worker could know
+		return // known only to this worker
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -174,7 +175,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 	w.compare(slices.Contains(names, wire.OutputStream(w.c.Job)))
 }
 
-// compare looks at what the output holds now; anew: it held nothing a moment before.
+// compare checks the current output; anew: the output was just empty.
 func (w *wiped) compare(anew bool) {
 	if _, err := w.b.js.Stream(w.t.Context(), wire.OutputStream(w.c.Job)); errors.Is(err, jetstream.ErrStreamNotFound) {
 		return

@@ -4,7 +4,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Message headers of producers; package doc says what they mean.
+// Message headers of producers; see package doc for their meaning.
 const (
 	HeaderSeq         = wire.HeaderSeq
 	HeaderIncarnation = wire.HeaderIncarnation

@@ -17,44 +17,42 @@ import (
 // Worker is one worker of a job. Fields other than Job are optional.
 type Worker struct {
 	Job
-	// Fallback makes engines when one of NewEngine's is lost
-	// (reservoir.ErrLost), a GPU that failed for instance, and when one of its
-	// own is: it must come to an end some time, with engines that are not lost
-	// or an error. Without it, a loss ends the run.
+	// Fallback makes engines after an engine of NewEngine, or of Fallback, is lost
+	// (reservoir.ErrLost), for example a failed GPU: repeated calls must finally return
+	// engines that are not lost, or an error. Without Fallback, a loss ends the run.
 	Fallback EngineFactory
 	Counters *Counters // counted into, for the caller to read
 	Ready    func()    // called once when the worker reads its first share of the partitions
-	// NewPartitions is what a new job gets where Config leaves the number open;
+	// NewPartitions is the number of partitions of a new job if Config leaves it open;
 	// 0 = DefaultPartitions.
 	NewPartitions int
 	// Carry is the share of predictions, 0 to 1, that carry their features, as a
-	// readout reads them, for somebody to learn from when the samples are gone (package
-	// internal/learn). They go to a NATS stream of their own. Which ones they are
-	// depends on stream, sequence number and row alone. 0 = none.
+	// readout reads them, for training after the samples are gone (package
+	// internal/learn). They are published to a separate NATS stream. The selection
+	// depends only on stream, sequence number and row. 0 = none.
 	Carry float64
-	// Tracer decides which messages are traced, and takes their spans (docs/traces.md).
-	// nil = none are.
+	// Tracer decides which messages are traced, and receives their spans
+	// (docs/traces.md). nil = none.
 	Tracer trace.Tracer
 
-	apart     time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests
+	apart     time.Duration // how long partitions read with their own consumers after a common reading; 0 = owner.ApartTime; tests
 	shadowing time.Duration // how long a commit waits for shadows; 0 = store.ShadowPatience; tests
-	guard     safeguard     // how it keeps to exactly-once
-	drain     *Drain        // nil but where it works for Drain
+	guard     safeguard     // disabled checks of exactly-once
+	drain     *Drain        // nil except during Drain
 }
 
-// Run works on a job: it creates or checks the job's NATS streams, joins
-// the job's workers, and works on its share of the partitions until ctx ends.
-// Then it finishes what is in hand, stores its states, gives its partitions up
-// and returns nil. A partition that must not continue (data lost or changed, a
-// state that does not come out as it was) is stopped with a line in the log;
-// the others continue. Run returns an error when nothing of its share is left,
-// when it cannot start, when an engine fails, and at its end for partitions
-// it has stopped. All goroutines have ended by then.
+// Run works on a job: it creates or checks the job's NATS streams, joins the job's
+// workers, and works on its share of the partitions until ctx ends. Then it finishes
+// pending work, stores its states, releases its partitions and returns nil. A partition
+// that must not continue (lost or changed data, a state with a wrong digest) is stopped
+// with a line in the log; other partitions continue. Run returns an error when nothing
+// of its share is left, when it cannot start, when an engine fails, and at its end for
+// stopped partitions. All goroutines have ended by then.
 //
-// A lost engine takes states with it that nothing but the snapshots and the
-// input has. With a Fallback, the worker then leaves the job as one that was
-// killed would, and starts again with engines of Fallback. So it does, on new
-// connections, where the client has closed one for good.
+// A lost engine loses states that only the snapshots and the input can restore. With a
+// Fallback, the worker then leaves the job like a killed worker, and restarts with
+// engines of Fallback. It also restarts, with new connections, after the client has
+// closed a connection permanently.
 func (w *Worker) Run(ctx context.Context) error {
 	first := *w
 	if w.Ready != nil {
@@ -71,9 +69,9 @@ func (w *Worker) Run(ctx context.Context) error {
 			first.NewEngine = w.Fallback
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
 		case errors.Is(err, ErrOtherInput) && w.Config.Input.IsPlain():
-			continue // another worker has begun the job meanwhile: what it stored is taken over
+			continue // another worker has begun the job meanwhile: its data is used
 		case errors.Is(err, errBegun):
-			continue // likewise
+			continue // same reason
 		case errors.Is(err, errClosed):
 			says = "a NATS connection was closed for good, starting again on new connections from the last snapshots: the server's log says why it was closed"
 		default:
@@ -104,7 +102,7 @@ func (w *Worker) attempt(ctx context.Context) error {
 		}
 		return err
 	}
-	for _, one := range r.shards { // before anybody reads them
+	for _, one := range r.shards { // before any reader
 		one.Clock.StartClock()
 	}
 	r.shown.running.Store(r)
@@ -153,8 +151,7 @@ func (r *run) work(ctx context.Context) error {
 	return errors.Join(failure, err)
 }
 
-// guard turns a panic of a goroutine of ours into an error that stops the
-// stage in order.
+// guard turns a panic of a goroutine into an error that stops the stage in order.
 func guard(fail func(error), f func() error) func() {
 	return func() {
 		defer func() {
