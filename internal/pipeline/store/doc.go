@@ -20,16 +20,14 @@
 //   - deadletter.go: publishes dead letters
 //   - features.go: publishes predictions with features
 //   - shadow.go: publishes predictions of shadows
-//   - input.go: asks the server whether the input is unchanged, and for the next
-//     message
+//   - input.go: asks the server whether the input is unchanged, and for the next message
 //   - mixed.go: reads input that was stored while partitions changed
 //   - since.go: finds the first message after a time
 //   - link.go: ends questions when a connection breaks
 //   - consumers.go: computes the limits of consumers
 //   - bucket.go: reads and writes objects of the server's object store
 //   - snapshots.go: stores snapshots
-//   - states.go: opens a job with its snapshots; retries after a snapshot was
-//     replaced
+//   - states.go: opens a job with its snapshots; retries after a snapshot was replaced
 //   - sweep.go: deletes snapshots of killed workers
 //   - rowstore.go: stores single states
 //   - orphans.go: deletes state rows that no snapshot names
