@@ -18,7 +18,7 @@ var public = map[string]int{
 	"edge":               6,
 	"gpu":                15,
 	"offline":            30,
-	"offline/archive":    39,
+	"offline/archive":    30,
 	"pipeline":           44,
 	"readout":            5,
 	"readout/abstain":    6,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
@@ -147,7 +148,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 		return nil, fmt.Errorf("offline: sets that adapt, and a model without sets of classes: train it with a coverage")
 	}
 	if err := matchModel(m, linear, src); err != nil {
-		return nil, archive.InContent(err)
+		return nil, datafile.InContent(err)
 	}
 	ev := &Evaluation{
 		Dataset: src.name, Split: opt.Split, Fingerprint: src.fingerprint(), Readout: linear.Name,

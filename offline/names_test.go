@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -55,7 +55,7 @@ func TestRetrainNamesTheValue(t *testing.T) {
 		d.Series[0].Values[3] = v
 		_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: spec}, nil)
 		archivetest.WantError(t, err, fmt.Sprintf(`series %q, sample 1, channel %q: value %v is out of range, want a magnitude of at most 1e+15`, d.Series[0].ID, d.Channels[1], v))
-		var content *archive.ContentError
+		var content *datafile.ContentError
 		if !errors.As(err, &content) {
 			t.Error("no fault of the content")
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -199,7 +200,7 @@ func (t *training) level() (float64, error) {
 	if perDay > 0 {
 		fewest = fmt.Sprintf("%.4g a day", least*perDay)
 	}
-	return 0, archive.InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest, more))
+	return 0, datafile.InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest, more))
 }
 
 // perDayOf is how many predictions of whole sequences a stream makes in a day under a

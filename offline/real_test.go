@@ -124,7 +124,7 @@ func (want realSet) check(t *testing.T, dir string, sums map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := d.Summary()
+	s := imports.Summarize(d)
 	got := realSet{s.Name, s.Train.Series, s.Test.Series, s.Train.MinLength, max(s.Train.MaxLength, s.Test.MaxLength), s.Channels, len(s.Classes)}
 	if s.Test.Series > 0 {
 		got.min = min(got.min, s.Test.MinLength)
@@ -152,7 +152,7 @@ func (want realSet) check(t *testing.T, dir string, sums map[string]string) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(back.Source, d.Source) || back.Name != d.Name || back.Fingerprint(archive.Test) != d.Fingerprint(archive.Test) {
-		t.Errorf("after the archive: %+v, before: %+v", back.Summary(), s)
+		t.Errorf("after the archive: %+v, before: %+v", imports.Summarize(back), s)
 	}
 	if f := back.Fingerprint(archive.Train); f != s.Train.Fingerprint {
 		t.Errorf("fingerprint %s after the archive, %s before", f, s.Train.Fingerprint)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -148,16 +149,15 @@ func openLabelled(ctx context.Context, from archive.RecordingFiles, target strin
 	if err != nil {
 		return src, err
 	}
-	content, err := rec.Scan(ctx)
-	if err != nil {
+	if err := rec.Scan(ctx); err != nil {
 		return src, err
 	}
 	src.sites = groups.NewTable(rule)
 	src.name, src.channels = rec.RecordingInfo.Name, rec.RecordingInfo.Channels
 	src.what = fmt.Sprintf("recording %q", src.name)
-	src.target, src.classes = target, content.Classes
-	src.fingerprint = func() string { return content.Fingerprint }
-	src.sampleSource = &recordingSource{rec, len(src.channels), content.Class}
+	src.target, src.classes = target, rec.Classes
+	src.fingerprint = func() string { return rec.Fingerprint }
+	src.sampleSource = &recordingSource{rec, len(src.channels), rec.Class}
 	return src, nil
 }
 
@@ -170,7 +170,7 @@ func openLabelled(ctx context.Context, from archive.RecordingFiles, target strin
 // labelled samples; of all samples where a LabelFile labels predictions.
 //
 // The files are read three times, a row group at a time. Beyond that, memory
-// holds the samples of open sequences, at most archive.MaxValues values.
+// holds the samples of open sequences, at most datafile.MaxValues values.
 func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	rule, err := withParts(opt.Groups, opt.Parts)
 	if err != nil {
@@ -184,7 +184,7 @@ func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainO
 		return nil, RetrainReport{}, err
 	}
 	if len(src.classes) == 0 && !opt.Novelty.all() {
-		return nil, RetrainReport{}, archive.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
+		return nil, RetrainReport{}, datafile.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
 	}
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }

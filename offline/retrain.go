@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
@@ -97,7 +98,7 @@ func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress
 	if opt.Novelty.alone() {
 		var err error
 		if src, err = opt.Novelty.healthy(src); err != nil {
-			return fail(archive.InContent(err))
+			return fail(datafile.InContent(err))
 		}
 	}
 	t, err := newTraining(ctx, src, opt)

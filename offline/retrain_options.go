@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
@@ -154,7 +155,7 @@ func checkNumeric(d *archive.Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return archive.InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline paper embed", d.Name))
+		return datafile.InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline paper embed", d.Name))
 	}
 	return nil
 }

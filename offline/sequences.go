@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -115,9 +116,9 @@ func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 		}
 		delete(s.cutters, p.stream)
 	}
-	if s.kept > archive.MaxValues {
+	if s.kept > datafile.MaxValues {
 		err = fmt.Errorf("offline: the open sequences of %d streams have more than %d values: end marks or another policy would cut them; stream %q alone has %d samples in them",
-			len(s.cutters), archive.MaxValues, p.id, len(c.buffer)/len(s.channels))
+			len(s.cutters), datafile.MaxValues, p.id, len(c.buffer)/len(s.channels))
 	}
 	return done, err
 }
@@ -160,7 +161,7 @@ func (c *streamCutter) inspect(p *chunk) error {
 			continue
 		}
 		if !(v >= -reservoir.MaxInput && v <= reservoir.MaxInput) {
-			return archive.InContent(fmt.Errorf("offline: %s %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
+			return datafile.InContent(fmt.Errorf("offline: %s %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
 				c.word, p.id, c.at+int64(i/k), c.channels[i%k], v, float64(reservoir.MaxInput)))
 		}
 		c.any, c.heard[i%k] = true, true
@@ -213,7 +214,7 @@ func (c *streamCutter) checkTimes(p *chunk) error {
 		return nil
 	}
 	if i := slices.Index(p.times, archive.NoTime); i >= 0 || p.times == nil {
-		return archive.InContent(fmt.Errorf("offline: stream %q, sample %d has no time: the policy closes sequences by silence and needs the time of each sample", p.id, c.at+int64(max(i, 0))))
+		return datafile.InContent(fmt.Errorf("offline: stream %q, sample %d has no time: the policy closes sequences by silence and needs the time of each sample", p.id, c.at+int64(max(i, 0))))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -53,7 +54,7 @@ func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progre
 		progress.Report(int64(i+1), int64(len(shards)), "shards merged")
 	}
 	if got, want := l.Plan().Features, t.opt.Spec.FeatureCount(); got != want {
-		return fail(archive.InContent(fmt.Errorf("offline: %s: statistics of %d features, the network has %d", shards[0].path, got, want)))
+		return fail(datafile.InContent(fmt.Errorf("offline: %s: statistics of %d features, the network has %d", shards[0].path, got, want)))
 	}
 	m, err := t.finish(ctx, l, newForecast(progress, l.Plan(), 0, 0))
 	if err != nil {
@@ -90,15 +91,15 @@ func openShards(ctx context.Context, paths []string) ([]*shardFile, error) {
 	first := shards[0]
 	for i, s := range shards {
 		if !bytes.Equal(s.text, first.text) {
-			return nil, archive.InContent(fmt.Errorf("offline: %s and %s are shards of different jobs: %s", first.path, s.path, s.job.differs(first.job)))
+			return nil, datafile.InContent(fmt.Errorf("offline: %s and %s are shards of different jobs: %s", first.path, s.path, s.job.differs(first.job)))
 		}
 		if i > 0 && s.own.Shard == shards[i-1].own.Shard {
-			return nil, archive.InContent(fmt.Errorf("offline: shard %d of %d is there twice: %s and %s", s.own.Shard, s.job.Shards, shards[i-1].path, s.path))
+			return nil, datafile.InContent(fmt.Errorf("offline: shard %d of %d is there twice: %s and %s", s.own.Shard, s.job.Shards, shards[i-1].path, s.path))
 		}
 	}
 	for i := range first.job.Shards {
 		if i >= len(shards) || shards[i].own.Shard != i+1 {
-			return nil, archive.InContent(fmt.Errorf("offline: shard %d of %d is missing, %d are there", i+1, first.job.Shards, len(shards)))
+			return nil, datafile.InContent(fmt.Errorf("offline: shard %d of %d is missing, %d are there", i+1, first.job.Shards, len(shards)))
 		}
 	}
 	return shards, nil
@@ -133,7 +134,7 @@ func openShard(ctx context.Context, path string) (*shardFile, error) {
 	}
 	s := &shardFile{path: path}
 	bad := func(format string, args ...any) error {
-		return archive.InContent(fmt.Errorf("offline: %s: %w", path, fmt.Errorf(format, args...)))
+		return datafile.InContent(fmt.Errorf("offline: %s: %w", path, fmt.Errorf(format, args...)))
 	}
 	if err := s.readHead(f, info.Size()); err != nil {
 		return nil, bad("%w", err)
@@ -203,7 +204,7 @@ func (s *shardFile) readHead(r io.Reader, size int64) error {
 func (s *shardFile) training(memory int64) (*training, error) {
 	j := s.job
 	bad := func(err error) (*training, error) {
-		return nil, archive.InContent(fmt.Errorf("offline: %s: %w", s.path, err))
+		return nil, datafile.InContent(fmt.Errorf("offline: %s: %w", s.path, err))
 	}
 	opt := RetrainOptions{
 		Spec: j.Spec, Alphas: j.Alphas, RawFeatures: j.RawFeatures, RidgeOnly: j.RidgeOnly,

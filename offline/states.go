@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/track"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
@@ -181,8 +181,8 @@ func (w *worker) begin(call []*cutSequence) {
 }
 
 // No stream takes an engine to its bounds: an open sequence has at most
-// archive.MaxValues values. (It does not compile otherwise.)
-const _ = uint32(reservoir.MaxSteps - 2*archive.MaxValues)
+// datafile.MaxValues values. (It does not compile otherwise.)
+const _ = uint32(reservoir.MaxSteps - 2*datafile.MaxValues)
 
 // step takes each sequence to its next point, or towards it where that is
 // far, and returns the rows it took; more is false when all were done.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -95,7 +95,7 @@ func OrInterrupted(err error, format string, args ...any) error {
 
 // ofContent reports whether the content of a file is at fault for err.
 func ofContent(err error) bool {
-	var data *archive.ContentError
+	var data *datafile.ContentError
 	return errors.As(err, &data) || errors.Is(err, reservoir.ErrModel)
 }
 

@@ -29,4 +29,5 @@
 //   - read_tsv.go: parses TSV files
 //   - read_tokens.go: parses token lists
 //   - embed.go: converts token lists to series of word vectors
+//   - summary.go: counts series, classes and values of a data set
 package imports

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
@@ -32,7 +33,7 @@ type Options struct {
 	// NumWords limits the vocabulary of token lists: ids from NumWords on become 2,
 	// "unknown", as in keras. 0 means DefaultNumWords, -1 keeps every id.
 	NumWords int
-	// MaxValues bounds the memory of the import; 0 means archive.MaxValues.
+	// MaxValues bounds the memory of the import; 0 means datafile.MaxValues.
 	MaxValues int64
 	// Tool, License and Note are stored in the provenance.
 	Tool, License, Note string
@@ -48,7 +49,7 @@ func Import(ctx context.Context, opts Options, progress archive.Progress) (*arch
 	if err != nil {
 		return nil, err
 	}
-	budget := cmp.Or(opts.MaxValues, archive.MaxValues)
+	budget := cmp.Or(opts.MaxValues, datafile.MaxValues)
 	d := &archive.Dataset{
 		Name:   files.name,
 		Source: archive.Provenance{Format: files.format.name, Tool: opts.Tool, License: opts.License, Note: opts.Note},
@@ -69,7 +70,7 @@ func Import(ctx context.Context, opts Options, progress archive.Progress) (*arch
 		return nil, err
 	}
 	if err := d.Validate(); err != nil {
-		return nil, archive.InContent(err)
+		return nil, datafile.InContent(err)
 	}
 	for _, s := range splits {
 		warnAbsent(d, s)
@@ -88,7 +89,7 @@ func assemble(d *archive.Dataset, parts [2]*part, keepName bool) error {
 	train, test := parts[0], parts[1]
 	if train != nil && test != nil {
 		if train.channels != test.channels {
-			return archive.InContent(fmt.Errorf("offline: %s: the train part has %d channels, the test part %d: want equal numbers", d.Name, train.channels, test.channels))
+			return datafile.InContent(fmt.Errorf("offline: %s: the train part has %d channels, the test part %d: want equal numbers", d.Name, train.channels, test.channels))
 		}
 		compareClasses(d, train, test)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
@@ -33,7 +34,7 @@ func TestNamesOfFiles(t *testing.T) {
 			} else {
 				_, err = Import(t.Context(), Options{Train: path}, nil)
 			}
-			var content *archive.ContentError
+			var content *datafile.ContentError
 			if !errors.As(err, &content) || !strings.Contains(err.Error(), file+":") || len(err.Error()) > 400+len(dir) || strings.ContainsFunc(err.Error(), unicode.IsControl) {
 				t.Errorf("%s with %.10q: %v", file, name, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
@@ -100,7 +101,7 @@ func (s *RecordingSummary) copyAll(w *archive.RecordingWriter, r *csvReader) err
 	}
 	s.Streams, s.Channels = len(r.last), r.channels
 	if s.Rows == 0 {
-		return archive.InContent(fmt.Errorf("%s: no samples after the header line", r.src.name))
+		return datafile.InContent(fmt.Errorf("%s: no samples after the header line", r.src.name))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestImport(t *testing.T) {
 			Warnings: []string{"classes of test series without a training series: c"},
 		},
 	})
-	s := d.Summary()
+	s := Summarize(d)
 	if s.Test.Missing != 1 || !slices.Equal(s.Train.ByClass, []int{1, 1, 0}) || s.Train.Samples != 4 {
 		t.Errorf("summary %+v", s)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // arffReader reads the .arff files of the UEA and UCR archives. A univariate problem has
@@ -260,8 +260,8 @@ func (r *arffReader) splitQuoted(text []byte) ([][]byte, error) {
 	if n < 2 || text[0] != '\'' && text[0] != '"' || text[n-1] != text[0] || bytes.IndexByte(text[1:n-1], text[0]) >= 0 {
 		return nil, r.src.errorf("want the relational value in one pair of quotes, got %q", clip(text))
 	}
-	if n := bytes.Count(text, []byte(`\n`)) + 1; n > archive.MaxChannels {
-		return nil, r.src.errorf("the series has %d channels, want at most %d", n, archive.MaxChannels)
+	if n := bytes.Count(text, []byte(`\n`)) + 1; n > datafile.MaxChannels {
+		return nil, r.src.errorf("the series has %d channels, want at most %d", n, datafile.MaxChannels)
 	}
 	channels := bytes.Split(text[1:n-1], []byte(`\n`))
 	if len(r.out.series) > 0 && len(channels) != r.out.channels {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
@@ -126,9 +127,9 @@ func (s *source) joinLong(head []byte) ([]byte, error) {
 // errorf returns an error at the current line.
 func (s *source) errorf(format string, args ...any) error {
 	if s.line == 0 {
-		return archive.InContent(fmt.Errorf("%s: "+format, append([]any{s.name}, args...)...))
+		return datafile.InContent(fmt.Errorf("%s: "+format, append([]any{s.name}, args...)...))
 	}
-	return archive.InContent(fmt.Errorf("%s:%d: "+format, append([]any{s.name, s.line}, args...)...))
+	return datafile.InContent(fmt.Errorf("%s:%d: "+format, append([]any{s.name, s.line}, args...)...))
 }
 
 // wrapError explains an error of the underlying reader.
@@ -146,7 +147,7 @@ func (s *source) wrapError(err error) error {
 // caller's memory limit.
 func (s *source) reserve(n int) error {
 	if *s.budget -= int64(n); *s.budget < 0 {
-		return s.errorf("%w: more values than the import takes (Options.MaxValues, %d unless set)", archive.ErrTooLarge, archive.MaxValues)
+		return s.errorf("%w: more values than the import takes (Options.MaxValues, %d unless set)", datafile.ErrTooLarge, datafile.MaxValues)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
@@ -194,7 +195,7 @@ func TestSourceLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readTS(src); !errors.Is(err, archive.ErrTooLarge) {
+	if _, err := readTS(src); !errors.Is(err, datafile.ErrTooLarge) {
 		t.Errorf("more values than allowed: got %v, want errTooLarge", err)
 	}
 	// A line beyond the limit, in a file of a few kilobytes.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // claim is the header's answer to a yes-or-no question.
@@ -124,7 +124,7 @@ func (r *tsReader) declare(key string, words []string) (err error) {
 	case "@equallength":
 		r.equal, err = r.yesNo(words)
 	case "@dimension", "@dimensions":
-		r.out.channels, err = r.parseCount(words, archive.MaxChannels)
+		r.out.channels, err = r.parseCount(words, datafile.MaxChannels)
 	case "@serieslength":
 		r.length, err = r.parseCount(words, 1<<31-1)
 	case "@classlabel":
@@ -227,8 +227,8 @@ func (r *tsReader) parseSeries(line []byte) error {
 		if r.univariate == no && channels == 1 {
 			return r.src.errorf("@univariate false, but the series has one channel")
 		}
-		if channels > archive.MaxChannels {
-			return r.src.errorf("the series has %d channels, want at most %d", channels, archive.MaxChannels)
+		if channels > datafile.MaxChannels {
+			return r.src.errorf("the series has %d channels, want at most %d", channels, datafile.MaxChannels)
 		}
 		r.out.channels = channels
 	}

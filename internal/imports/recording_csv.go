@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
@@ -27,7 +28,7 @@ func ReadCSVRecording(ctx context.Context, path string, progress archive.Progres
 	}
 	r, err := newCSVReader(src)
 	if err == nil && len(r.channels) == 0 {
-		err = archive.InContent(fmt.Errorf("offline: %s has no column for a channel", path))
+		err = datafile.InContent(fmt.Errorf("offline: %s has no column for a channel", path))
 	}
 	if err != nil {
 		src.close()

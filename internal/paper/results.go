@@ -14,7 +14,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -57,18 +57,18 @@ func ReadResults(path string) (*Results, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, archive.InContent(err)
+		return nil, datafile.InContent(err)
 	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, err
 	case info.Size() == 0:
-		return nil, archive.InContent(fmt.Errorf("bench: %s is empty", path))
+		return nil, datafile.InContent(fmt.Errorf("bench: %s is empty", path))
 	case whole != info.Size():
 		return nil, fmt.Errorf("bench: %s: %w", path, ErrTorn)
 	}
-	return &rs, archive.InContent(rs.checkAll())
+	return &rs, datafile.InContent(rs.checkAll())
 }
 
 // maxLine bounds a line, far beyond any of maxStored classes.

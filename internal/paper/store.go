@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/energy"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // Settings are the inputs of every trial and draw besides data, model and configuration.
@@ -170,7 +170,7 @@ func Resume(path string, s Settings) (*Store, error) {
 	if err == nil {
 		err = f.Truncate(whole)
 	} else if !errors.As(err, &other) {
-		err = archive.InContent(err)
+		err = datafile.InContent(err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -3,6 +3,7 @@ package timeunit
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -37,4 +38,20 @@ func Check(n, ticks int64, what, remedy string) error {
 		}
 	}
 	return nil
+}
+
+// Parse parses a time of a label: RFC 3339, or a number in ns since 1970, which is
+// refused if it is a time of 1990 to 2106 in another unit. what names the time in errors.
+func Parse(what, text string) (int64, error) {
+	if ns, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return ns, Check(ns, 1, what+" is", ": want ns since 1970, or a time like 2026-01-31T12:00:00Z")
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return 0, fmt.Errorf("%s %q, want a time like 2026-01-31T12:00:00Z, or ns since 1970", what, text)
+	}
+	if ns := t.UnixNano(); time.Unix(0, ns).Equal(t) {
+		return ns, nil
+	}
+	return 0, fmt.Errorf("%s %q is beyond 64 bits of ns", what, text)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
@@ -186,8 +187,8 @@ func readMeta(want string, get func(string) *string) (*archiveMeta, error) {
 			return nil, fmt.Errorf("metadata key %s: %w", key, err)
 		}
 	}
-	if len(m.channels) > MaxChannels || slices.Contains(m.channels, "") {
-		return nil, fmt.Errorf("metadata key %s: want at most %d channels, each with a name", keyChannels, MaxChannels)
+	if len(m.channels) > datafile.MaxChannels || slices.Contains(m.channels, "") {
+		return nil, fmt.Errorf("metadata key %s: want at most %d channels, each with a name", keyChannels, datafile.MaxChannels)
 	}
 	return m, nil
 }

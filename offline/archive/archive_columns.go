@@ -13,6 +13,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/schema"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -74,7 +75,7 @@ func newParquetFile(r parquet.ReaderAtSeeker) (*parquetFile, error) {
 		return nil, err
 	}
 	p := &parquetFile{rd: rd, at: r, size: size, columns: make(map[string]int), nested: make(map[string]bool)}
-	p.budget = min(MaxValues, max(fewValues, valuesPerByte*min(size, MaxValues)))
+	p.budget = min(datafile.MaxValues, max(fewValues, valuesPerByte*min(size, datafile.MaxValues)))
 	columns := rd.MetaData().Schema
 	for i := range columns.NumColumns() {
 		name := columns.Column(i).ColumnPath()[0]
@@ -105,7 +106,7 @@ func guard(path string, err *error) {
 		*err = fmt.Errorf("the file is damaged: %v", p)
 	}
 	if *err != nil {
-		*err = InContent(fmt.Errorf("offline: %s: %w", path, *err))
+		*err = datafile.InContent(fmt.Errorf("offline: %s: %w", path, *err))
 	}
 }
 
@@ -147,7 +148,7 @@ func (p *parquetFile) group(i int) (*rowGroup, error) {
 // hold them all: memory for all channels is reserved with the first of them.
 func (g *rowGroup) room(values, columns int) error {
 	if columns > 0 && int64(values) > g.in.budget/int64(columns) {
-		return fmt.Errorf("%d columns of %d values: more than %d values in all: %w", columns+1, values, MaxValues, ErrTooLarge)
+		return fmt.Errorf("%d columns of %d values: more than %d values in all: %w", columns+1, values, datafile.MaxValues, datafile.ErrTooLarge)
 	}
 	return nil
 }
@@ -233,7 +234,7 @@ func each[V any](g *rowGroup, name string, limit int64, visit func(values []V, d
 		limit -= total
 		// A few bytes can claim billions of repeated values.
 		if g.in.budget -= total; g.in.budget < 0 {
-			return fmt.Errorf("column %q: more values than the file may hold, which is %d for each of its bytes, and %d at most: %w", name, valuesPerByte, MaxValues, ErrTooLarge)
+			return fmt.Errorf("column %q: more values than the file may hold, which is %d for each of its bytes, and %d at most: %w", name, valuesPerByte, datafile.MaxValues, datafile.ErrTooLarge)
 		}
 		if err := visit(values[:read], def[:total], rep[:total]); err != nil {
 			return fmt.Errorf("column %q: %w", name, err)

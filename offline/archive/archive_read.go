@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v17/parquet"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -76,7 +77,7 @@ func (a *archiveReader) group(g *rowGroup) error {
 // their lengths.
 func (a *archiveReader) describe(g *rowGroup) ([]int64, error) {
 	if n := len(a.d.Series) + g.rows; n > maxSeries {
-		return nil, fmt.Errorf("%d series, want at most %d: %w", n, maxSeries, ErrTooLarge)
+		return nil, fmt.Errorf("%d series, want at most %d: %w", n, maxSeries, datafile.ErrTooLarge)
 	}
 	ids, err := a.readIDs(g)
 	if err != nil {

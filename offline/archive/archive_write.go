@@ -6,6 +6,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 )
 
 // groupValues is how many values make a row group: few enough to read with
@@ -47,8 +49,8 @@ type DatasetWriter struct {
 // NewDatasetWriter begins the archive of a data set of that many values, or tokens,
 // and series.
 func NewDatasetWriter(path string, head *Dataset, values int64, series int) (*DatasetWriter, error) {
-	if values > MaxValues || series > maxSeries {
-		return nil, fmt.Errorf("offline: data set %q holds %d values in %d series, an archive at most %d in %d", head.Name, values, series, MaxValues, maxSeries)
+	if values > datafile.MaxValues || series > maxSeries {
+		return nil, fmt.Errorf("offline: data set %q holds %d values in %d series, an archive at most %d in %d", head.Name, values, series, datafile.MaxValues, maxSeries)
 	}
 	schema := datasetSchema(head)
 	file, err := createArchive(path, schema, writerProps([]string{"split", "label"}, false))

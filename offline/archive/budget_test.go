@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 )
 
 // allocated is how many bytes f allocates.
@@ -79,7 +81,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := allocated(func() { err = read.read(in) })
-		if !errors.Is(err, ErrTooLarge) {
+		if !errors.Is(err, datafile.ErrTooLarge) {
 			t.Errorf("%s: %v, want it refused as too large", name, err)
 		}
 		// The other columns and the first channel take a third of this.
@@ -96,7 +98,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 // Rows cost memory whatever they hold, and a few bytes can claim many.
 func TestTooManySeries(t *testing.T) {
 	a := archiveReader{d: &Dataset{Series: make([]Series, 1)}}
-	if _, err := a.describe(&rowGroup{rows: maxSeries, total: maxSeries}); !errors.Is(err, ErrTooLarge) {
+	if _, err := a.describe(&rowGroup{rows: maxSeries, total: maxSeries}); !errors.Is(err, datafile.ErrTooLarge) {
 		t.Errorf("%v, want %d series refused", err, maxSeries+1)
 	}
 }

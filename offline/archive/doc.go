@@ -37,14 +37,13 @@
 // # Damaged files
 //
 // Files may be damaged or hostile: a reader gives one error that names the file, in
-// bounded memory, and never panics. Errors of the content are a [ContentError].
+// bounded memory, and never panics. Errors of the content are a [datafile.ContentError].
 //
 // Format: https://parquet.apache.org.
 //
 // # Files
 //
 //   - dataset.go: defines data sets
-//   - dataset_summary.go: counts series, classes and values of a data set
 //   - archive.go: defines the metadata of archives; creates archive files
 //   - archive_write.go: writes a data set as a Parquet archive
 //   - archive_read.go: reads a data set from a Parquet archive
@@ -59,9 +58,7 @@
 //   - label_file.go: reads files of labels
 //   - label_fit.go: counts the labels that match samples
 //   - times.go: converts times and their units
-//   - content.go: marks errors in the content of a file
 //   - dataset_groups.go: reads the groups of a data set
-//   - limits.go: defines the limits of archives
 //   - progress.go: defines Progress
 //   - recording_content.go: finds the classes and the fingerprint of a recording
 package archive

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 )
@@ -81,9 +81,9 @@ func readLabels(path string, in io.Reader) (*LabelFile, error) {
 		read = l.readJSON
 	}
 	if err := read(lines); err != nil {
-		return nil, InContent(err)
+		return nil, datafile.InContent(err)
 	}
-	return l, InContent(l.order())
+	return l, datafile.InContent(l.order())
 }
 
 // labelLine is a label as a line has it: text, of which some may be empty.
@@ -196,11 +196,11 @@ func (l *LabelFile) add(line int, t labelLine) error {
 	if place {
 		return l.addTold(line, t)
 	}
-	from, err := ParseLabelTime("from", t.from)
+	from, err := timeunit.Parse("from", t.from)
 	if err != nil {
 		return l.fault(line, "%w", err)
 	}
-	to, err := ParseLabelTime("to", t.to)
+	to, err := timeunit.Parse("to", t.to)
 	if err != nil {
 		return l.fault(line, "%w", err)
 	}
@@ -226,22 +226,6 @@ func (l *LabelFile) addTold(line int, t labelLine) error {
 	}
 	l.told[at] = toldLabel{label: t.label, line: line}
 	return nil
-}
-
-// ParseLabelTime parses a time of a label: RFC 3339, or a number in ns since 1970, which is
-// refused if it is a time of 1990 to 2106 in another unit. what names the time in errors.
-func ParseLabelTime(what, text string) (int64, error) {
-	if ns, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return ns, timeunit.Check(ns, 1, what+" is", ": want ns since 1970, or a time like 2026-01-31T12:00:00Z")
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return 0, fmt.Errorf("%s %q, want a time like 2026-01-31T12:00:00Z, or ns since 1970", what, text)
-	}
-	if ns := t.UnixNano(); time.Unix(0, ns).Equal(t) {
-		return ns, nil
-	}
-	return 0, fmt.Errorf("%s %q is beyond 64 bits of ns", what, text)
 }
 
 // order sorts the spans, and refuses those that contradict each other.
@@ -280,7 +264,7 @@ func (l *LabelFile) set(c *RecordingChunk) error {
 		return nil
 	}
 	if l.tells && c.Origin.Key == nil {
-		return InContent(fmt.Errorf("offline: %s has labels with seq and row, which name predictions of a job: the archive does not say where its samples come from, as those of eusn-stream record do; give labels with from and to", l.path))
+		return datafile.InContent(fmt.Errorf("offline: %s has labels with seq and row, which name predictions of a job: the archive does not say where its samples come from, as those of eusn-stream record do; give labels with from and to", l.path))
 	}
 	l.seen.add(c)
 	for i, stream := range c.Stream {
@@ -291,7 +275,7 @@ func (l *LabelFile) set(c *RecordingChunk) error {
 		at := toldAt{stream, c.Origin.Message[i], c.Origin.Row[i]}
 		if t, ok := l.told[at]; ok {
 			if t.input != 0 && t.input != c.Origin.Input[i] {
-				return InContent(l.fault(t.line, "stream %q has two samples with seq %d and row %d, in messages %d and %d of the log, because its producer began to count again: give from and to", stream, at.message, at.row, t.input, c.Origin.Input[i]))
+				return datafile.InContent(l.fault(t.line, "stream %q has two samples with seq %d and row %d, in messages %d and %d of the log, because its producer began to count again: give from and to", stream, at.message, at.row, t.input, c.Origin.Input[i]))
 			}
 			t.input = c.Origin.Input[i]
 			l.told[at] = t

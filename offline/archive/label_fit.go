@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -97,7 +98,7 @@ func (f *LabelFit) Text() string {
 // checkFit refuses a file of which no label fits.
 func (l *LabelFile) checkFit(what string) error {
 	if f := l.Fit(); f != nil && f.Fit == 0 && f.Labels > 0 {
-		return InContent(fmt.Errorf("offline: %s and %s: no label fits: %s", what, l.path, f.Text()))
+		return datafile.InContent(fmt.Errorf("offline: %s and %s: no label fits: %s", what, l.path, f.Text()))
 	}
 	return nil
 }

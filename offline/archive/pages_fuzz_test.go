@@ -16,6 +16,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 )
 
@@ -49,8 +50,8 @@ func FuzzPages(f *testing.F) {
 		if err != nil && !strings.HasPrefix(err.Error(), "offline: a.parquet: ") {
 			t.Errorf("the error does not name the file: %v", err)
 		}
-		var content *ContentError
-		if err != nil && !errors.As(err, &content) && !errors.Is(err, ErrTooLarge) {
+		var content *datafile.ContentError
+		if err != nil && !errors.As(err, &content) && !errors.Is(err, datafile.ErrTooLarge) {
 			t.Errorf("the error is not of the content: %v", err)
 		}
 		var now runtime.MemStats

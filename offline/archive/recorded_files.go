@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 )
 
 // RecordingFiles are a recording in one file or, if it is Recorded, in several, in
@@ -18,6 +20,11 @@ type RecordingFiles struct {
 // Recording is a recording whose files agree. Each reading opens them again.
 type Recording struct {
 	RecordingInfo RecordingInfo // of the first file
+
+	// Scan sets these.
+	Classes     []string       // of all labels, sorted; the target alone if there is one
+	Class       map[string]int // of each label; empty if there is a target
+	Fingerprint string         // see recordingSum
 
 	files  []*recordedFile
 	labels *LabelFile
@@ -33,7 +40,7 @@ func (f RecordingFiles) Open(target, groups string) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Recording{files[0].info.RecordingInfo, files, f.Labels, target, groups}, nil
+	return &Recording{RecordingInfo: files[0].info.RecordingInfo, files: files, labels: f.Labels, target: target, groups: groups}, nil
 }
 
 func (f RecordingFiles) open(target, groups string) (all []*recordedFile, err error) {
@@ -50,11 +57,11 @@ func (f RecordingFiles) open(target, groups string) (all []*recordedFile, err er
 			first := all[0].info
 			switch {
 			case !r.Recorded || !first.Recorded:
-				return nil, InContent(fmt.Errorf("offline: %s and %s: only the files of one eusn-stream record are read as one recording: give one file", f.Paths[0], path))
+				return nil, datafile.InContent(fmt.Errorf("offline: %s and %s: only the files of one eusn-stream record are read as one recording: give one file", f.Paths[0], path))
 			case r.recording != first.recording:
-				return nil, InContent(fmt.Errorf("offline: %s and %s are of two recordings, want the files of one", f.Paths[0], path))
+				return nil, datafile.InContent(fmt.Errorf("offline: %s and %s are of two recordings, want the files of one", f.Paths[0], path))
 			case !slices.Equal(r.Channels, first.Channels):
-				return nil, InContent(fmt.Errorf("offline: %s has channels %q, and %s has %q: want the same", f.Paths[0], first.Channels, path, r.Channels))
+				return nil, datafile.InContent(fmt.Errorf("offline: %s has channels %q, and %s has %q: want the same", f.Paths[0], first.Channels, path, r.Channels))
 			}
 		}
 		ends, silent = append(ends, r.ends...), append(silent, r.silent...)
@@ -141,7 +148,7 @@ func (j *joined) add(path string, c *RecordingChunk) error {
 	for i := range c.Rows() {
 		switch {
 		case c.Seq[i] <= j.last:
-			return InContent(fmt.Errorf("offline: %s: sample %d comes after sample %d: want the files of one recording in their order, each once", path, c.Seq[i], j.last))
+			return datafile.InContent(fmt.Errorf("offline: %s: sample %d comes after sample %d: want the files of one recording in their order, each once", path, c.Seq[i], j.last))
 		case j.last > 0 && c.Seq[i] > j.last+1: // a file is missing
 			if err := j.flush(); err != nil {
 				return err

@@ -14,20 +14,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// RecordingContent is what a whole recording holds.
-type RecordingContent struct {
-	Classes     []string       // of all labels, sorted; the target alone if there is one
-	Class       map[string]int // of each label; empty if there is a target
-	Fingerprint string         // see recordingSum
-}
-
 // Scan reads the recording once, for what it holds. Labels of which none fits a sample
 // are an error.
-func (r *Recording) Scan(ctx context.Context) (c RecordingContent, err error) {
+func (r *Recording) Scan(ctx context.Context) error {
 	labels := map[string]int{}
 	var numbers targetPrint
 	sum := newRecordingSum(r.RecordingInfo.Channels)
-	err = r.Each(ctx, func(c *RecordingChunk) error {
+	err := r.Each(ctx, func(c *RecordingChunk) error {
 		for _, v := range c.Number {
 			numbers.add(v)
 		}
@@ -40,14 +33,14 @@ func (r *Recording) Scan(ctx context.Context) (c RecordingContent, err error) {
 		return nil
 	})
 	if err != nil {
-		return c, err
+		return err
 	}
-	c.Classes, c.Class = names.JoinClasses(slices.Sorted(maps.Keys(labels)), nil)
-	c.Fingerprint = hex.EncodeToString(sum.h.Sum(nil))
+	r.Classes, r.Class = names.JoinClasses(slices.Sorted(maps.Keys(labels)), nil)
+	r.Fingerprint = hex.EncodeToString(sum.h.Sum(nil))
 	if r.target != "" {
-		c.Classes, c.Fingerprint = []string{r.target}, numbers.sum(c.Fingerprint, r.target)
+		r.Classes, r.Fingerprint = []string{r.target}, numbers.sum(r.Fingerprint, r.target)
 	}
-	return c, r.labels.checkFit(fmt.Sprintf("recording %q", r.RecordingInfo.Name))
+	return r.labels.checkFit(fmt.Sprintf("recording %q", r.RecordingInfo.Name))
 }
 
 // recordingSum identifies a recording's content: the SHA-256 of

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -170,7 +171,7 @@ func (r *RecordingReader) nextRows() (more bool, err error) {
 // readRows reads them.
 func (r *RecordingReader) readRows(c *RecordingChunk) (err error) {
 	defer guard(r.path, &err)
-	r.in.budget = MaxValues // for each chunk, as c holds only one
+	r.in.budget = datafile.MaxValues // for each chunk, as c holds only one
 	if err = r.read(r.group, c); err == nil {
 		err = c.Check(len(r.Channels), r.Recorded)
 	}

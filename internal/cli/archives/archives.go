@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -31,7 +32,7 @@ func Read(path string) (*archive.Dataset, error) {
 		return nil, err
 	}
 	if archive.IsRecording(path) {
-		err := archive.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
+		err := datafile.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
 		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream import DIR, which writes one; a recording works with eusn-stream train, evaluate and replay")
 	}
 	d, err := archive.ReadDataset(path)

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
@@ -74,7 +75,7 @@ func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels [
 	}
 	for _, name := range channels {
 		if !slices.Contains(src.channels, name) {
-			err = archive.InContent(fmt.Errorf("the model reads channels %q, %s has %q: want the same names", channels, path, src.channels))
+			err = datafile.InContent(fmt.Errorf("the model reads channels %q, %s has %q: want the same names", channels, path, src.channels))
 			return set, cli.Fail(cli.ExitFailure, err, "a model that was trained on these channels: eusn-stream model inspect FILE, which shows a model's")
 		}
 	}
@@ -82,7 +83,7 @@ func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels [
 		f.channels = src.channels
 	}
 	if !slices.Equal(f.channels, src.channels) {
-		err = archive.InContent(fmt.Errorf("%s has channels %q, and the files before it %q: files that are read as one need the same, in the same order", path, src.channels, f.channels))
+		err = datafile.InContent(fmt.Errorf("%s has channels %q, and the files before it %q: files that are read as one need the same, in the same order", path, src.channels, f.channels))
 		return set, cli.Fail(cli.ExitFailure, err, "a command for each of them")
 	}
 	return set, nil

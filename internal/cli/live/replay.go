@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
@@ -146,7 +147,7 @@ func (o replayOptions) open(ctx context.Context) (archiveSource, error) {
 	case err != nil:
 		return archiveSource{}, err
 	case len(d.Channels) == 0:
-		err = archive.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
+		err = datafile.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
 		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper embed "+cli.QuoteForShell(o.archive)+", then replay the archive that it writes")
 	}
 	s := source.NewSeries(d, archive.Split(o.split), o.streams)

@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 )
 
 // NewLabels is "labels" and what is under it.
@@ -108,7 +108,7 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 			continue
 		}
 		var err error
-		if *at.to, err = archive.ParseLabelTime("--"+at.flag, at.text); err != nil {
+		if *at.to, err = timeunit.Parse("--"+at.flag, at.text); err != nil {
 			return l, err
 		}
 	}

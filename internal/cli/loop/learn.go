@@ -19,12 +19,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -400,7 +400,7 @@ func (l *learning) failure(err error) error {
 	case isRegistry(err):
 		return registryFailure(err)
 	case errors.Is(err, learn.ErrDamaged):
-		return cli.Fail(cli.ExitFailure, archive.InContent(err), "remove the file that the message names, then the same command with --whole; or another --store than "+store)
+		return cli.Fail(cli.ExitFailure, datafile.InContent(err), "remove the file that the message names, then the same command with --whole; or another --store than "+store)
 	case errors.Is(err, learn.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --store")
 	case errors.Is(err, learn.ErrOther):

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/figures"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -202,7 +202,7 @@ func readMemories(paths []string) (*figures.Memory, error) {
 			all = m
 		}
 		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, cli.Fail(cli.ExitFailure, archive.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline paper memory --curves FILE writes such a table")
+			return nil, cli.Fail(cli.ExitFailure, datafile.InContent(fmt.Errorf("%s: %w", path, err)), "eusn-stream offline paper memory --curves FILE writes such a table")
 		}
 	}
 	return all, nil

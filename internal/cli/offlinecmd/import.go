@@ -121,11 +121,11 @@ func importDataset(ctx context.Context, a *cli.App, o imports.Options, out strin
 	if err := errors.Join(ctx.Err(), archive.WriteDataset(out, d)); err != nil {
 		return cli.OrInterrupted(err, "the import was complete; if %s exists, it is complete", out)
 	}
-	s := d.Summary()
+	s := imports.Summarize(d)
 	if a.JSON {
 		return a.PrintJSON(struct {
 			Archive string `json:"archive"`
-			archive.Summary
+			imports.Summary
 		}{out, s})
 	}
 	printSummary(a, s)
@@ -155,11 +155,11 @@ func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport,
 	return nil
 }
 
-func printSummary(a *cli.App, s archive.Summary) {
+func printSummary(a *cli.App, s imports.Summary) {
 	a.Print("%s (%s): %d channel(s), %d classes", s.Name, s.Format, s.Channels, len(s.Classes))
 	for _, part := range []struct {
 		name string
-		s    archive.SplitSummary
+		s    imports.SplitSummary
 	}{{"train", s.Train}, {"test", s.Test}} {
 		length := fmt.Sprint(part.s.MinLength)
 		if part.s.MaxLength != part.s.MinLength {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
@@ -23,7 +23,7 @@ func TestImportRetrainEvaluate(t *testing.T) {
 
 	var imported struct {
 		Archive string
-		archive.Summary
+		imports.Summary
 	}
 	clitest.Must(t, "import", source, "--output", path, "--json").Parse(t, &imported)
 	if imported.Archive != path || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {

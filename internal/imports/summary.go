@@ -1,15 +1,17 @@
-package archive
+package imports
+
+import "github.com/eusn-stream/eusn-stream/offline/archive"
 
 // Summary is what a person wants to know of a data set before using it.
 type Summary struct {
-	Name     string       `json:"name"`
-	Format   string       `json:"format"`
-	Channels int          `json:"channels"` // 0: token lists
-	Classes  []string     `json:"classes"`
-	Train    SplitSummary `json:"train"`
-	Test     SplitSummary `json:"test"`
-	Files    []SourceFile `json:"files"`
-	Warnings []string     `json:"warnings,omitzero"`
+	Name     string               `json:"name"`
+	Format   string               `json:"format"`
+	Channels int                  `json:"channels"` // 0: token lists
+	Classes  []string             `json:"classes"`
+	Train    SplitSummary         `json:"train"`
+	Test     SplitSummary         `json:"test"`
+	Files    []archive.SourceFile `json:"files"`
+	Warnings []string             `json:"warnings,omitzero"`
 }
 
 // SplitSummary counts one part of a data set.
@@ -24,21 +26,21 @@ type SplitSummary struct {
 	Fingerprint string `json:"fingerprint"`
 }
 
-// Summary counts d. It reads every value once.
-func (d *Dataset) Summary() Summary {
+// Summarize counts d. It reads every value once.
+func Summarize(d *archive.Dataset) Summary {
 	return Summary{
 		Name:     d.Name,
 		Format:   d.Source.Format,
 		Channels: len(d.Channels),
 		Classes:  d.Classes,
-		Train:    d.summarise(Train),
-		Test:     d.summarise(Test),
+		Train:    summarizeSplit(d, archive.Train),
+		Test:     summarizeSplit(d, archive.Test),
 		Files:    d.Source.Files,
 		Warnings: d.Source.Warnings,
 	}
 }
 
-func (d *Dataset) summarise(split Split) SplitSummary {
+func summarizeSplit(d *archive.Dataset, split archive.Split) SplitSummary {
 	sum := SplitSummary{ByClass: make([]int, len(d.Classes)), Fingerprint: d.Fingerprint(split)}
 	for n, i := range d.Part(split) {
 		s, length := &d.Series[i], d.Len(i)
