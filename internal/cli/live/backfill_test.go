@@ -146,7 +146,7 @@ func TestBackfillRefuses(t *testing.T) {
 	out := in("out.jsonl")
 	try := func(code int, says string, args ...string) {
 		t.Helper()
-		if args[0] != "predict" {
+		if len(args) == 0 || args[0] != "predict" {
 			args = append([]string{"job", "backfill", "--nats-url", url}, args...)
 		}
 		if !slices.Contains(args, "--output") {
