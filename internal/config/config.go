@@ -52,6 +52,8 @@ type Config struct {
 	// "gateway".
 	Traces Traces `mapstructure:"traces"`
 
+	// File is the name of the file; empty without a file. It is not a key.
+	File string `mapstructure:"-"`
 	// InFile lists the keys with a value different from the default in the file. It is not a
 	// key.
 	InFile []string `mapstructure:"-"`

@@ -24,10 +24,11 @@ var DefaultYAML []byte
 //go:embed schema.json
 var Schema []byte
 
-// ShowDefaults sets the displayed defaults of flags in the help. The flags stay unset.
+// ShowDefaults sets the displayed defaults of flags in the help, unless the flag's text has a
+// default. The flags stay unset.
 func ShowDefaults(flags *pflag.FlagSet, names []string) {
 	for _, name := range names {
-		if f := flags.Lookup(name); f != nil { // absent if the flag is not common to all commands
+		if f := flags.Lookup(name); f != nil && !strings.Contains(f.Usage, "(default") { // absent if the flag is not common to all commands
 			f.DefValue = byFlag[name].preset
 		}
 	}
@@ -53,6 +54,7 @@ func Load(name string, raw []byte, flags *pflag.FlagSet, names []string) (Config
 		}
 	}
 	l.checkValues()
+	l.config.File = name
 	l.config.set = map[string]bool{}
 	for i := range fields {
 		f := &fields[i]

@@ -16,10 +16,13 @@ import (
 
 const compareHint = "eusn-stream config init reference.yaml, and compare"
 
-// Load loads the configuration from the file at path (if not empty), the environment, and the
-// named flags.
+// Load loads the configuration from the file at path, the environment, and the named flags. If
+// path is empty, the file is eusn-stream.yaml of the current folder, if it exists.
 func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
 	var raw []byte
+	if _, err := os.Stat(defaultConfigFile); path == "" && err == nil {
+		path = defaultConfigFile
+	}
 	if path != "" {
 		var err error
 		if raw, err = readConfigFile(path); errors.Is(err, fs.ErrNotExist) {

@@ -12,7 +12,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
-	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/operate"
@@ -62,7 +61,7 @@ number of before; after that, complete the change, and then change back.`,
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&o.abandon, "abandon", false, "return to the number of before, if that is still possible")
-	f.String("model", "", "model file of the stage")
+	f.String("model", "", "model file of the stage (default the job's model, of its registry)")
 	server.AddJobFlags(f)
 	f.String("non-finite", "", "how the stage treats nulls, NaN and infinities: reject, hold or zero")
 	config.ShowDefaults(f, resizeFlags)
@@ -117,8 +116,8 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	case o.dryRun:
 		return failure(planResize(ctx, a, job, b, o.to))
 	}
-	if job.Model, err = models.Load(c.Model); err != nil {
-		return err
+	if job.Model, _, err = b.JobModel(ctx, a, c); err != nil {
+		return failure(err)
 	}
 	engine, _, err := engines.Choose(c.Stage.Engine, job.Model.Network.Spec)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
-	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/operate"
@@ -324,7 +323,7 @@ stage's configuration and model.`,
 		Example: `  eusn-stream state verify --model m.safetensors --nats-url nats://127.0.0.1:4222
   eusn-stream state verify 0 7 -c eusn-stream.yaml`,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
-		m, err := models.Load(c.Model)
+		m, _, err := server.JobModel(ctx, a, js, c)
 		if err != nil {
 			return err
 		}
@@ -360,6 +359,6 @@ stage's configuration and model.`,
 		}
 		return nil
 	})
-	cmd.Flags().String("model", "", "model file of the stage")
+	cmd.Flags().String("model", "", "model file of the stage (default the job's model, of its registry)")
 	return cmd
 }

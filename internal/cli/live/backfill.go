@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // backfillFlags are the flags of job backfill that override keys of the configuration;
@@ -114,7 +116,7 @@ func (o *backfillOptions) complete(a *cli.App, cmd *cobra.Command, out string, n
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVarP(&o.out, "output", "o", out, "file of predictions to write: .jsonl or .csv")
 	f.Float64Var(&o.limit, "limit", 0, "samples per second at most; 0 = as fast as possible")
-	f.String("model", "", "model file")
+	f.String("model", "", "model file (default model.safetensors; of job backfill the model of the job)")
 	config.ShowDefaults(f, names)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !writesLines(o.out) {
@@ -179,7 +181,14 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 	if err := cli.OutputFile(o.out, append(o.files, c.Model)...); err != nil {
 		return err
 	}
-	m, err := models.LoadForStage(c.Model)
+	log := a.Logger(c.Log.Level, c.Log.Format)
+	b, err := o.openServer(ctx, a, c, log)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	ctx = b.EndOnRefusal(ctx)
+	m, err := o.loadModel(ctx, a, b, &c)
 	if err != nil {
 		return err
 	}
@@ -198,11 +207,9 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 	if slow != "" {
 		a.Say("note: %s", slow)
 	}
-	log := a.Logger(c.Log.Level, c.Log.Format)
 	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
 	p := a.Progress()
 	defer p.Close()
-	lacking := func(err error) error { return err }
 	var before replay.BackfillDone // of commands before this one, for the forecast
 	if len(o.files) > 0 {
 		old, err := openOld(ctx, a, o, m.Channels)
@@ -215,13 +222,6 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
 		}
 	} else {
-		b, err := server.OpenJob(ctx, a, c, server.Need{}, log)
-		if err != nil {
-			return err
-		}
-		defer b.Close()
-		ctx = b.EndOnRefusal(ctx)
-		lacking = b.ExplainRefusal
 		job.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
 			return b.Dial(ctx, "eusn-stream/"+c.Job+"/"+name)
 		}
@@ -236,13 +236,34 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 	}
 	done, err := replay.WriteBackfill(ctx, job, w)
 	p.Close()
-	if known := new(cli.Failure); errors.As(lacking(err), &known) {
+	if known := new(cli.Failure); errors.As(b.ExplainRefusal(err), &known) {
 		return known
 	}
 	if err != nil {
 		return backfillFailure(err, c.Model, o, done)
 	}
 	return printBackfilled(a, o, done, time.Since(began))
+}
+
+// openServer opens the server of the job; for files, a server that is not used.
+func (o *backfillOptions) openServer(ctx context.Context, a *cli.App, c config.Config, log *slog.Logger) (*server.Broker, error) {
+	if len(o.files) > 0 {
+		return new(server.Broker), nil
+	}
+	return server.OpenJob(ctx, a, c, server.Need{}, log)
+}
+
+// loadModel loads the model that predicts: of the job, or for files of a file. It sets c.Model
+// to its name.
+func (o *backfillOptions) loadModel(ctx context.Context, a *cli.App, b *server.Broker, c *config.Config) (m *reservoir.Model, err error) {
+	if len(o.files) > 0 {
+		return models.LoadForStage(c.Model)
+	}
+	m, c.Model, err = b.JobModel(ctx, a, *c)
+	if errors.Is(err, admin.ErrNoJob) {
+		err = server.NoJob(ctx, b, err, "eusn-stream job backfill, with the same flags and")
+	}
+	return m, err
 }
 
 func messagesRead(d replay.BackfillDone) uint64 { return d.Before + d.Messages }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -34,6 +36,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/internal/webguard"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // gatewayFlags are the flags of gateway that override keys of the configuration.
@@ -72,7 +75,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
-	f.String("model", "", "model file of the job: names the channels")
+	f.String("model", "", "model file of the job: names the channels (default the job's model, of its registry)")
 	f.String("job", "", "name of the job")
 	f.String("nats-url", "", "NATS server (default NATS_URL, the context of the nats command, or the embedded server of a stage on this machine)")
 	f.String("mqtt-listen", "", "address of the gateway's own MQTT broker, such as 127.0.0.1:1883")
@@ -103,9 +106,14 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	journal := new(fleet.Journal)
 	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
-	o, err := prepareGateway(c, log)
+	o, err := gatewayOptions(c, log)
 	if err != nil {
-		return err
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream gateway --help, or docs/gateway.md")
+	}
+	if _, err := os.Stat(c.Model); err == nil || a.Changed("model") { // a wrong file is an error before the wait for the server
+		if err := o.readModel(ctx, a, nil, c); err != nil {
+			return err
+		}
 	}
 	server.LogWarnings(c, log, "model", "input", "gateway", "metrics", "traces")
 	nc, err := awaitServer(ctx, func() (*nats.Conn, error) { return dialStage(ctx, c, log) }, log)
@@ -117,6 +125,17 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return nil
 	}
 	defer nc.Close()
+	if o.decoder == nil {
+		if err := o.readModel(ctx, a, nc, c); err != nil {
+			return err
+		}
+	}
+	return o.serve(ctx, a, nc, c, journal, log)
+}
+
+// serve publishes the devices' samples to the input of the job until ctx ends. The model was
+// read.
+func (o *gatewayInputs) serve(ctx context.Context, a *cli.App, nc *nats.Conn, c config.Config, journal *fleet.Journal, log *slog.Logger) error {
 	spans, endTraces, err := startTraces(a, c, "gateway", log)
 	if err != nil {
 		return err
@@ -179,25 +198,34 @@ func checkGatewayFiles(g config.Gateway) error {
 	return filesFailure(listen.CheckFiles(needs...))
 }
 
-// prepareGateway checks the configuration, and makes the decoders of the model's channels.
-func prepareGateway(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
-	o, err := gatewayOptions(c, log)
-	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream gateway --help, or docs/gateway.md")
+// loadModel loads the configured model; with a connection, the model of the job.
+func (o *gatewayInputs) loadModel(ctx context.Context, a *cli.App, nc *nats.Conn, c config.Config) (*reservoir.Model, error) {
+	if nc == nil {
+		return models.Load(c.Model)
 	}
-	m, err := models.Load(c.Model)
+	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
+	}
+	m, _, err := server.JobModel(ctx, a, js, c)
+	return m, cli.Fail(cli.ExitFailure, err, "eusn-stream run --model MODEL, which creates the job; or the same command with --model")
+}
+
+// readModel makes the decoders of the model's channels.
+func (o *gatewayInputs) readModel(ctx context.Context, a *cli.App, nc *nats.Conn, c config.Config) error {
+	m, err := o.loadModel(ctx, a, nc, c)
+	if err != nil {
+		return err
 	}
 	o.schema = codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
 	o.in = server.InputOf(c.Input)
 	if o.decoder, err = newPayloads(o.in, formats.Format(c.Gateway.Format), o.schema); err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
 	}
 	if o.lines, err = newLines(o.in, o.schema); err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
-		return nil, cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
+		return cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
 	}
-	return o, nil
+	return nil
 }
 
 // runReporting runs the gateway, and reports its status to the service manager.

@@ -16,7 +16,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
-	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
@@ -135,7 +134,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 
 func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.StringVarP(&o.file, "config", "c", "", "configuration file of the stage")
-	f.String("model", "", "model file")
+	f.String("model", "", "model file (default the job's model, of its registry)")
 	server.AddJobFlags(f)
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
 	f.StringVarP(&o.out, "output", "o", "", "model file to write; replaces an older one when it is complete")
@@ -206,14 +205,6 @@ func (l *learning) run(ctx context.Context, command string) error {
 			return err
 		}
 	}
-	if l.model, err = models.LoadForStage(l.conf.Model); err != nil {
-		return err
-	}
-	if l.sumsOf != nil {
-		if err := offline.SumsFit(l.model); err != nil {
-			return cli.Fail(cli.ExitUsage, err, "the same command without --sums")
-		}
-	}
 	if l.store, err = learn.Open(l.opt.store); err != nil {
 		return l.failure(err)
 	}
@@ -231,6 +222,11 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	defer nc.Close()
 	l.js = js
+	if err = l.loadModel(ctx); errors.Is(err, admin.ErrNoJob) {
+		return server.NoJob(ctx, b, err, command)
+	} else if err != nil {
+		return err
+	}
 	if l.job, err = l.newJob(b, log); err != nil {
 		return err
 	}
@@ -244,6 +240,14 @@ func (l *learning) run(ctx context.Context, command string) error {
 		return server.NoJob(ctx, b, err, command)
 	}
 	return l.failure(b.ExplainRefusal(err))
+}
+
+// loadModel loads the model whose readout is trained.
+func (l *learning) loadModel(ctx context.Context) (err error) {
+	if l.model, l.conf.Model, err = server.JobModel(ctx, l.app, l.js, l.conf); err == nil && l.sumsOf != nil {
+		err = cli.Fail(cli.ExitUsage, offline.SumsFit(l.model), "the same command without --sums")
+	}
+	return err
 }
 
 // newJob makes the job that features are computed with, as a worker has it.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,16 +14,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
-	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/record"
-	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // recordFlags are the flags of record that override keys of the configuration.
@@ -97,16 +92,13 @@ and of the model only channels and policy.`,
 func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(context.Context, *cli.App, config.Config, []string) error) {
 	f := cmd.Flags()
 	f.StringVarP(file, "config", "c", "", "configuration file of the stage")
-	f.String("model", "", "model file, of the job or with its channels and policy (default: the job's model, from its registry)")
+	f.String("model", "", "model file, of the job or with its channels and policy (default the job's model, from its registry)")
 	server.AddJobFlags(f)
 	config.ShowDefaults(f, recordFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
 		c, err := server.StageConfig(a, *file, f, recordFlags)
 		if err != nil {
 			return err
-		}
-		if _, err := os.Stat(c.Model); errors.Is(err, fs.ErrNotExist) && c.Model == f.Lookup("model").DefValue {
-			c.Model = "" // nobody has named one
 		}
 		return run(ctx, a, c, args)
 	})
@@ -211,49 +203,24 @@ func fitsStars(pattern, text string) bool {
 
 // openRecorded is the job whose input is read, and the server.
 func openRecorded(ctx context.Context, a *cli.App, c config.Config, follow bool) (*pipeline.Job, source.RecordFiles, *server.Broker, error) {
-	var m *reservoir.Model
-	var err error
-	if c.Model != "" {
-		m, err = models.LoadForStage(c.Model)
-	}
-	if err != nil {
-		return nil, source.RecordFiles{}, nil, err
-	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
 	b, err := server.OpenJob(ctx, a, c, server.Need{Stage: follow}, log)
 	if err != nil {
 		return nil, source.RecordFiles{}, nil, err
 	}
-	if c.Model == "" {
-		if m, err = activeModel(ctx, b, c.Job); err != nil {
-			b.Close()
-			return nil, source.RecordFiles{}, nil, cli.Fail(cli.ExitFailure, err, "the same command with --model and the job's model file; --job with the stage's job name")
-		}
+	m, name, err := b.JobModel(ctx, a, c)
+	if errors.Is(err, admin.ErrNoJob) {
+		err = server.NoJob(ctx, b, err, "eusn-stream record")
 	}
-	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New("generic"), Log: log}
+	if err != nil {
+		b.Close()
+		return nil, source.RecordFiles{}, nil, err
+	}
+	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: name, NewEngine: engines.New("generic"), Log: log}
 	job.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
 		return b.Dial(ctx, "eusn-stream/"+c.Job+"/"+name)
 	}
 	return job, source.RecordFiles{Job: c.Job, Channels: m.Channels}, b, nil
-}
-
-// activeModel is the model that a job predicts with, of its registry.
-func activeModel(ctx context.Context, b *server.Broker, job string) (*reservoir.Model, error) {
-	nc, js, err := b.Open(ctx, "eusn-stream/"+job+"/model")
-	if err != nil {
-		return nil, err
-	}
-	defer nc.Close()
-	r, err := registry.Open(ctx, js, job)
-	if err != nil {
-		return nil, err
-	}
-	e, err := r.Active(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m, _, _, err := r.Model(ctx, e.Fingerprint)
-	return m, err
 }
 
 func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions, w replay.Record) error {

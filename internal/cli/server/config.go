@@ -63,9 +63,13 @@ func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Option
 	}
 }
 
-// LogWarnings logs the warnings of a configuration, and ineffective keys in the file: keys
-// outside the groups that the command uses. Without nats.url, server is a used group.
+// LogWarnings logs the path of the configuration file, the warnings of a configuration, and
+// ineffective keys in the file: keys outside the groups that the command uses. Without nats.url,
+// server is a used group.
 func LogWarnings(c config.Config, log *slog.Logger, uses ...string) {
+	if c.File != "" {
+		log.Info("configuration file", "path", c.File)
+	}
 	for _, w := range c.Warnings() {
 		log.Warn(w)
 	}

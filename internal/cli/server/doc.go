@@ -7,6 +7,7 @@
 //   - broker.go: starts the embedded NATS server or connects to a configured server
 //   - find.go: finds the server of a command: configured, of a running stage, or stored
 //   - context.go: reads the selected context of the nats command
+//   - model.go: loads the model of a job, from its registry
 //   - commands.go: defines the base of commands that connect to the server of a job
 //   - changing.go: says what completes a change of a job
 //   - config.go: converts the configuration for package pipeline and the NATS client
