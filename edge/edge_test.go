@@ -17,7 +17,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
@@ -76,13 +75,13 @@ func models(t testing.TB) map[string]*reservoir.Model {
 	add("bank", bank, 3, func(h *readout.Linear) {
 		h.Temperature = 1.7
 		h.Coverage = &readout.Coverage{Level: .9, Least: []float64{.2, .3, .1}}
-		h.Abstain = &abstain.Rule{MaxError: .05, Confidence: .95, Above: .6}
+		h.Abstain = &readout.AbstainRule{MaxError: .05, Confidence: .95, Above: .6}
 	})
 	esn := reservoir.Spec{Kind: reservoir.ESN, Channels: 2, Units: 12, Members: 2, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.5), Features: []reservoir.Feature{reservoir.Std, reservoir.Positive}, Standardise: true}.WithDefaults()
 	add("esn", esn, 2, func(h *readout.Linear) {
 		h.Temperature = .8
 		h.Coverage = &readout.Coverage{Level: .9, Least: []float64{.4, .3}}
-		h.Abstain = &abstain.Rule{MaxError: .05, Confidence: .95, Above: .6}
+		h.Abstain = &readout.AbstainRule{MaxError: .05, Confidence: .95, Above: .6}
 	})
 	ring := reservoir.Spec{Kind: reservoir.RESN, Channels: 1, Units: 20, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1), Features: []reservoir.Feature{reservoir.Max, reservoir.Last}}.WithDefaults()
 	add("ring", ring, 1, func(h *readout.Linear) { h.Interval = &readout.Interval{Level: .9, Low: -1.25, High: 2.5} })

@@ -3,9 +3,9 @@ package offline
 import (
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 )
 
 // adaptSets lets the labels of predictions move the thresholds of their sets.

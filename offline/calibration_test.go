@@ -13,9 +13,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"

@@ -7,18 +7,18 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -22,7 +23,7 @@ import (
 // NoveltyOptions ask for a detector of what is unlike the training part (package
 // novelty).
 type NoveltyOptions struct {
-	Level float64 // share of predictions like the training's that may be novel; 0: AlarmsPerDay says, else novelty.DefaultLevel
+	Level float64 // share of predictions like the training's that may be novel; 0: AlarmsPerDay says, else detect.DefaultLevel
 	// AlarmsPerDay is how many false alarms a stream may have in a day, on average, and
 	// PerDay how many predictions it makes; 0: as rate and policy say.
 	AlarmsPerDay, PerDay float64
@@ -150,12 +151,12 @@ func newKeeper(f int, groups []int) *keeper {
 			order = append(order, g)
 		}
 	}
-	if len(groups) > novelty.Most {
+	if len(groups) > detect.Most {
 		rand.New(rand.NewPCG(1, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	kept, total := map[int]bool{}, 0
 	for _, g := range order {
-		if total+size[g] <= novelty.Most || len(kept) < 2 {
+		if total+size[g] <= detect.Most || len(kept) < 2 {
 			kept[g] = true
 			total += size[g]
 		}
@@ -184,7 +185,7 @@ func (t *training) level() (float64, error) {
 		asked = fmt.Sprintf("%.4g false alarms a day, of %.6g predictions a day, is a share of %.3g, which", o.AlarmsPerDay, perDay, level)
 	}
 	if level == 0 {
-		return novelty.DefaultLevel, nil
+		return detect.DefaultLevel, nil
 	}
 	if level >= 1 {
 		return 0, fmt.Errorf("offline: %s: %s: want less than one for each prediction", t.src.what, asked)
@@ -194,13 +195,13 @@ func (t *training) level() (float64, error) {
 		return level, nil
 	}
 	fewest, more := fmt.Sprintf("a share of %.3g", least), ", or train on more"
-	if 1/level > novelty.Most {
+	if 1/level > detect.Most {
 		more = "" // no data have so many
 	}
 	if perDay > 0 {
 		fewest = fmt.Sprintf("%.4g a day", least*perDay)
 	}
-	return 0, datafile.InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest, more))
+	return 0, datafile.InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), detect.Most, fewest, more))
 }
 
 // perDayOf is how many predictions of whole sequences a stream makes in a day under a
@@ -226,7 +227,7 @@ func (k *keeper) bytes() int64 {
 	if k == nil {
 		return 0
 	}
-	return 4 * int64(k.f) * int64(len(k.groups)+3*min(len(k.groups), novelty.Learnt)) // gathered, and with as many that are spliced
+	return 4 * int64(k.f) * int64(len(k.groups)+3*min(len(k.groups), detect.Learnt)) // gathered, and with as many that are spliced
 }
 
 // add takes the features of the next sequences.
@@ -251,16 +252,16 @@ func (k *keeper) see(i int, samples []float32) {
 		return
 	}
 	values := k.width * novelty.InputsOf
-	novelty.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.scales, k.width)
+	detect.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.scales, k.width)
 }
 
 // fit learns the detector.
-func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice novelty.Splice, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
-	o := novelty.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace}
+func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice detect.Splice, level float64, byPlace bool) (*novelty.Detector, *detect.Report, error) {
+	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace}
 	if byPlace {
 		o.Splice, o.Classes = splice, k.labels
 	}
-	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), o)
+	d, r, err := detect.Fit(ctx, k.x, len(k.groups), o)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
@@ -39,7 +40,7 @@ var checkedSignals = []struct {
 // most healthy data, so that a detector that finds nothing does not go unnoticed.
 // inputs are the ranges of the samples, and length is how many of them a sequence has
 // after the front end.
-func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Network, front *reservoir.Front, inputs []reservoir.InputRange, length int) (checks []novelty.Check, err error) {
+func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Network, front *reservoir.Front, inputs []reservoir.InputRange, length int) (checks []detect.Check, err error) {
 	if length = max(1, length); front != nil {
 		length *= max(1, front.Decimate)
 	}
@@ -54,7 +55,7 @@ func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Netw
 		if err != nil {
 			return nil, err
 		}
-		c := novelty.Check{Signal: of.name, Sequences: n}
+		c := detect.Check{Signal: of.name, Sequences: n}
 		for row := range slices.Chunk(features, d.Features()) {
 			if d.Novel(d.P(d.Score(row))) {
 				c.Novel++

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -24,7 +25,7 @@ func TestHealthyOnly(t *testing.T) {
 	if l := m.Readouts[0]; !slices.Equal(l.Classes, []string{"healthy", "novel"}) || !l.Detects || l.Novelty == nil {
 		t.Fatalf("readout of classes %q, detects %v", l.Classes, l.Detects)
 	}
-	if n := r.Novelty; n == nil || n.Sequences != 120 || n.Groups != 120 || n.Dimensions != novelty.Dimensions || n.Level != .02 {
+	if n := r.Novelty; n == nil || n.Sequences != 120 || n.Groups != 120 || n.Dimensions != detect.Dimensions || n.Level != .02 {
 		t.Errorf("report %+v", n)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{})
@@ -113,7 +114,7 @@ func TestNoveltyBesideClasses(t *testing.T) {
 	plain, _ := retrained(t, &part, opt)
 	opt.Novelty = &NoveltyOptions{}
 	m, r := retrained(t, &part, opt)
-	if r.Novelty.Sequences != 180 || r.Novelty.Level != novelty.DefaultLevel {
+	if r.Novelty.Sequences != 180 || r.Novelty.Level != detect.DefaultLevel {
 		t.Errorf("report %+v", r.Novelty)
 	}
 	if a, b := plain.Readouts[0], m.Readouts[0]; !slices.Equal(a.Weights, b.Weights) || !slices.Equal(a.Intercept, b.Intercept) || a.Temperature != b.Temperature {
@@ -203,12 +204,12 @@ func TestNoveltyRefused(t *testing.T) {
 
 // Of more sequences than are kept, whole groups are drawn, always the same.
 func TestKeeper(t *testing.T) {
-	groups := make([]int, 3*novelty.Most)
+	groups := make([]int, 3*detect.Most)
 	for i := range groups {
 		groups[i] = i / 100
 	}
 	k, again := newKeeper(1, groups), newKeeper(1, groups)
-	if !slices.Equal(k.of, again.of) || len(k.groups) > novelty.Most || len(k.groups) < novelty.Most-100 {
+	if !slices.Equal(k.of, again.of) || len(k.groups) > detect.Most || len(k.groups) < detect.Most-100 {
 		t.Fatalf("%d kept", len(k.groups))
 	}
 	features := make([]float32, len(groups))

@@ -1,8 +1,8 @@
 package offline
 
 import (
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
 // Prediction is what the stage predicts at one place of a series, or of a

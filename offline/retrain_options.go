@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
+	"github.com/eusn-stream/eusn-stream/internal/detect"
+	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/readout/early"
-	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -63,29 +63,29 @@ type RetrainOptions struct {
 
 // RetrainReport says what was trained on and how it went.
 type RetrainReport struct {
-	Dataset      string          `json:"dataset"`
-	Series       int             `json:"series"`                    // of a recording: its streams
-	Samples      int64           `json:"samples"`                   // of all of them
-	Sequences    int             `json:"sequences"`                 // learnt from: what the policy cuts of the series
-	Groups       int             `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
-	Divided      []string        `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
-	MinLength    int64           `json:"min_length"`                // of the shortest
-	MaxLength    int64           `json:"max_length"`                // of the longest
-	MedianLength int             `json:"median_length,omitzero"`    // of networks of kind mixed alone, whose lags and scales depend on it
-	Sampling     Sampling        `json:"sampling,omitzero"`         // zero: not known
-	Unused       int64           `json:"unused_samples"`            // behind the last sequence of their series
-	Mixed        int             `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
-	Missing      int64           `json:"missing"`                   // values filled, see Retrain
-	Unlabelled   int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
-	Empty        int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
-	Silent       []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
-	Plan         fit.Plan        `json:"plan"`                      // how the readout learns, and the memory it takes with all else
-	Readout      fit.Report      `json:"readout"`
-	ByGroup      *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
-	Early        *early.Report   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
-	Novelty      *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
-	StateSeconds float64         `json:"state_seconds"`      // of the passes over the series and of adding up their features meanwhile
-	FitSeconds   float64         `json:"fit_seconds"`        // of the readout
+	Dataset      string         `json:"dataset"`
+	Series       int            `json:"series"`                    // of a recording: its streams
+	Samples      int64          `json:"samples"`                   // of all of them
+	Sequences    int            `json:"sequences"`                 // learnt from: what the policy cuts of the series
+	Groups       int            `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
+	Divided      []string       `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	MinLength    int64          `json:"min_length"`                // of the shortest
+	MaxLength    int64          `json:"max_length"`                // of the longest
+	MedianLength int            `json:"median_length,omitzero"`    // of networks of kind mixed alone, whose lags and scales depend on it
+	Sampling     Sampling       `json:"sampling,omitzero"`         // zero: not known
+	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
+	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
+	Missing      int64          `json:"missing"`                   // values filled, see Retrain
+	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
+	Empty        int            `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
+	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
+	Plan         fit.Plan       `json:"plan"`                      // how the readout learns, and the memory it takes with all else
+	Readout      fit.Report     `json:"readout"`
+	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Early        *early.Report  `json:"early,omitempty"`    // nil: RetrainOptions.Early was
+	Novelty      *detect.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
+	StateSeconds float64        `json:"state_seconds"`      // of the passes over the series and of adding up their features meanwhile
+	FitSeconds   float64        `json:"fit_seconds"`        // of the readout
 }
 
 // Sampling is how fast the samples of a training came.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
@@ -16,12 +14,12 @@ func answering() *Linear {
 	l := &Linear{
 		Name: "r", Classes: []string{"a", "b", "c"}, Center: []float32{0}, Weights: make([]float32, 3), Intercept: make([]float32, 3),
 		Temperature: 2, Coverage: &Coverage{Level: .9, Least: []float64{.2, .2, .2}},
-		Abstain: &abstain.Rule{MaxError: .1, Confidence: .9, Above: .6},
+		Abstain: &AbstainRule{MaxError: .1, Confidence: .9, Above: .6},
 		Novelty: &novelty.Detector{Center: []float32{0}, Scale: []float32{1}, Left: []float32{1, 2, 3}, Unit: 1, Level: .3},
 	}
 	prefix := *l
 	prefix.Coverage, prefix.Abstain, prefix.Novelty, prefix.Temperature = nil, nil, nil, 1
-	l.Prefixes = &Prefixes{Linear: &prefix, Rule: early.Rule{Length: 10, Coefficients: [4]float64{0, 0, 0, -1}, Most: .9}}
+	l.Prefixes = &Prefixes{Linear: &prefix, Rule: EarlyRule{Length: 10, Coefficients: [4]float64{0, 0, 0, -1}, Most: .9}}
 	return l
 }
 

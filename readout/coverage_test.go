@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
 )
 
 // A set is the classes whose probability is at least the threshold, by hand.
@@ -60,11 +58,11 @@ func TestCoverageIsChecked(t *testing.T) {
 }
 
 func TestAbstainIsChecked(t *testing.T) {
-	l := Linear{Name: "n", Classes: classNames(2), Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Abstain: &abstain.Rule{MaxError: .15, Confidence: .9}}
+	l := Linear{Name: "n", Classes: classNames(2), Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Abstain: &AbstainRule{MaxError: .15, Confidence: .9}}
 	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "no temperature") {
 		t.Errorf("no temperature: %v", err)
 	}
-	l.Temperature, l.Abstain = 1, &abstain.Rule{MaxError: .15, Confidence: .9, Above: 2}
+	l.Temperature, l.Abstain = 1, &AbstainRule{MaxError: .15, Confidence: .9, Above: 2}
 	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "threshold 2, want") {
 		t.Errorf("a threshold of 2: %v", err)
 	}

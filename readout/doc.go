@@ -22,5 +22,7 @@
 //   - linear.go: defines a readout and computes scores
 //   - answer.go: computes an answer from scores (package outcome)
 //   - coverage.go: defines thresholds of sets, and intervals
-//   - prefix.go: selects the readout of unfinished sequences; predicts a later change
+//   - abstain.go: defines the threshold of answers
+//   - early.go: computes the probability that the class of a prefix changes
+//   - prefix.go: selects the readout of unfinished sequences
 package readout

@@ -7,7 +7,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
@@ -32,7 +31,7 @@ type Linear struct {
 	// Coverage makes sets of classes of scores; nil: there are none.
 	Coverage *Coverage
 	// Abstain says which predictions are answers; nil: all are.
-	Abstain *abstain.Rule
+	Abstain *AbstainRule
 	// Interval says that the readout is a regression, and makes numbers of its one score;
 	// nil: it knows classes. There is then one class, whose name is that of the number.
 	Interval *Interval

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/eusn-stream/eusn-stream/readout/early"
 )
 
 // Prefixes is what a readout knows of sequences that have not ended.
 type Prefixes struct {
 	Linear *Linear // scores prefixes; of the same features and classes, without sets and detector
-	Rule   early.Rule
+	Rule   EarlyRule
 }
 
 // For is the readout that scores a sequence: the one of prefixes, where there is one and
@@ -48,7 +46,7 @@ func (l *Linear) Margin(scores []float32) float64 {
 
 // Change is the probability that a sequence gets another class by its end than one of its
 // prefixes has, which has so many samples and those scores of For(true), and whether that
-// prefix suffices; see package early. 0 and false where the readout does not know.
+// prefix suffices; see EarlyRule. 0 and false where the readout does not know.
 func (l *Linear) Change(samples int64, scores []float32) (change float32, decided bool) {
 	if l.Prefixes == nil {
 		return 0, false

@@ -103,9 +103,9 @@
 //	                             has a detector. detects: the class is whether it is novel;
 //	                             usual: JSON of novelty.Usual; inputs: it reads inputs
 //	                early        {"temperature", "limited", "rule"}: the readout has another
-//	                             one for prefixes; rule: JSON of early.Rule
+//	                             one for prefixes; rule: JSON of readout.EarlyRule
 //	                interval     JSON of readout.Interval: the readout is a regression
-//	                abstain      JSON of abstain.Rule: the readout may abstain
+//	                abstain      JSON of readout.AbstainRule: the readout may abstain
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is

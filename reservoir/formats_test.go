@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
@@ -76,12 +74,12 @@ func TestStoredModels(t *testing.T) {
 	for i := range prefix.Center {
 		prefix.Limit = append(prefix.Limit, float32(1+i%3)/2)
 	}
-	decides.Readouts[0].Prefixes = &readout.Prefixes{Linear: &prefix, Rule: early.Rule{Length: 320, Coefficients: [4]float64{-1. / 3, 0, 1e-300, 4}, Most: .0625}}
+	decides.Readouts[0].Prefixes = &readout.Prefixes{Linear: &prefix, Rule: readout.EarlyRule{Length: 320, Coefficients: [4]float64{-1. / 3, 0, 1e-300, 4}, Most: .0625}}
 	number := testModel(t)
 	*number.Readouts[0] = readout.Linear{Name: "n", Classes: []string{"remaining life"}, Center: h.Center, Weights: h.Center, Intercept: []float32{120.5}, Interval: &readout.Interval{Level: .9, Low: -3.25, High: 1. / 3}}
 	number.Readouts = number.Readouts[:1]
 	abstains := testModel(t)
-	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &abstain.Rule{MaxError: .02, Confidence: .95, Above: 2. / 3}
+	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &readout.AbstainRule{MaxError: .02, Confidence: .95, Above: 2. / 3}
 	adapted := testModel(t)
 	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
 	for name, m := range map[string]*Model{

@@ -15,8 +15,6 @@ import (
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
@@ -43,18 +41,18 @@ type readoutInfo struct {
 	Temperature float64  `json:"temperature,omitzero"`
 	Limited     bool     `json:"limited,omitzero"` // there are limits
 
-	Coverage *readout.Coverage `json:"coverage,omitempty"`
-	Novelty  *noveltyInfo      `json:"novelty,omitempty"`  // nil: no detector
-	Interval *readout.Interval `json:"interval,omitempty"` // a regression; nil: classes
-	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // nil: every prediction is an answer
-	Early    *earlyInfo        `json:"early,omitempty"`    // nil: no readout of prefixes
+	Coverage *readout.Coverage    `json:"coverage,omitempty"`
+	Novelty  *noveltyInfo         `json:"novelty,omitempty"`  // nil: no detector
+	Interval *readout.Interval    `json:"interval,omitempty"` // a regression; nil: classes
+	Abstain  *readout.AbstainRule `json:"abstain,omitempty"`  // nil: every prediction is an answer
+	Early    *earlyInfo           `json:"early,omitempty"`    // nil: no readout of prefixes
 }
 
 // earlyInfo describes a readout of prefixes; its numbers are tensors.
 type earlyInfo struct {
-	Temperature float64    `json:"temperature"`
-	Limited     bool       `json:"limited,omitzero"`
-	Rule        early.Rule `json:"rule"`
+	Temperature float64           `json:"temperature"`
+	Limited     bool              `json:"limited,omitzero"`
+	Rule        readout.EarlyRule `json:"rule"`
 }
 
 // noveltyInfo describes a detector; its numbers are tensors.

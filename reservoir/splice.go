@@ -2,8 +2,6 @@ package reservoir
 
 import (
 	"math"
-
-	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // Splice makes of the features of two sequences those of one that is like the first for a
@@ -11,7 +9,7 @@ import (
 // deviation is that of both together, the maximum the larger one, and the last state the second's.
 // It is as if both parts began from rest: what a state carries across the seam is left out. nil
 // where the kind is not mixed: the others' networks were not measured.
-func (s Spec) Splice() novelty.Splice {
+func (s Spec) Splice() func(dst, a, b []float32, share float32) {
 	if s.Kind != Mixed {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/drift"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/machine"
@@ -201,7 +202,7 @@ func (in *inputs) numbers(t *testing.T, series []archive.Series, change func(x [
 		row[0] = d.Score(features)
 		d.ReadInputs(read, features)
 		copy(row[1:4], read)
-		novelty.Statistics(statistics[:], x, nil, channels)
+		detect.Statistics(statistics[:], x, nil, channels)
 		for k, v := range statistics[:novelty.InputsOf] {
 			row[4+k] = float32(v)
 		}
@@ -225,7 +226,7 @@ func (in *inputs) changes(t *testing.T) (all []change) {
 	var stats [2][]float64
 	for _, s := range in.series[0] {
 		var of [64]float64
-		novelty.Statistics(of[:], s.Values, nil, len(in.d.Channels))
+		detect.Statistics(of[:], s.Values, nil, len(in.d.Channels))
 		stats[0], stats[1] = append(stats[0], of[0]), append(stats[1], of[1])
 	}
 	spread := func(v []float64) float64 {
@@ -300,7 +301,7 @@ func shiftChange(name string, by float64) change {
 func gainChange(name string, by float64) change {
 	return change{name: name, change: func(x []float32, channels int) []float32 {
 		var of [64]float64
-		novelty.Statistics(of[:], x, nil, channels)
+		detect.Statistics(of[:], x, nil, channels)
 		m := float32(of[0])
 		for i := 0; i < len(x); i += channels {
 			x[i] = m + float32(by)*(x[i]-m)

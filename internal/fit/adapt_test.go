@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 )
 
 // Labels move the thresholds as the recursion says that is written out here, in the order

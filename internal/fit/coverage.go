@@ -6,12 +6,12 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/adaptive"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
 // newCoverage learns thresholds from what the samples left out score, one column for
@@ -85,7 +85,7 @@ func ActingCoverage(c *readout.Coverage, share float64) *readout.Coverage {
 }
 
 // newAbstain learns a threshold from what the samples left out score, as newCoverage does.
-func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix, temperature float64) (*abstain.Rule, *abstain.Count, error) {
+func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix, temperature float64) (*readout.AbstainRule, *abstain.Count, error) {
 	if temperature == 0 {
 		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so that nothing says where to abstain: take a larger alpha, or no largest error")
 	}

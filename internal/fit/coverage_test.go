@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/internal/exact"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
 // setsReference is one case of testdata/sets.json (see make_sets.py).

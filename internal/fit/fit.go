@@ -8,9 +8,8 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
 // Options of Fit. The zero value: raw features, alpha chosen from
@@ -224,7 +223,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("fit: coverage %v, want a share above 0 and below 1", o.Coverage)
 	}
 	if o.MaxError != 0 {
-		if err := abstain.Check(o.MaxError, o.Confidence); err != nil {
+		if err := (&readout.AbstainRule{MaxError: o.MaxError, Confidence: o.Confidence, Above: 1}).Validate(); err != nil {
 			return o, fmt.Errorf("fit: %w", err)
 		}
 		if o.Priors != nil {

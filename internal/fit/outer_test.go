@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/readout/quality"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 )
 
 // outerCase is one case of testdata/groups.json (see make_groups.py).

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/dense"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/adaptive"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 )
 
 // Report says how a readout was fitted.

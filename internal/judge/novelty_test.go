@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -99,7 +100,7 @@ func BenchmarkNovelty(b *testing.B) {
 		}
 		return v
 	}
-	d := &novelty.Detector{Center: noise(features), Scale: noise(features), Axes: noise(features * novelty.Dimensions), Left: []float32{1}, Unit: .5, Level: .5}
+	d := &novelty.Detector{Center: noise(features), Scale: noise(features), Axes: noise(features * detect.Dimensions), Left: []float32{1}, Unit: .5, Level: .5}
 	reads := *d
 	reads.Inputs = noise(features * 9) // three channels
 	for _, set := range kernel.Levels() {

@@ -26,6 +26,12 @@ type Detector struct {
 	Inputs []float32
 }
 
+// InputsOf is how many values there are of each channel.
+const InputsOf = 3
+
+// InputNames are what the values of a channel are called.
+var InputNames = [InputsOf]string{"level", "spread", "pace"}
+
 // Features is the number of features it reads.
 func (d *Detector) Features() int { return len(d.Center) }
 
@@ -40,15 +46,15 @@ func (d *Detector) InputValues() int {
 	return len(d.Inputs) / max(1, len(d.Center))
 }
 
-// MaxDimensions bounds those of a detector.
-const MaxDimensions = 1024
+// maxDimensions bounds those of a detector.
+const maxDimensions = 1024
 
 // Validate reports every problem of shape or value.
 func (d *Detector) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("novelty: "+format, args...)) }
-	if f := len(d.Center); f == 0 || len(d.Scale) != f || len(d.Axes) == 0 || len(d.Axes)%f != 0 || len(d.Axes)/f > MaxDimensions {
-		bad("%d features, %d scales and %d values of directions, want a scale for each feature and whole directions, 1 to %d", f, len(d.Scale), len(d.Axes), MaxDimensions)
+	if f := len(d.Center); f == 0 || len(d.Scale) != f || len(d.Axes) == 0 || len(d.Axes)%f != 0 || len(d.Axes)/f > maxDimensions {
+		bad("%d features, %d scales and %d values of directions, want a scale for each feature and whole directions, 1 to %d", f, len(d.Scale), len(d.Axes), maxDimensions)
 	}
 	if f := len(d.Center); f > 0 && len(d.Inputs)%(InputsOf*f) != 0 {
 		bad("%d values that read inputs, want %d x %d for each channel", len(d.Inputs), InputsOf, f)
@@ -90,7 +96,7 @@ func (d *Detector) checkFinite(bad func(format string, args ...any)) {
 func (d *Detector) Score(features []float32) float32 {
 	z := features[:len(d.Center)]
 	sums := d.scaled(z)
-	within := make([]float32, 0, MaxDimensions)
+	within := make([]float32, 0, maxDimensions)
 	for axes := d.Axes; len(axes) > 0; axes = axes[len(z):] {
 		var t float32
 		for j, v := range axes[:len(z)] {

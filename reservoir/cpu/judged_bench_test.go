@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/judge"
 	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -29,7 +30,7 @@ func BenchmarkJudged(b *testing.B) {
 		return v
 	}
 	l := &readout.Linear{Classes: make([]string, 4), Center: noise(f), Weights: noise(4 * f), Intercept: noise(4)}
-	d := &novelty.Detector{Center: noise(f), Scale: noise(f), Axes: noise(f * novelty.Dimensions), Inputs: noise(f * 6), Left: []float32{1}, Unit: .5, Level: .5}
+	d := &novelty.Detector{Center: noise(f), Scale: noise(f), Axes: noise(f * detect.Dimensions), Inputs: noise(f * 6), Left: []float32{1}, Unit: .5, Level: .5}
 	fresh := noise(f)
 	for _, set := range kernel.Levels() {
 		for _, how := range []string{"readout", "apart", "together"} {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 )
 
 // With --adaptive the thresholds of the new readout's sets are those of a plain run at the

@@ -16,8 +16,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -79,11 +77,11 @@ type readoutReport struct {
 	Features    int      `json:"features"`
 	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: unknown
 
-	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: no sets
-	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // nil: every prediction is an answer
-	Early    *early.Rule       `json:"early,omitempty"`    // nil: no early predictions
-	Novelty  *noveltyReport    `json:"novelty,omitempty"`  // nil: no detector
-	Interval *readout.Interval `json:"interval,omitempty"` // nil: predicts classes; otherwise predicts a number, named as its only class
+	Coverage *readout.Coverage    `json:"coverage,omitempty"` // of sets of classes; nil: no sets
+	Abstain  *readout.AbstainRule `json:"abstain,omitempty"`  // nil: every prediction is an answer
+	Early    *readout.EarlyRule   `json:"early,omitempty"`    // nil: no early predictions
+	Novelty  *noveltyReport       `json:"novelty,omitempty"`  // nil: no detector
+	Interval *readout.Interval    `json:"interval,omitempty"` // nil: predicts classes; otherwise predicts a number, named as its only class
 }
 
 // noveltyReport describes a novelty detector.
@@ -310,7 +308,7 @@ func CoverageText(c readout.Coverage) string {
 }
 
 // AnswersText describes which predictions of a readout are answers.
-func AnswersText(r abstain.Rule) string {
+func AnswersText(r readout.AbstainRule) string {
 	if r.Above >= 1 {
 		return fmt.Sprintf("none: every prediction abstains, for the training did not show an error of at most %.4g %%", 100*r.MaxError)
 	}

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
 // certaintyFlags say what a model is to say of how sure it is.
@@ -152,7 +152,7 @@ func printAnswers(a *cli.App, c *abstain.Count) {
 }
 
 // sayAnswers says what answers do not promise.
-func sayAnswers(a *cli.App, r fit.Report, rule *abstain.Rule) {
+func sayAnswers(a *cli.App, r fit.Report, rule *readout.AbstainRule) {
 	if rule == nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
@@ -95,8 +96,8 @@ func sayNovelty(a *cli.App, r offline.RetrainReport) {
 	if missed := missedSignals(n.Checks); len(missed) > 0 && n.Level >= n.Least {
 		a.Say("warning: the detector finds less than half of %s: it may find no fault either", strings.Join(missed, ", "))
 	}
-	if n.Groups < novelty.Folds {
-		a.Say("warning: the training sequences come from %d separate stretches or groups: if these are unlike each other, what is left out looks like a fault, and real faults are not novel; train on at least %d, several of each kind of healthy operation", n.Groups, novelty.Folds)
+	if n.Groups < detect.Folds {
+		a.Say("warning: the training sequences come from %d separate stretches or groups: if these are unlike each other, what is left out looks like a fault, and real faults are not novel; train on at least %d, several of each kind of healthy operation", n.Groups, detect.Folds)
 	}
 	if n.Level < n.Least {
 		a.Say("warning: nothing will be novel: that needs at least %.0f training sequences, or --false-alarms %.2g", math.Ceil(1/n.Level)-1, math.Ceil(n.Least*1000)/1000)
@@ -125,7 +126,7 @@ func printNovelty(a *cli.App, n *offline.NoveltyCount) {
 const fewestFound = 0.5
 
 // missedSignals returns the signals that a detector hardly finds.
-func missedSignals(checks []novelty.Check) (missed []string) {
+func missedSignals(checks []detect.Check) (missed []string) {
 	for _, c := range checks {
 		if float64(c.Novel) < math.Ceil(fewestFound*float64(c.Sequences)) {
 			missed = append(missed, c.Signal)

@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/readout/quality"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
 )
 
 // printQuality prints what is known of the predictions of each class, if anything is.

@@ -10,10 +10,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/early"
-	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
@@ -287,11 +286,11 @@ func (on answering) newModel(b *testing.B, length int) *reservoir.Model {
 		h.Temperature, h.Coverage = 1, &readout.Coverage{Level: .95, Least: []float64{.01, .01, .01, .01}}
 	}
 	if on.novel {
-		h.Novelty = pipelinetest.Detector(m, novelty.Dimensions)
+		h.Novelty = pipelinetest.Detector(m, detect.Dimensions)
 	}
 	if on.early {
 		m.Policy.Early = length / 4
-		h.Prefixes = &readout.Prefixes{Linear: linear(), Rule: early.Rule{Length: int64(length), Coefficients: [4]float64{1, -1, 1, -1}, Most: .1}}
+		h.Prefixes = &readout.Prefixes{Linear: linear(), Rule: readout.EarlyRule{Length: int64(length), Coefficients: [4]float64{1, -1, 1, -1}, Most: .1}}
 		h.Prefixes.Linear.Temperature = 1
 	}
 	if err := m.Validate(); err != nil {

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/abstain"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -169,7 +167,7 @@ func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoi
 
 // Abstaining adds a rule to a readout: some predictions become answers.
 func Abstaining(l *readout.Linear) {
-	l.Temperature, l.Abstain = .5, &abstain.Rule{MaxError: .02, Confidence: .95, Above: .7}
+	l.Temperature, l.Abstain = .5, &readout.AbstainRule{MaxError: .02, Confidence: .95, Above: .7}
 }
 
 // Deciding adds a second readout for prefixes, and a rule to accept some prefixes.
@@ -177,5 +175,5 @@ func Deciding(l *readout.Linear) {
 	of := *l
 	of.Coverage, of.Abstain, of.Novelty = nil, nil, nil
 	of.Temperature, of.Weights = .5, Noise(rand.New(rand.NewPCG(3, 9)), len(l.Weights))
-	l.Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 20, Coefficients: [4]float64{-1, .5, .7, .25}, Most: .3}}
+	l.Prefixes = &readout.Prefixes{Linear: &of, Rule: readout.EarlyRule{Length: 20, Coefficients: [4]float64{-1, .5, .7, .25}, Most: .3}}
 }

@@ -1,4 +1,4 @@
-package novelty
+package detect
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func eigen(a dense.Matrix) (vectors dense.Matrix, values []float64, err error) {
 	}
 	var of mat.EigenSym
 	if !of.Factorize(sym, true) {
-		return vectors, nil, errors.New("novelty: the eigenvalues of the training part did not converge")
+		return vectors, nil, errors.New("detect: the eigenvalues of the training part did not converge")
 	}
 	all := of.Values(nil) // ascending
 	var basis mat.Dense

@@ -1,4 +1,4 @@
-// Package abstain says which predictions are answers, so that few answers are wrong.
+// Package abstain fits the threshold of readout.AbstainRule, so that few answers are wrong.
 //
 // A prediction answers where the probability of its class is above a threshold, and
 // abstains elsewhere. The error of a threshold is the share of wrong classes among what
@@ -35,4 +35,8 @@
 // probabilities as given. The errors of leave-one-out, which a readout counts, are nearly
 // so: each sequence is scored by a readout that has not seen it, but these readouts share
 // sequences with each other, and the temperature is of all.
+//
+// # Files
+//
+//   - learn.go: fits and tests thresholds; counts answers
 package abstain

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // Sequence is what leave-one-out says of a training sequence.
@@ -17,7 +19,7 @@ type Sequence struct {
 type Prefix struct {
 	Samples int64
 	Class   int     // the predicted one
-	Margin  float64 // see Rule
+	Margin  float64 // see readout.EarlyRule
 }
 
 // Report says what the rule makes of the sequences that it was learnt from.
@@ -40,7 +42,7 @@ type Result struct {
 const Least = 10
 
 // Learn makes a rule from at least Least sequences with prefixes. loss is above 0 and below 1.
-func Learn(all []Sequence, loss float64) (*Rule, Report, error) {
+func Learn(all []Sequence, loss float64) (*readout.EarlyRule, Report, error) {
 	if !(loss > 0 && loss < 1) {
 		return nil, Report{}, fmt.Errorf("early: loss %v of accuracy, want a share above 0 and below 1", loss)
 	}
@@ -57,18 +59,18 @@ func Learn(all []Sequence, loss float64) (*Rule, Report, error) {
 		return nil, Report{}, fmt.Errorf("early: %d of %d sequences have a prefix, want at least %d to learn when one suffices: predict more often (--early)", len(some), len(all), Least)
 	}
 	slices.Sort(lengths)
-	r := &Rule{Length: lengths[len(lengths)/2]}
+	r := &readout.EarlyRule{Length: lengths[len(lengths)/2]}
 	var err error
-	if r.Coefficients, err = regress(some, r.Length); err != nil {
+	if r.Coefficients, err = regress(some, r); err != nil {
 		return nil, Report{}, err
 	}
 	report := Report{Loss: loss, Sequences: len(some), Prefixes: prefixes}
-	report.Result, _ = r.apply(some)
+	report.Result, _ = apply(r, some)
 	report.Whole = report.Accuracy // at a threshold of 0
 	for k := range thresholds {
 		next := *r
 		next.Most = float32(math.Ldexp(1+float64(k%8)/8, k/8-octaves))
-		result, change := next.apply(some)
+		result, change := apply(&next, some)
 		if result.Accuracy < report.Whole-loss-1e-9 || change > loss { // 1e-9 is for rounding
 			break
 		}
@@ -85,7 +87,7 @@ const (
 
 // apply decides the sequences. change is the mean probability of a change at the
 // decisions, 0 at an end.
-func (r *Rule) apply(all []Sequence) (res Result, change float64) {
+func apply(r *readout.EarlyRule, all []Sequence) (res Result, change float64) {
 	for _, s := range all {
 		whole := s.Prefixes[len(s.Prefixes)-1]
 		at := whole
@@ -113,12 +115,12 @@ type examples struct {
 	yes, n float64      // prefixes that stay, and all
 }
 
-func newExamples(all []Sequence, length int64) *examples {
+func newExamples(all []Sequence, r *readout.EarlyRule) *examples {
 	e := new(examples)
 	for _, s := range all {
 		whole := s.Prefixes[len(s.Prefixes)-1]
 		for _, p := range s.Prefixes[:len(s.Prefixes)-1] {
-			x := terms(p.Samples, length, p.Margin)
+			x := r.Terms(p.Samples, p.Margin)
 			e.rows, e.stays = append(e.rows, x), append(e.stays, p.Class == whole.Class)
 			for k := range x {
 				e.scale[k] += float64(x[k] * x[k])
@@ -175,8 +177,8 @@ func (e *examples) newtonSystem(c [4]float64) (h [4][5]float64) {
 // regress is a logistic regression of whether the class stays, with a penalty of half
 // the sum of the squared coefficients but the first, of terms divided by their root
 // mean squares: Newton's method, which converges from 0 in some ten steps.
-func regress(all []Sequence, length int64) (c [4]float64, err error) {
-	e := newExamples(all, length)
+func regress(all []Sequence, r *readout.EarlyRule) (c [4]float64, err error) {
+	e := newExamples(all, r)
 	for range 50 {
 		step := eliminate(e.newtonSystem(c))
 		most := 0.0

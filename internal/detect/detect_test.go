@@ -1,4 +1,4 @@
-package novelty
+package detect
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 type reference struct {
@@ -24,7 +26,7 @@ type reference struct {
 	Splices        *reference // and directions of splices
 }
 
-func fit(t *testing.T, x []float32, n int, o Options) (*Detector, Report) {
+func fit(t *testing.T, x []float32, n int, o Options) (*novelty.Detector, Report) {
 	t.Helper()
 	d, r, err := Fit(context.Background(), x, n, o)
 	if err != nil {
@@ -33,7 +35,7 @@ func fit(t *testing.T, x []float32, n int, o Options) (*Detector, Report) {
 	return d, r
 }
 
-func score(d *Detector, features []float32) float32 {
+func score(d *novelty.Detector, features []float32) float32 {
 	return d.Score(slices.Clone(features))
 }
 
@@ -72,7 +74,7 @@ func TestReference(t *testing.T) {
 }
 
 // hold holds what Fit learns against the other program.
-func (r *reference) hold(t *testing.T, o Options, groups int) *Detector {
+func (r *reference) hold(t *testing.T, o Options, groups int) *novelty.Detector {
 	t.Helper()
 	d, report := fit(t, r.Features, r.N, o)
 	if report.Dimensions != r.Dims || report.Groups != groups || report.Sequences != r.N {
@@ -186,30 +188,6 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// A limit is where a level begins, whatever the level.
-func TestLimit(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for _, n := range []int{1, 2, 9, 99, 1000} {
-		d := &Detector{}
-		for range n {
-			d.Left = append(d.Left, float32(r.IntN(40))/8) // with ties
-		}
-		slices.Sort(d.Left)
-		for _, d.Level = range []float32{1e-4, .001, .01, .05, .5, .999} {
-			limit, ok := d.Limit()
-			for s := float32(0); s < 7; s += 1. / 16 {
-				if novel := d.Novel(d.P(s)); novel != (ok && s > limit) {
-					t.Fatalf("%d left out, level %v: score %v has p %v, and the limit is %v, %v", n, d.Level, s, d.P(s), limit, ok)
-				}
-			}
-		}
-		nan := float32(math.NaN())
-		if d.P(nan) != d.P(float32(math.Inf(1))) || d.P(nan) != float32(d.Least()) {
-			t.Errorf("no number has the p-value %v", d.P(nan))
-		}
-	}
-}
-
 func TestRefused(t *testing.T) {
 	x := cloud(1, 20, 5, .1)
 	for _, c := range []struct {
@@ -235,25 +213,31 @@ func TestRefused(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	good, _ := fit(t, x, 20, Options{})
-	for what, spoil := range map[string]func(d *Detector){
-		"axes":   func(d *Detector) { d.Axes = d.Axes[1:] },
-		"scale":  func(d *Detector) { d.Scale = d.Scale[1:] },
-		"unit":   func(d *Detector) { d.Unit = 0 },
-		"left":   func(d *Detector) { d.Left = nil },
-		"order":  func(d *Detector) { d.Left = []float32{2, 1} },
-		"number": func(d *Detector) { d.Center = []float32{0, 0, float32(math.NaN()), 0, 0} },
-		"level":  func(d *Detector) { d.Level = 0 },
-		"places": func(d *Detector) { d.Usual = &Usual{} },
-		"square": func(d *Detector) { d.Usual = &Usual{Linear: []float32{1}} },
-		"most":   func(d *Detector) { d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Most: 65} },
-		"offset": func(d *Detector) {
-			d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Offset: float32(math.NaN())}
+	for what, spoil := range map[string]func(d *novelty.Detector){
+		"axes":   func(d *novelty.Detector) { d.Axes = d.Axes[1:] },
+		"scale":  func(d *novelty.Detector) { d.Scale = d.Scale[1:] },
+		"unit":   func(d *novelty.Detector) { d.Unit = 0 },
+		"left":   func(d *novelty.Detector) { d.Left = nil },
+		"order":  func(d *novelty.Detector) { d.Left = []float32{2, 1} },
+		"number": func(d *novelty.Detector) { d.Center = []float32{0, 0, float32(math.NaN()), 0, 0} },
+		"level":  func(d *novelty.Detector) { d.Level = 0 },
+		"places": func(d *novelty.Detector) { d.Usual = &novelty.Usual{} },
+		"square": func(d *novelty.Detector) { d.Usual = &novelty.Usual{Linear: []float32{1}} },
+		"most": func(d *novelty.Detector) {
+			d.Usual = &novelty.Usual{Linear: []float32{1}, Square: []float32{1}, Most: 65}
 		},
-		"linear": func(d *Detector) { d.Usual = &Usual{Linear: []float32{float32(math.Inf(1))}, Square: []float32{1}} },
-		"between": func(d *Detector) {
-			d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Between: 2}
+		"offset": func(d *novelty.Detector) {
+			d.Usual = &novelty.Usual{Linear: []float32{1}, Square: []float32{1}, Offset: float32(math.NaN())}
 		},
-		"many": func(d *Detector) { d.Usual = &Usual{Linear: make([]float32, 20), Square: make([]float32, 20)} },
+		"linear": func(d *novelty.Detector) {
+			d.Usual = &novelty.Usual{Linear: []float32{float32(math.Inf(1))}, Square: []float32{1}}
+		},
+		"between": func(d *novelty.Detector) {
+			d.Usual = &novelty.Usual{Linear: []float32{1}, Square: []float32{1}, Between: 2}
+		},
+		"many": func(d *novelty.Detector) {
+			d.Usual = &novelty.Usual{Linear: make([]float32, 20), Square: make([]float32, 20)}
+		},
 	} {
 		bad := *good
 		if spoil(&bad); bad.Validate() == nil {
@@ -266,7 +250,7 @@ func TestRefused(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	x := cloud(1, 50, 64, .1)
 	d, _ := fit(t, x, 50, Options{})
-	d.Usual = &Usual{Most: 2, Linear: []float32{1}, Square: []float32{1}}
+	d.Usual = &novelty.Usual{Most: 2, Linear: []float32{1}, Square: []float32{1}}
 	if n := testing.AllocsPerRun(100, func() {
 		d.Novel(d.P(d.Score(x)))
 		d.Limit()
@@ -278,8 +262,8 @@ func TestNoAllocation(t *testing.T) {
 // What the division by place adds to a score: docs/results.md.
 func BenchmarkOf(b *testing.B) {
 	within := make([]float32, Dimensions)
-	for name, usual := range map[string]*Usual{"residual": nil, "by place": {Most: 3, Offset: 1.5, Linear: make([]float32, Places), Square: make([]float32, Places)}} {
-		d := &Detector{Unit: 1, Usual: usual}
+	for name, usual := range map[string]*novelty.Usual{"residual": nil, "by place": {Most: 3, Offset: 1.5, Linear: make([]float32, Places), Square: make([]float32, Places)}} {
+		d := &novelty.Detector{Unit: 1, Usual: usual}
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				d.Of([4]float64{1, 2, 3, 4}, within)

@@ -1,4 +1,4 @@
-package early
+package readout
 
 import (
 	"fmt"
@@ -7,15 +7,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// Rule says when a prefix suffices. It is immutable.
-type Rule struct {
+// EarlyRule says when a prefix of a sequence suffices for its class. It is immutable.
+//
+// A readout that was also learnt from prefixes scores them as it scores whole
+// sequences. Of each prefix there is the margin m, which is the temperature times the
+// difference of the two largest scores: the logarithm of the ratio of their
+// probabilities. With t, the prefix's samples over those of the median training
+// sequence, 1 at most,
+//
+//	P(change until the end) = 1 / (1 + exp(z)),   z = c[0] + c[1] t + c[2] m + c[3] m t
+//
+// is the probability that the whole sequence gets another class than its prefix. The
+// prefix suffices, and is called decided, where that is at most Most. This is a pure
+// function of the prefix's scores and its length: no state is needed, and whoever has
+// the scores gets the same bits.
+type EarlyRule struct {
 	Length       int64      `json:"length"`       // samples of the median training sequence
 	Coefficients [4]float64 `json:"coefficients"` // c[0] to c[3]
 	Most         float32    `json:"most"`         // a prefix is decided at most at this probability of a change; 0: none is
 }
 
 // Validate reports what is wrong.
-func (r *Rule) Validate() error {
+func (r *EarlyRule) Validate() error {
 	if r.Length < 1 {
 		return fmt.Errorf("early: length %d, want at least 1 sample", r.Length)
 	}
@@ -30,14 +43,14 @@ func (r *Rule) Validate() error {
 	return nil
 }
 
-// least is the smallest probability that is given, above 0 because 0 stands for none.
-const least = 0x1p-30
+// leastChange is the smallest probability that is given, above 0 because 0 stands for none.
+const leastChange = 0x1p-30
 
 // Change is P(change until the end) of a prefix with so many samples and that margin,
 // which is not negative: above 0, at most 1; 1 where the margin is no finite number.
 // Every product and sum is rounded to float64 by itself, in the order written; the
 // exponential is canon.ExpNegative; so the same bits come out on every platform.
-func (r *Rule) Change(samples int64, margin float64) float32 {
+func (r *EarlyRule) Change(samples int64, margin float64) float32 {
 	if !(margin >= 0 && margin <= math.MaxFloat64) {
 		return 1
 	}
@@ -47,22 +60,22 @@ func (r *Rule) Change(samples int64, margin float64) float32 {
 	if z >= 0 {
 		p = float64(e * p)
 	}
-	return float32(max(p, least))
+	return float32(max(p, leastChange))
 }
 
-func (r *Rule) logit(samples int64, margin float64) float64 {
+func (r *EarlyRule) logit(samples int64, margin float64) float64 {
 	z, c := 0.0, &r.Coefficients
-	for k, x := range terms(samples, r.Length, margin) {
+	for k, x := range r.Terms(samples, margin) {
 		z = float64(z + float64(c[k]*x))
 	}
 	return min(max(z, -700), 700)
 }
 
-// terms are what the coefficients are multiplied by.
-func terms(samples, length int64, margin float64) [4]float64 {
-	t := min(1, float64(samples)/float64(length))
+// Terms returns what the coefficients are multiplied by.
+func (r *EarlyRule) Terms(samples int64, margin float64) [4]float64 {
+	t := min(1, float64(samples)/float64(r.Length))
 	return [4]float64{1, t, margin, float64(margin * t)}
 }
 
 // Decided reports whether a prefix with that probability of a change suffices.
-func (r *Rule) Decided(change float32) bool { return change <= r.Most }
+func (r *EarlyRule) Decided(change float32) bool { return change <= r.Most }

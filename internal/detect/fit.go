@@ -1,4 +1,4 @@
-package novelty
+package detect
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // What was measured to be enough: docs/results.md.
@@ -20,7 +21,7 @@ const (
 )
 
 // ErrConstant says that no feature varies, so that nothing is unusual.
-var ErrConstant = errors.New("novelty: features are constant")
+var ErrConstant = errors.New("detect: features are constant")
 
 // Options of Fit.
 type Options struct {
@@ -75,10 +76,10 @@ type Check struct {
 // check refuses options that cannot be meant for n sequences.
 func (o *Options) check(n int) error {
 	if !(o.Level > 0 && o.Level < 1) {
-		return fmt.Errorf("novelty: level %v, want a share between 0 and 1", o.Level)
+		return fmt.Errorf("detect: level %v, want a share between 0 and 1", o.Level)
 	}
 	if o.Splice != nil && (!o.ByPlace || len(o.Classes) != n) {
-		return fmt.Errorf("novelty: spliced sequences of %d classes for %d sequences, by place %v: want the class of each, and by place", len(o.Classes), n, o.ByPlace)
+		return fmt.Errorf("detect: spliced sequences of %d classes for %d sequences, by place %v: want the class of each, and by place", len(o.Classes), n, o.ByPlace)
 	}
 	return nil
 }
@@ -113,9 +114,9 @@ func membersOf(of []int, fold int) (members []int) {
 // k dimensions and F features, m m F/2 + m F k multiply-adds, and n F k in all for
 // those left out; and 2 m m F for each direction of splices. Memory: m F float32, twice as
 // much with splices, and k F float64.
-func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector, Report, error) {
+func Fit(ctx context.Context, features []float32, n int, opt Options) (*novelty.Detector, Report, error) {
 	if n < Fewest || len(features)%n != 0 || len(features) == 0 {
-		return nil, Report{}, fmt.Errorf("novelty: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)
+		return nil, Report{}, fmt.Errorf("detect: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)
 	}
 	o := opt.withDefaults()
 	if err := o.check(n); err != nil {
@@ -145,7 +146,7 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 		}
 		l.scores(other, membersOf(of, fold), left, place, products, between)
 	}
-	var usual *Usual
+	var usual *novelty.Usual
 	if o.ByPlace {
 		if usual, err = byPlace(ctx, products, between, of, left); err != nil {
 			return nil, Report{}, err
@@ -183,7 +184,7 @@ func grouped(of []int, n int) (group []int, groups int, err error) {
 		return group, n, nil
 	}
 	if len(of) != n {
-		return nil, 0, fmt.Errorf("novelty: groups of %d sequences, want %d", len(of), n)
+		return nil, 0, fmt.Errorf("detect: groups of %d sequences, want %d", len(of), n)
 	}
 	number := map[int]int{}
 	for _, g := range of {
@@ -193,7 +194,7 @@ func grouped(of []int, n int) (group []int, groups int, err error) {
 		group = append(group, number[g])
 	}
 	if len(number) < 2 {
-		return nil, 0, errors.New("novelty: all sequences are of one group, want at least two: what is left out must not be learnt from")
+		return nil, 0, errors.New("detect: all sequences are of one group, want at least two: what is left out must not be learnt from")
 	}
 	return group, len(number), nil
 }
@@ -346,13 +347,13 @@ func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, p
 }
 
 // detector rounds what was learnt, in units of the median of what was left out.
-func (l *learner) detector(s *subspace, left []float64) *Detector {
+func (l *learner) detector(s *subspace, left []float64) *novelty.Detector {
 	sorted := slices.Sorted(slices.Values(left))
 	unit := sorted[len(sorted)/2]
 	if float32(unit) == 0 { // of equal sequences: then everything else is far
 		unit = 1
 	}
-	d := &Detector{Center: make([]float32, l.f), Scale: make([]float32, l.f), Axes: make([]float32, l.f*s.axes.Cols), Left: make([]float32, len(left)), Unit: float32(unit), Level: float32(l.opt.Level)}
+	d := &novelty.Detector{Center: make([]float32, l.f), Scale: make([]float32, l.f), Axes: make([]float32, l.f*s.axes.Cols), Left: make([]float32, len(left)), Unit: float32(unit), Level: float32(l.opt.Level)}
 	for i, v := range sorted {
 		d.Left[i] = float32(v / unit)
 	}

@@ -1,4 +1,4 @@
-package novelty
+package detect
 
 import (
 	"context"
@@ -128,7 +128,7 @@ func (l *learner) between(ctx context.Context, axis dense.Matrix, joint dense.Sa
 		a.Row(i)[i] += spliceRidge * trace / float64(n)
 	}
 	if err := dense.Cholesky(ctx, a); err != nil {
-		return fmt.Errorf("novelty: spliced sequences: %w", err)
+		return fmt.Errorf("detect: spliced sequences: %w", err)
 	}
 	dense.SolveLower(a, c)
 	dense.SolveLowerT(a, c) // as many whole as spliced ones: their sum is zero, and so is that of c

@@ -1,4 +1,4 @@
-package novelty
+package detect
 
 import (
 	"errors"
@@ -8,13 +8,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
-
-// InputsOf is how many values there are of each channel.
-const InputsOf = 3
-
-// InputNames are what the values of a channel are called.
-var InputNames = [InputsOf]string{"level", "spread", "pace"}
 
 // Statistics writes those of a sequence of samples to dst, InputsOf of each channel: the
 // mean; the logarithm of the variance; and the logarithm of the mean square of the
@@ -43,7 +38,7 @@ func Statistics(dst []float64, samples, scales []float32, channels int) {
 			}
 		}
 		variance, steps = max(least, variance/max(1, n)), max(least, steps/max(1, n-1))
-		dst[InputsOf*c], dst[InputsOf*c+1], dst[InputsOf*c+2] = mean, math.Log(variance), math.Log(steps/variance)
+		dst[novelty.InputsOf*c], dst[novelty.InputsOf*c+1], dst[novelty.InputsOf*c+2] = mean, math.Log(variance), math.Log(steps/variance)
 	}
 }
 
@@ -53,8 +48,8 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 	if of == nil {
 		return nil, nil, nil
 	}
-	if len(of)%(InputsOf*len(rows)) != 0 {
-		return nil, nil, fmt.Errorf("novelty: %d statistics of the inputs of %d sequences, want %d for each channel", len(of), len(rows), InputsOf)
+	if len(of)%(novelty.InputsOf*len(rows)) != 0 {
+		return nil, nil, fmt.Errorf("detect: %d statistics of the inputs of %d sequences, want %d for each channel", len(of), len(rows), novelty.InputsOf)
 	}
 	count := len(of) / len(rows)
 	rows = fewer(rows)
@@ -77,7 +72,7 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(sym, true) {
-		return nil, nil, errors.New("novelty: the eigenvalues of the training part did not converge")
+		return nil, nil, errors.New("detect: the eigenvalues of the training part did not converge")
 	}
 	r := ridge{n: n, values: eigen.Values(nil)}
 	eigen.VectorsTo(&r.vectors)
@@ -88,7 +83,7 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 		for i, row := range rows {
 			y[i] = of[row*count+k]
 		}
-		if !standardise(y, k%InputsOf == 0) {
+		if !standardise(y, k%novelty.InputsOf == 0) {
 			continue
 		}
 		var a []float64

@@ -2,42 +2,10 @@ package abstain
 
 import (
 	"errors"
-	"fmt"
 	"math"
+
+	"github.com/eusn-stream/eusn-stream/readout"
 )
-
-// Rule says which predictions are answers. It is immutable.
-type Rule struct {
-	MaxError   float64 `json:"max_error"`  // share of the answers that may be wrong, above 0 and below 1
-	Confidence float64 `json:"confidence"` // that it is not larger, above 0 and below 1
-	Above      float64 `json:"above"`      // a prediction answers where its probability is above this; 1: none does, 0: all do
-}
-
-// Validate reports what is wrong.
-func (r *Rule) Validate() error {
-	if err := Check(r.MaxError, r.Confidence); err != nil {
-		return err
-	}
-	if !(r.Above >= 0 && r.Above <= 1) {
-		return fmt.Errorf("abstain: threshold %v, want a probability", r.Above)
-	}
-	return nil
-}
-
-// Check refuses what no rule can hold.
-func Check(maxError, confidence float64) error {
-	if !(maxError > 0 && maxError < 1) {
-		return fmt.Errorf("abstain: a largest error of %v, want a share above 0 and below 1", maxError)
-	}
-	if !(confidence > 0 && confidence < 1) {
-		return fmt.Errorf("abstain: confidence %v, want a probability above 0 and below 1", confidence)
-	}
-	return nil
-}
-
-// Answers reports whether a prediction with that probability of its class is an answer.
-// One without a probability, which is 0, is none.
-func (r *Rule) Answers(probability float32) bool { return float64(probability) > r.Above }
 
 // Count says what answers are worth.
 type Count struct {
@@ -78,14 +46,14 @@ const perOctave = 8 // thresholds for each doubling of the doubt
 
 // Learn takes the probabilities of the predicted classes of samples that the readout has
 // not seen, among so many classes, and whether they are right.
-func Learn(maxError, confidence float64, classes int, probability []float32, right []bool) (*Rule, *Count, error) {
-	if err := Check(maxError, confidence); err != nil {
+func Learn(maxError, confidence float64, classes int, probability []float32, right []bool) (*readout.AbstainRule, *Count, error) {
+	rule, level, enough := &readout.AbstainRule{MaxError: maxError, Confidence: confidence, Above: 1}, 1-confidence, Enough(maxError, confidence)
+	if err := rule.Validate(); err != nil {
 		return nil, nil, err
 	}
 	if len(probability) == 0 || len(probability) != len(right) || classes < 2 {
 		return nil, nil, errors.New("abstain: want samples, each with a probability and whether it is right, and two classes or more")
 	}
-	rule, level, enough := &Rule{maxError, confidence, 1}, 1-confidence, Enough(maxError, confidence)
 	for j, last := 0, false; !last; j++ {
 		at := *rule
 		if at.Above = 1 - maxError*math.Exp2(float64(j)/perOctave); at.Above < 1/float64(classes) {

@@ -1,4 +1,4 @@
-package novelty
+package detect
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"runtime"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // twoClasses are vectors whose first half says the class, as does the second. at says where
@@ -82,7 +84,7 @@ func TestSplice(t *testing.T) {
 			}
 		}
 	}
-	scores := func(d *Detector, x []float32) (s []float32) {
+	scores := func(d *novelty.Detector, x []float32) (s []float32) {
 		for i := range fresh {
 			s = append(s, score(d, x[i*f:(i+1)*f]))
 		}
