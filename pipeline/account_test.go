@@ -16,14 +16,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// configured starts a server with a configuration file's text, and returns its address.
-func configured(t *testing.T, text string) string {
+// startConfigured starts a server with a configuration file's text, and returns its address.
+func startConfigured(t *testing.T, text string) string {
 	t.Helper()
-	return served(t, "listen: 127.0.0.1:-1\njetstream { store_dir: \""+t.TempDir()+"\" }\n"+text)
+	return serveConfigured(t, "listen: 127.0.0.1:-1\njetstream { store_dir: \""+t.TempDir()+"\" }\n"+text)
 }
 
-// served is configured, with nothing but text.
-func served(t *testing.T, text string) string {
+// serveConfigured is configured, with nothing but text.
+func serveConfigured(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -42,7 +42,7 @@ func rigAs(t *testing.T, addr, user string, book *pipelinetest.LogBook) *rig {
 	t.Helper()
 	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, inbox: "_INBOX." + user, log: book.Logger()}
 	var err error
-	if b.nc, err = b.dial(t.Context(), "test"); err != nil {
+	if b.nc, err = b.dialServer(t.Context(), "test"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.nc.Close)
@@ -64,45 +64,45 @@ func TestDocumentedPermissions(t *testing.T) {
 	if accounts == nil {
 		t.Fatal("docs/nats.md has no accounts")
 	}
-	addr := configured(t, strings.NewReplacer("$STAGE", "stage", "$SETUP", "setup", "$SENSOR", "sensor").Replace(string(accounts[1])))
+	addr := startConfigured(t, strings.NewReplacer("$STAGE", "stage", "$SETUP", "setup", "$SENSOR", "sensor").Replace(string(accounts[1])))
 	book := &pipelinetest.LogBook{}
 	setup, stage, sensor := rigAs(t, addr, "setup", book), rigAs(t, addr, "stage", book), rigAs(t, addr, "sensor", book)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := pipeline.Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
-	setup.start(m, c).stop(t)
+	setup.startStage(m, c).stopStage(t)
 
 	stage.js = setup.js // the test's own connection
 	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	r := stage.start(m, c)
+	r := stage.startStage(m, c)
 	publish := func(from, to int) {
 		for i := from; i < to; i++ {
 			for _, key := range keys {
-				sensor.publish([]pipelinetest.Packet{pipelinetest.One(key, uint64(i), 3, float32(i), i == 6)})
+				sensor.publishPackets([]pipelinetest.Packet{pipelinetest.One(key, uint64(i), 3, float32(i), i == 6)})
 			}
 		}
 	}
 	publish(1, 4)
-	sensor.publish([]pipelinetest.Packet{{Key: "bad", Raw: []byte("x")}})
-	stage.settle(r, 3*len(keys)+1)
+	sensor.publishPackets([]pipelinetest.Packet{{Key: "bad", Raw: []byte("x")}})
+	stage.settleMessages(r, 3*len(keys)+1)
 	waitFor(t, "rows that left", func() bool { return r.counters.Stats().Spilled > 0 })
 	waitFor(t, "a snapshot", func() bool { return r.counters.Stats().Snapshots > 0 })
-	r.crash(t)
-	stage.expire(c.WithDefaults().Job)
-	r = stage.start(m, c)
+	r.crashStage(t)
+	stage.expireMembers(c.WithDefaults().Job)
+	r = stage.startStage(m, c)
 	publish(4, 6)
-	stage.settle(r, 5*len(keys)+1)
-	r.stop(t)
-	r = stage.start(m, c)
+	stage.settleMessages(r, 5*len(keys)+1)
+	r.stopStage(t)
+	r = stage.startStage(m, c)
 	if n := r.counters.Stats().Restores; n != 2 {
 		t.Errorf("%d partitions began from a snapshot, want 2", n)
 	}
 	publish(6, 7)
-	stage.settle(r, 6*len(keys)+1)
-	r.stop(t)
+	stage.settleMessages(r, 6*len(keys)+1)
+	r.stopStage(t)
 	follower := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	follower.Readouts[0].Weights[0]++
-	stage.start(follower, c).stop(t) // reads the job's model from its registry
-	if n := len(stage.predictions(c.WithDefaults().Job)); n != len(keys) {
+	stage.startStage(follower, c).stopStage(t) // reads the job's model from its registry
+	if n := len(stage.readPredictions(c.WithDefaults().Job)); n != len(keys) {
 		t.Errorf("predictions of %d streams, want %d", n, len(keys))
 	}
 	if n := len(stage.deadLetters(c.WithDefaults().Job)); n != 1 {
@@ -128,26 +128,26 @@ func TestDocumentedPermissions(t *testing.T) {
 func TestWithoutFlowControl(t *testing.T) {
 	t.Parallel()
 	const without = `permissions: { subscribe: ">", publish: { allow: [">"], deny: ["$JS.FC.EUSN-IN.>"] } }`
-	addr := configured(t, `accounts { A { jetstream: enabled, users: [{user: u, password: u, `+without+`}] } }`)
+	addr := startConfigured(t, `accounts { A { jetstream: enabled, users: [{user: u, password: u, `+without+`}] } }`)
 	book := &pipelinetest.LogBook{}
 	b := rigAs(t, addr, "u", book)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	r := b.start(m, pipeline.Config{Partitions: 2})
+	r := b.startStage(m, pipeline.Config{Partitions: 2})
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(8, 40), 5)
-	b.publish(packets)
-	b.settle(r, len(packets))
+	b.publishPackets(packets)
+	b.settleMessages(r, len(packets))
 	waitFor(t, "the refusal", func() bool { return book.Lines("$JS.FC.EUSN-IN.") > 0 })
-	r.reads(t, 0)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("more", 1, 3, 1, true)})
-	b.settle(r, len(packets)+1)
-	r.stop(t)
+	r.waitForReads(t, 0)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("more", 1, 3, 1, true)})
+	b.settleMessages(r, len(packets)+1)
+	r.stopStage(t)
 }
 
 // An error about a job's NATS streams names the missing right or limit of the account.
 func TestAccountLimits(t *testing.T) {
 	t.Parallel()
-	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
+	addr := startConfigured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
 	b := rigAs(t, addr, "u", &pipelinetest.LogBook{})
-	s := pipeline.Worker{Job: pipeline.Job{Config: pipeline.Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: pipeline.Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 7 NATS streams", "max_streams")
 }

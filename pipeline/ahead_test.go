@@ -21,26 +21,26 @@ func TestDeadLetterBeforeASplitCommit(t *testing.T) {
 	c := pipeline.Config{Job: "mixed", Partitions: 1, MaxMessage: 32 << 10, Latency: time.Second}
 	b := rigOf(t, pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10}))
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
-	b.start(m, c).stop(t) // the NATS streams exist afterwards
+	b.startStage(m, c).stopStage(t) // the NATS streams exist afterwards
 	if _, err := b.js.Publish(t.Context(), "sensors.bad", []byte("no samples")); err != nil {
 		t.Fatal(err)
 	}
 	streams := pipelinetest.Recordings(1, 2500)
 	large := pipelinetest.Packet{Key: streams[0].Name, Seq: 1, Batch: codec.Batch{Rows: 2500, X: streams[0].X}}
-	b.publish([]pipelinetest.Packet{large})
+	b.publishPackets([]pipelinetest.Packet{large})
 	want := direct(t, m, streams, map[string][]pipelinetest.Packet{large.Key: {large}})
 	for i := range want[large.Key] {
 		want[large.Key][i].Time = codec.NoTime // sent without times, to fit the message
 	}
-	r := b.start(m, c)
-	b.settle(r, 2)
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.settleMessages(r, 2)
+	r.stopStage(t)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := func() (wire.Record, uint64) {
-		msg, rec := b.last(c.Job, 0)
+		msg, rec := b.lastRecord(c.Job, 0)
 		return rec, msg.Sequence
 	}
 	back := func(to uint64) { // as if killed before message to
@@ -59,18 +59,18 @@ func TestDeadLetterBeforeASplitCommit(t *testing.T) {
 	}
 
 	c.RowBudget = 1 // a message in each batch
-	r = b.start(m, c)
-	b.settle(r, 2)
-	r.stop(t)
-	same(t, b.predictions(c.Job), want)
+	r = b.startStage(m, c)
+	b.settleMessages(r, 2)
+	r.stopStage(t)
+	same(t, b.readPredictions(c.Job), want)
 	for rec, seq := last(); rec.Outs > halfWay.Outs; rec, seq = last() { // as if killed before more is out
 		back(seq)
 	}
 	if rec, _ := last(); rec.Position != halfWay.Position {
 		t.Errorf("position %+v after the dead letter, want %+v: nothing more was predicted", rec.Position, halfWay.Position)
 	}
-	r = b.start(m, c)
-	r.until(t, "the rest", func(s pipeline.Stats) bool { return s.Predictions > 0 && s.Lag == 0 })
-	r.stop(t)
-	same(t, b.predictions(c.Job), want)
+	r = b.startStage(m, c)
+	r.waitUntil(t, "the rest", func(s pipeline.Stats) bool { return s.Predictions > 0 && s.Lag == 0 })
+	r.stopStage(t)
+	same(t, b.readPredictions(c.Job), want)
 }

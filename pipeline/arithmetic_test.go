@@ -37,17 +37,17 @@ func TestArithmetic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			conf := quick("bits", 2)
+			conf := quickConfig("bits", 2)
 			conf.SnapshotMessages = 3
 			refused := func(when string) {
 				t.Helper()
-				_, before := b.last("bits", 0)
-				s := &pipeline.Worker{Job: pipeline.Job{Config: conf, Model: m, Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) }, NewEngine: c.wrong}}
+				_, before := b.lastRecord("bits", 0)
+				s := &pipeline.Worker{Job: pipeline.Job{Config: conf, Model: m, Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dialServer(ctx, name) }, NewEngine: c.wrong}}
 				err := s.Run(t.Context())
 				if err == nil || !strings.Contains(err.Error(), c.rightName) || !strings.Contains(err.Error(), c.wrongIs) {
 					t.Errorf("%s: run ended with %v, want a refusal that says %q and %q", when, err, c.rightName, c.wrongIs)
 				}
-				if _, now := b.last("bits", 0); now != before {
+				if _, now := b.lastRecord("bits", 0); now != before {
 					t.Errorf("%s: the record was %+v and is %+v", when, before, now)
 				}
 				if _, err := replay.Verify(t.Context(), b.js, &s.Job, 0); err == nil || !strings.Contains(err.Error(), c.rightName) {
@@ -56,35 +56,35 @@ func TestArithmetic(t *testing.T) {
 			}
 			third := len(packets) / 3
 			r := b.startWith(m, conf, c.right)
-			b.publish(packets[:third])
-			b.settle(r, third)
-			r.crash(t)
+			b.publishPackets(packets[:third])
+			b.settleMessages(r, third)
+			r.crashStage(t)
 			refused("after a crash")
 			r = b.startWith(m, conf, c.right)
-			b.publish(packets[third : 2*third])
-			r.until(t, "snapshot of partition 0", func(pipeline.Stats) bool {
-				_, last := b.last("bits", 0)
+			b.publishPackets(packets[third : 2*third])
+			r.waitUntil(t, "snapshot of partition 0", func(pipeline.Stats) bool {
+				_, last := b.lastRecord("bits", 0)
 				return last.Snap != ""
 			})
-			b.settle(r, 2*third)
-			r.stop(t)
+			b.settleMessages(r, 2*third)
+			r.stopStage(t)
 			refused("after a release")
 			v, err := replay.Verify(t.Context(), b.js, &pipeline.Job{Config: conf, Model: m, NewEngine: c.right}, 0)
 			if err != nil || v.Digest != v.Recorded {
 				t.Errorf("verify with the right engine: %+v, %v", v, err)
 			}
-			imported(t, b, m, conf, c.right, c.wrong)
+			checkImported(t, b, m, conf, c.right, c.wrong)
 			r = b.startWith(m, conf, c.right)
-			b.publish(packets[2*third:])
-			got := b.await("bits", count(want))
-			r.stop(t)
+			b.publishPackets(packets[2*third:])
+			got := b.awaitPredictions("bits", count(want))
+			r.stopStage(t)
 			same(t, clean(got, 0), want)
 		})
 	}
 }
 
-// imported checks that an exported state begins only a job with its arithmetic.
-func imported(t *testing.T, b *rig, m *reservoir.Model, conf pipeline.Config, right, wrong pipeline.EngineFactory) {
+// checkImported checks that an exported state begins only a job with its arithmetic.
+func checkImported(t *testing.T, b *rig, m *reservoir.Model, conf pipeline.Config, right, wrong pipeline.EngineFactory) {
 	t.Helper()
 	raw, err := operate.Snapshot(t.Context(), b.js, conf.Job, 0)
 	if err != nil {
@@ -98,7 +98,7 @@ func imported(t *testing.T, b *rig, m *reservoir.Model, conf pipeline.Config, ri
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &pipeline.Worker{
 			Job: pipeline.Job{Config: conf, Model: m, NewEngine: factory, Log: b.log,
-				Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
+				Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dialServer(ctx, name) },
 			},
 			Ready: cancel,
 		}

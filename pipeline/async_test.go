@@ -28,9 +28,9 @@ func TestAsyncProducers(t *testing.T) {
 	}{"sent again": {true, 0}, "left out": {false, outcome.FlagGap}} {
 		t.Run(name, func(t *testing.T) {
 			b := newRig(t)
-			conf := quick("async", 1)
+			conf := quickConfig("async", 1)
 			conf.Reorder = -1 // the gap is declared at once
-			r := b.start(m, conf)
+			r := b.startStage(m, conf)
 			nc, err := b.srv.Connect("producer", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -67,8 +67,8 @@ func TestAsyncProducers(t *testing.T) {
 			if refused == 0 {
 				t.Fatal("the window was never full: the test has lost its subject")
 			}
-			got := b.await("async", 1)["a"]
-			r.stop(t)
+			got := b.awaitPredictions("async", 1)["a"]
+			r.stopStage(t)
 			if got[0].Flags&outcome.FlagGap != c.want {
 				t.Errorf("%d messages were refused and %s: flags %v, want %v", refused, name, got[0].Flags, c.want)
 			}
@@ -77,7 +77,7 @@ func TestAsyncProducers(t *testing.T) {
 				for seq := uint64(1); seq <= messages; seq++ {
 					all = append(all, pipelinetest.One("a", seq, 3, float32(seq), seq == messages))
 				}
-				same(t, map[string][]codec.Prediction{"a": got}, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, all...)})
+				same(t, map[string][]codec.Prediction{"a": got}, map[string][]codec.Prediction{"a": predictAlone(t, m, codec.Reject, all...)})
 			}
 		})
 	}

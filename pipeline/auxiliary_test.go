@@ -16,16 +16,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// remove deletes a NATS stream as an operator would.
-func (b *rig) remove(name string) {
+// removeStream deletes a NATS stream as an operator would.
+func (b *rig) removeStream(name string) {
 	b.t.Helper()
 	if err := b.js.DeleteStream(context.Background(), name); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-// config returns the configuration of a NATS stream, nil if missing.
-func (b *rig) config(name string) *jetstream.StreamConfig {
+// streamConfig returns the configuration of a NATS stream, nil if missing.
+func (b *rig) streamConfig(name string) *jetstream.StreamConfig {
 	s, err := b.js.Stream(context.Background(), name)
 	if err != nil {
 		return nil
@@ -33,10 +33,10 @@ func (b *rig) config(name string) *jetstream.StreamConfig {
 	return &s.CachedInfo().Config
 }
 
-// stored reports whether the snapshot in a partition's record exists.
-func (b *rig) stored(job string, part int) bool {
+// hasSnapshot reports whether the snapshot in a partition's record exists.
+func (b *rig) hasSnapshot(job string, part int) bool {
 	b.t.Helper()
-	_, r := b.last(job, part)
+	_, r := b.lastRecord(job, part)
 	store, err := b.js.ObjectStore(context.Background(), wire.SnapshotBucket(job))
 	if err != nil || r.Snap == "" {
 		return false
@@ -52,20 +52,20 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 		lease time.Duration
 		end   func(*running, testing.TB)
 	}{
-		"killed once they are there":  {300 * time.Millisecond, (*running).crash},
-		"stopped before it has heard": {time.Minute, (*running).stop},
+		"killed once they are there":  {300 * time.Millisecond, (*running).crashStage},
+		"stopped before it has heard": {time.Minute, (*running).stopStage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 			b := newRig(t)
-			conf := quick("bare", 2)
+			conf := quickConfig("bare", 2)
 			conf.Lease, conf.SnapshotMessages, conf.StopTimeout = c.lease, 1, patience
 			busy, silent := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
 			before := []pipelinetest.Packet{pipelinetest.One(busy, 1, 2, 1, false), pipelinetest.One(silent, 1, 2, 2, false)}
 			after := []pipelinetest.Packet{pipelinetest.One(busy, 2, 2, 3, true), pipelinetest.One(silent, 2, 2, 4, true)}
-			r := b.start(m, conf)
-			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
+			r := b.startStage(m, conf)
+			b.editStream(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
 			if c.lease < time.Second { // the stage has noticed the deletion
 				waitFor(t, "a look", func() bool {
 					k := r.counters.Server().Auxiliary
@@ -74,13 +74,13 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 					return k.Known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
 				})
 			}
-			b.publish(before)
-			waitFor(t, "snapshots", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
+			b.publishPackets(before)
+			waitFor(t, "snapshots", func() bool { return b.hasSnapshot(conf.Job, 0) && b.hasSnapshot(conf.Job, 1) })
 			waitFor(t, "their commits", func() bool { return r.counters.Stats().Snapshots >= 2 })
-			b.remove(wire.SnapshotStream(conf.Job))
+			b.removeStream(wire.SnapshotStream(conf.Job))
 			if c.lease < time.Second {
-				waitFor(t, "snapshots once more", func() bool { return b.stored(conf.Job, 0) && b.stored(conf.Job, 1) })
-				if got := b.config(wire.SnapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
+				waitFor(t, "snapshots once more", func() bool { return b.hasSnapshot(conf.Job, 0) && b.hasSnapshot(conf.Job, 1) })
+				if got := b.streamConfig(wire.SnapshotStream(conf.Job)); got.Description != "ours" || got.AllowDirect {
 					t.Errorf("created again as %+v", got)
 				}
 				// The new snapshots are named, and no snapshot or commit repeats.
@@ -101,16 +101,16 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			}
 			c.end(r, t)
 			b.purgeInput(conf.Job) // only the snapshots hold the history
-			b.expire(conf.Job)
-			r = b.launch(m, conf, pipelinetest.Generic)
-			b.publish(after)
-			got := b.await(conf.Job, 4)
+			b.expireMembers(conf.Job)
+			r = b.launchStage(m, conf, pipelinetest.Generic)
+			b.publishPackets(after)
+			got := b.awaitPredictions(conf.Job, 4)
 			if s := r.counters.Stats(); s.Stopped != 0 {
 				t.Errorf("%d partitions stopped", s.Stopped)
 			}
-			r.stop(t)
+			r.stopStage(t)
 			same(t, got, map[string][]codec.Prediction{
-				busy: alone(t, m, codec.Reject, before[0], after[0]), silent: alone(t, m, codec.Reject, before[1], after[1]),
+				busy: predictAlone(t, m, codec.Reject, before[0], after[0]), silent: predictAlone(t, m, codec.Reject, before[1], after[1]),
 			})
 		})
 	}
@@ -119,7 +119,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 // purgeInput removes all input.
 func (b *rig) purgeInput(job string) {
 	b.t.Helper()
-	b.must(wire.InputStream(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+	b.onStream(wire.InputStream(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
 }
 
 // After the list of workers is deleted under two workers, neither takes partitions from
@@ -128,10 +128,10 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("list", 8)
+	c := quickConfig("list", 8)
 	c.StopTimeout = patience
-	first := b.start(m, c)
-	second := b.start(m, c)
+	first := b.startStage(m, c)
+	second := b.startStage(m, c)
 	share := func(r *running) (mine []int) {
 		for _, p := range r.counters.Status().Partitions {
 			if p.Share && p.Phase == pipeline.Reading {
@@ -141,11 +141,11 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 		return mine
 	}
 	waitFor(t, "halves", func() bool { return len(share(first)) == 4 && len(share(second)) == 4 })
-	lease := b.config(wire.MemberStream(c.Job)).MaxAge
+	lease := b.streamConfig(wire.MemberStream(c.Job)).MaxAge
 	before := []uint64{first.counters.Stats().Claims, second.counters.Stats().Claims}
 	mine := share(first)
 	for range 3 {
-		b.remove(wire.MemberStream(c.Job))
+		b.removeStream(wire.MemberStream(c.Job))
 		waitFor(t, "both in a new list", func() bool {
 			s, err := b.js.Stream(t.Context(), wire.MemberStream(c.Job))
 			return err == nil && s.CachedInfo().State.Msgs == 2
@@ -156,12 +156,12 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 	if !slices.Equal(before, after) || !slices.Equal(share(first), mine) {
 		t.Errorf("claims %d, before %d; the first has %d, before %d", after, before, share(first), mine)
 	}
-	if got := b.config(wire.MemberStream(c.Job)).MaxAge; got != lease {
+	if got := b.streamConfig(wire.MemberStream(c.Job)).MaxAge; got != lease {
 		t.Errorf("leases of %v, before %v", got, lease)
 	}
-	second.stop(t)
+	second.stopStage(t)
 	waitFor(t, "the whole share", func() bool { return len(share(first)) == 8 })
-	first.stop(t)
+	first.stopStage(t)
 }
 
 // After dead letters are deleted under a stage, a partition with a dead letter waits
@@ -170,11 +170,11 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := pipeline.Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.remove(wire.DeadLetterStream(c.Job))
-	b.publish([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
-	b.settle(r, 2)
-	r.stop(t)
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.removeStream(wire.DeadLetterStream(c.Job))
+	b.publishPackets([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
+	b.settleMessages(r, 2)
+	r.stopStage(t)
 	if n := len(b.deadLetters(c.Job)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
@@ -189,17 +189,17 @@ func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := pipeline.Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.remove(wire.DeadLetterStream(c.Job))
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.removeStream(wire.DeadLetterStream(c.Job))
 	other := jetstream.StreamConfig{Name: "OTHER", Subjects: []string{c.Job + ".dlq.7"}} // overlaps
 	for {                                                                                // the stage may be faster
 		_, err := b.js.CreateStream(t.Context(), other)
 		if err == nil {
 			break
 		}
-		b.remove(wire.DeadLetterStream(c.Job))
+		b.removeStream(wire.DeadLetterStream(c.Job))
 	}
-	b.publish([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
+	b.publishPackets([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
 	waitFor(t, "a health that says what is waited for", func() bool {
 		s := r.counters.Status()
 		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: publish failed, retrying: dead letter on barred.dlq.0: nats: no response from stream")
@@ -213,13 +213,13 @@ func TestBelongingNotMade(t *testing.T) {
 		t.Errorf("said %d times within %v", now-n, 3*c.Lease)
 	}
 	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
-	b.remove("OTHER")
-	b.settle(r, 2)
+	b.removeStream("OTHER")
+	b.settleMessages(r, 2)
 	s := r.counters.Status()
 	if why := s.Unready(); why != nil {
 		t.Errorf("not ready afterwards: %q", why)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	if n := len(b.deadLetters(c.Job)); n != 1 {
 		t.Errorf("%d dead letters, want 1", n)
 	}
@@ -230,29 +230,29 @@ func TestBelongingNotMade(t *testing.T) {
 func TestRowsDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	c := quick("away", 1)
+	c := quickConfig("away", 1)
 	c.Shards, c.MaxSlots, c.StopTimeout = 1, 2, patience
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
-	r := b.start(m, c)
-	old := b.config(wire.RowStream(c.Job)).FirstSeq
-	b.remove(wire.RowStream(c.Job))
-	waitFor(t, "an empty store created again", func() bool { now := b.config(wire.RowStream(c.Job)); return now != nil && now.FirstSeq > old })
+	r := b.startStage(m, c)
+	old := b.streamConfig(wire.RowStream(c.Job)).FirstSeq
+	b.removeStream(wire.RowStream(c.Job))
+	waitFor(t, "an empty store created again", func() bool { now := b.streamConfig(wire.RowStream(c.Job)); return now != nil && now.FirstSeq > old })
 	keys := keysIn(0, 1, 3)
 	for i, k := range keys {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(k, 1, 2, float32(i), false)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One(k, 1, 2, float32(i), false)})
 	}
-	b.await(c.Job, 3)
-	r.until(t, "rows stored apart", func(s pipeline.Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
-	b.remove(wire.RowStream(c.Job))
-	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 2, 2, 9, false)})
-	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
+	b.awaitPredictions(c.Job, 3)
+	r.waitUntil(t, "rows stored apart", func(s pipeline.Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
+	b.removeStream(wire.RowStream(c.Job))
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(keys[0], 2, 2, 9, false)})
+	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phaseOf(0); return phase == pipeline.Deferred })
 	time.Sleep(3 * c.Lease)
-	if b.config(wire.RowStream(c.Job)) != nil {
+	if b.streamConfig(wire.RowStream(c.Job)) != nil {
 		t.Error("a store that held rows was created again")
 	}
-	if phase, why := r.phase(0); phase == pipeline.Stopped {
+	if phase, why := r.phaseOf(0); phase == pipeline.Stopped {
 		t.Errorf("the partition stopped: %s", why)
 	}
 	r.cancel()
-	_ = r.wait(t) // its state could not be released
+	_ = r.waitForEnd(t) // its state could not be released
 }

@@ -30,14 +30,14 @@ func TestServerAway(t *testing.T) {
 	b.url = srv.URL()
 	streams := pipelinetest.Recordings(8, 60)
 	packets, sent := pipelinetest.Mixed(streams, 12)
-	r := b.start(m, pipeline.Config{Job: "away", Partitions: 2})
-	b.publish(packets[:len(packets)/2])
+	r := b.startStage(m, pipeline.Config{Job: "away", Partitions: 2})
+	b.publishPackets(packets[:len(packets)/2])
 	srv.Close() // whatever is in hand has no answer now
 	b2 := rigOf(t, pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: port}))
-	b2.publish(packets[len(packets)/2:])
-	b2.settle(r, len(packets))
-	r.stop(t)
-	same(t, b2.predictions("away"), direct(t, m, streams, sent))
+	b2.publishPackets(packets[len(packets)/2:])
+	b2.settleMessages(r, len(packets))
+	r.stopStage(t)
+	same(t, b2.readPredictions("away"), direct(t, m, streams, sent))
 }
 
 // A stop while the server is away ends in time, whatever is in hand and
@@ -49,13 +49,13 @@ func TestStopWithoutServer(t *testing.T) {
 	b.url, b.log = srv.URL(), book.Logger()
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(64, 60), 12)
 	c := pipeline.Config{Job: "gone", Partitions: 32, StopTimeout: 500 * time.Millisecond}
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.publish(packets)
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.publishPackets(packets)
 	srv.Close()
 	time.Sleep(1500 * time.Millisecond) // consumers now look for the server, some under their lock
 	begin := time.Now()
 	r.cancel()
-	if err := r.wait(t); err != nil {
+	if err := r.waitForEnd(t); err != nil {
 		t.Errorf("stopping without a server: %v", err)
 	}
 	// Time for pending work and the consumers; the rest allows for a busy machine.
@@ -75,12 +75,12 @@ func TestLeafCutOff(t *testing.T) {
 	t.Parallel()
 	const minute = int64(time.Minute)
 	port := freePort(t)
-	hubAt := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\", no_advertise: true }\n", t.TempDir(), port)) // the leaf has only this address of the hub
+	hubAt := serveConfigured(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\", no_advertise: true }\n", t.TempDir(), port)) // the leaf has only this address of the hub
 	way := pipelinetest.NewCable(t, port)
-	leafAt := served(t, fmt.Sprintf("server_name: leaf\nlisten: 127.0.0.1:-1\njetstream { domain: leaf, store_dir: %q }\nleafnodes { reconnect: \"100ms\", remotes: [ { url: \"nats://%s\" } ] }\n", t.TempDir(), way.Addr()))
+	leafAt := serveConfigured(t, fmt.Sprintf("server_name: leaf\nlisten: 127.0.0.1:-1\njetstream { domain: leaf, store_dir: %q }\nleafnodes { reconnect: \"100ms\", remotes: [ { url: \"nats://%s\" } ] }\n", t.TempDir(), way.Addr()))
 	leaf, hub := &rig{t: t, log: testLog(t), url: "nats://" + leafAt}, &rig{t: t, log: testLog(t), url: "nats://" + hubAt}
-	leaf.look()
-	hub.look()
+	leaf.readStreams()
+	hub.readStreams()
 
 	rng := rand.New(rand.NewPCG(24, 60))
 	var streams []pipelinetest.Recording
@@ -101,38 +101,38 @@ func TestLeafCutOff(t *testing.T) {
 	}
 	cut, middle, mended := hour(1), hour(12), hour(25)
 
-	m, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 30, Hop: 15}), quick("site", 2)
-	r := leaf.start(m, c)
+	m, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 30, Hop: 15}), quickConfig("site", 2)
+	r := leaf.startStage(m, c)
 	mirror := jetstream.StreamConfig{Name: wire.OutputStream("site"), Mirror: &jetstream.StreamSource{Name: wire.OutputStream("site"), Domain: "leaf"}}
 	waitFor(t, "the link", func() bool {
 		_, err := hub.js.CreateStream(t.Context(), mirror)
 		return err == nil
 	})
-	leaf.publish(packets[:cut])
-	leaf.settle(r, cut)
-	before := hub.await("site", count(leaf.predictions("site")))
+	leaf.publishPackets(packets[:cut])
+	leaf.settleMessages(r, cut)
+	before := hub.awaitPredictions("site", count(leaf.readPredictions("site")))
 
 	way.Set(true)
 	waitFor(t, "the cut", func() bool {
 		_, err := hub.nc.Request("$JS.leaf.API.INFO", nil, time.Second)
 		return errors.Is(err, nats.ErrNoResponders)
 	})
-	leaf.publish(packets[cut:middle])
-	leaf.settle(r, middle)
-	r.crash(t)
-	leaf.expire("site")
-	r = leaf.start(m, c)
-	leaf.publish(packets[middle:mended])
-	leaf.settle(r, mended)
-	if got := count(hub.predictions("site")); got != count(before) || got == 0 {
+	leaf.publishPackets(packets[cut:middle])
+	leaf.settleMessages(r, middle)
+	r.crashStage(t)
+	leaf.expireMembers("site")
+	r = leaf.startStage(m, c)
+	leaf.publishPackets(packets[middle:mended])
+	leaf.settleMessages(r, mended)
+	if got := count(hub.readPredictions("site")); got != count(before) || got == 0 {
 		t.Errorf("while it is cut off the hub has %d predictions, before %d: the test has lost its subject", got, count(before))
 	}
 
 	way.Set(false)
-	leaf.publish(packets[mended:])
-	leaf.settle(r, len(packets))
-	r.stop(t)
+	leaf.publishPackets(packets[mended:])
+	leaf.settleMessages(r, len(packets))
+	r.stopStage(t)
 	exp := direct(t, m, streams, sent)
-	same(t, leaf.predictions("site"), exp)
-	same(t, hub.await("site", count(exp)), exp)
+	same(t, leaf.readPredictions("site"), exp)
+	same(t, hub.awaitPredictions("site", count(exp)), exp)
 }

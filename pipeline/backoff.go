@@ -46,14 +46,14 @@ func (m *manager) isDeferred(ctx context.Context, p int) bool {
 		return true
 	}
 	if m.run.server.Snaps.Mute.Load() {
-		m.probe(ctx, p)
+		m.probeRows(ctx, p)
 		return true
 	}
 	return false
 }
 
-// probe starts a probe of the row store, if none is running.
-func (m *manager) probe(ctx context.Context, p int) {
+// probeRows starts a probe of the row store, if none is running.
+func (m *manager) probeRows(ctx context.Context, p int) {
 	if !m.probing.CompareAndSwap(false, true) {
 		return
 	}
@@ -63,9 +63,9 @@ func (m *manager) probe(ctx context.Context, p int) {
 	})
 }
 
-// recovered resets a partition's pause after it has worked for as long as the next
+// resetDeferral resets a partition's pause after it has worked for as long as the next
 // pause.
-func (m *manager) recovered(p int, t *owner.Ownership) {
+func (m *manager) resetDeferral(p int, t *owner.Ownership) {
 	if w := m.deferred[p]; w != nil && t.IsRebuilt() && time.Since(w.until) > mostWait {
 		delete(m.deferred, p)
 		m.run.log.Info("deferred partition works again", "partition", p)

@@ -30,8 +30,8 @@ func keysIn(part, partitions, n int) (keys []string) {
 	return keys
 }
 
-// phase returns a partition's phase, and the error.
-func (r *running) phase(part int) (pipeline.Phase, string) {
+// phaseOf returns a partition's phase, and the error.
+func (r *running) phaseOf(part int) (pipeline.Phase, string) {
 	for _, p := range r.counters.Status().Partitions {
 		if p.Partition == part {
 			return p.Phase, fmt.Sprint(p.Err)
@@ -40,8 +40,8 @@ func (r *running) phase(part int) (pipeline.Phase, string) {
 	return "", ""
 }
 
-// edit changes a NATS stream as an operator would.
-func (b *rig) edit(name string, change func(*jetstream.StreamConfig)) {
+// editStream changes a NATS stream as an operator would.
+func (b *rig) editStream(name string, change func(*jetstream.StreamConfig)) {
 	b.t.Helper()
 	s, err := b.js.Stream(context.Background(), name)
 	if err == nil {
@@ -76,19 +76,19 @@ func TestRowStoreRefuses(t *testing.T) {
 		},
 		"full": {
 			func(b *rig, store string, _ pipeline.Config) {
-				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
+				b.editStream(store, func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
 			},
 			func(b *rig, store string, _ pipeline.Config) {
-				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+				b.editStream(store, func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
 			},
 			"maximum bytes exceeded",
 		},
 		"too large": {
 			func(b *rig, store string, _ pipeline.Config) {
-				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 10 })
+				b.editStream(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 10 })
 			},
 			func(b *rig, store string, _ pipeline.Config) {
-				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 })
+				b.editStream(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 })
 			},
 			"message size exceeds maximum allowed",
 		},
@@ -97,7 +97,7 @@ func TestRowStoreRefuses(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 			b := newRig(t)
-			conf := quick("held", 2)
+			conf := quickConfig("held", 2)
 			conf.Shards, conf.MaxSlots, conf.StopTimeout = 1, 4, patience
 			conf.Lease = time.Minute // the stage itself does not check within this time
 			mine, others := keysIn(0, 2, 3), keysIn(1, 2, 2)
@@ -111,19 +111,19 @@ func TestRowStoreRefuses(t *testing.T) {
 				pipelinetest.One(mine[0], 2, 1, 8, true), pipelinetest.One(mine[1], 2, 1, 8, true), pipelinetest.One(mine[2], 2, 1, 8, true),
 				pipelinetest.One(others[0], 3, 1, 8, true), pipelinetest.One(others[1], 3, 1, 8, true),
 			}
-			r := b.start(m, conf)
-			b.publish(first)
-			b.await(conf.Job, len(first))
+			r := b.startStage(m, conf)
+			b.publishPackets(first)
+			b.awaitPredictions(conf.Job, len(first))
 			c.hurt(b, wire.RowStream(conf.Job), conf.WithDefaults())
-			b.publish(fifth)
-			r.until(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
-			b.publish(more) // other partitions continue, for any order of stream use
-			b.await(conf.Job, len(first)+len(more))
-			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
-			if _, err := r.phase(0); !strings.Contains(err, c.says) || !strings.Contains(err, wire.RowStream(conf.Job)) {
+			b.publishPackets(fifth)
+			r.waitUntil(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
+			b.publishPackets(more) // other partitions continue, for any order of stream use
+			b.awaitPredictions(conf.Job, len(first)+len(more))
+			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phaseOf(0); return phase == pipeline.Deferred })
+			if _, err := r.phaseOf(0); !strings.Contains(err, c.says) || !strings.Contains(err, wire.RowStream(conf.Job)) {
 				t.Errorf("it says %q, want %q", err, c.says)
 			}
-			if phase, _ := r.phase(1); phase != pipeline.Reading {
+			if phase, _ := r.phaseOf(1); phase != pipeline.Reading {
 				t.Errorf("the other partition is %s", phase)
 			}
 			status := r.counters.Status()
@@ -131,23 +131,23 @@ func TestRowStoreRefuses(t *testing.T) {
 				t.Errorf("unready for %q", why)
 			}
 			c.mend(b, wire.RowStream(conf.Job), conf.WithDefaults())
-			b.await(conf.Job, len(first)+len(more)+len(fifth)) // by itself
-			b.publish(last)
-			got := b.await(conf.Job, 2*len(last)+2)
+			b.awaitPredictions(conf.Job, len(first)+len(more)+len(fifth)) // by itself
+			b.publishPackets(last)
+			got := b.awaitPredictions(conf.Job, 2*len(last)+2)
 			if s := r.counters.Stats(); s.Stopped != 0 || s.Spilled == 0 {
 				t.Errorf("%d partitions stopped, %d rows stored", s.Stopped, s.Spilled)
 			}
-			r.stop(t)
+			r.stopStage(t)
 			b.onlyNamedRows(conf.Job, 2)
 
 			calm := newRig(t)
 			conf.MaxSlots = 0
-			r = calm.start(m, conf)
+			r = calm.startStage(m, conf)
 			for _, packets := range [][]pipelinetest.Packet{first, fifth, more, last} {
-				calm.publish(packets)
+				calm.publishPackets(packets)
 			}
-			want := calm.await(conf.Job, count(got))
-			r.stop(t)
+			want := calm.awaitPredictions(conf.Job, count(got))
+			r.stopStage(t)
 			same(t, got, want)
 		})
 	}
@@ -159,22 +159,22 @@ func TestFullPartitionGoesOn(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("crowd", 2)
+	c := quickConfig("crowd", 2)
 	c.Shards, c.MaxStreams = 1, 2
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	mine, others := keysIn(0, 2, 3), keysIn(1, 2, 1)
 	for _, key := range mine {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(key, 1, 1, 1, false)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One(key, 1, 1, 1, false)})
 	}
-	r.until(t, "abandon a sequence", func(s pipeline.Stats) bool { return s.Abandoned == 1 && s.New == 3 })
-	b.publish([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true), pipelinetest.One(mine[2], 2, 1, 1, true), pipelinetest.One(mine[0], 0, 1, 1, true)})
-	got := b.await(c.Job, 3)
+	r.waitUntil(t, "abandon a sequence", func(s pipeline.Stats) bool { return s.Abandoned == 1 && s.New == 3 })
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true), pipelinetest.One(mine[2], 2, 1, 1, true), pipelinetest.One(mine[0], 0, 1, 1, true)})
+	got := b.awaitPredictions(c.Job, 3)
 	for key, want := range map[string]outcome.Flag{others[0]: 0, mine[2]: 0, mine[0]: outcome.FlagGap} {
 		if len(got[key]) != 1 || got[key][0].Flags != want {
 			t.Errorf("%s: %+v, want a prediction with the flags %v", key, got[key], want)
 		}
 	}
-	r.stop(t)
+	r.stopStage(t)
 }
 
 // Dead letters that the server refuses block only their partition; they are published
@@ -183,22 +183,22 @@ func TestDeadLettersRefused(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("letters", 2)
+	c := quickConfig("letters", 2)
 	c.Shards, c.StopTimeout = 1, patience
-	r := b.start(m, c)
-	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
+	r := b.startStage(m, c)
+	b.editStream(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
 	mine, others := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
-	b.publish([]pipelinetest.Packet{pipelinetest.One(mine, 1, 1, 1, false), {Key: mine, Seq: 2, Raw: []byte("?")}, pipelinetest.One(mine, 3, 1, 1, true)})
-	r.until(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
-	b.publish([]pipelinetest.Packet{pipelinetest.One(others, 1, 1, 1, true)})
-	b.await(c.Job, 1)
-	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
-	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 cannot be stored") {
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(mine, 1, 1, 1, false), {Key: mine, Seq: 2, Raw: []byte("?")}, pipelinetest.One(mine, 3, 1, 1, true)})
+	r.waitUntil(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(others, 1, 1, 1, true)})
+	b.awaitPredictions(c.Job, 1)
+	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phaseOf(0); return phase == pipeline.Deferred })
+	if _, err := r.phaseOf(0); !strings.Contains(err, "dead letter on letters.dlq.0 cannot be stored") {
 		t.Errorf("it says %q", err)
 	}
-	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
-	got := b.await(c.Job, 2)
-	r.stop(t)
+	b.editStream(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+	got := b.awaitPredictions(c.Job, 2)
+	r.stopStage(t)
 	if f := flags(got[mine]); f != "3.0:poison-skipped" {
 		t.Errorf("predictions %q", f)
 	}
@@ -228,23 +228,23 @@ func TestCommitsRefused(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
 			b := newRig(t)
-			conf := quick("refused", 1)
+			conf := quickConfig("refused", 1)
 			conf.StopTimeout = patience
-			r := b.start(m, conf)
+			r := b.startStage(m, conf)
 			packets := []pipelinetest.Packet{pipelinetest.One("a", 1, 1, 1, true), pipelinetest.One("a", 2, 200, 1, true), pipelinetest.One("a", 3, 3, 1, true)}
-			b.publish(packets[:1])
-			b.await(conf.Job, 1)
-			b.edit(wire.OutputStream(conf.Job), c.hurt)
-			b.publish(packets[1:2])
-			waitFor(t, "refusal", func() bool { phase, _ := r.phase(0); return phase == c.phase && r.counters.Stats().Retries > 0 })
-			b.edit(wire.OutputStream(conf.Job), c.mend)
-			b.publish(packets[2:])
-			got := b.await(conf.Job, 204)
+			b.publishPackets(packets[:1])
+			b.awaitPredictions(conf.Job, 1)
+			b.editStream(wire.OutputStream(conf.Job), c.hurt)
+			b.publishPackets(packets[1:2])
+			waitFor(t, "refusal", func() bool { phase, _ := r.phaseOf(0); return phase == c.phase && r.counters.Stats().Retries > 0 })
+			b.editStream(wire.OutputStream(conf.Job), c.mend)
+			b.publishPackets(packets[2:])
+			got := b.awaitPredictions(conf.Job, 204)
 			if s := r.counters.Stats(); s.Stopped != 0 {
 				t.Errorf("%d partitions stopped", s.Stopped)
 			}
-			r.stop(t)
-			same(t, got, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, packets...)})
+			r.stopStage(t)
+			same(t, got, map[string][]codec.Prediction{"a": predictAlone(t, m, codec.Reject, packets...)})
 		})
 	}
 }
@@ -261,14 +261,14 @@ func TestServerGoneBetweenConnections(t *testing.T) {
 		}
 		return nil
 	}
-	c := quick("between", 2)
-	r := b.start(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until the stage reads
+	c := quickConfig("between", 2)
+	r := b.startStage(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until the stage reads
 	for part := range 2 {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
 	}
-	b.await(c.Job, 2)
+	b.awaitPredictions(c.Job, 2)
 	if s := r.counters.Stats(); s.Stopped != 0 || s.Deferred == 0 {
 		t.Errorf("%d partitions stopped, %d deferrals, want some of these alone", s.Stopped, s.Deferred)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

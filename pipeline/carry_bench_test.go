@@ -36,7 +36,7 @@ func BenchmarkCarry(b *testing.B) {
 				var w [2]window
 				for _, carry := range []int{i % 2, 1 - i%2} {
 					l.rig.carry = float64(carry) * c.share
-					w[carry] = l.pass(false)
+					w[carry] = l.runPass(false)
 				}
 				with, without = append(with, w[1].cpu()), append(without, w[0].cpu())
 				cpu = append(cpu, w[1].cpu()/w[0].cpu())

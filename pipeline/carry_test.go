@@ -59,15 +59,15 @@ func TestFeaturesAreCarriedThroughCrashes(t *testing.T) {
 		{"windows", reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 2}, 1},
 		{"endless", reservoir.Policy{Kind: reservoir.Endless, Early: 3}, .5},
 	} {
-		t.Run(c.name, func(t *testing.T) { carried(t, "carry-"+c.name, c.policy, c.share) })
+		t.Run(c.name, func(t *testing.T) { checkCarried(t, "carry-"+c.name, c.policy, c.share) })
 	}
 }
 
-func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
-	m := several(t, policy)
+func checkCarried(t *testing.T, job string, policy reservoir.Policy, share float64) {
+	m := severalReadouts(t, policy)
 	b := newRig(t)
 	b.carry = share
-	c := quick(job, 3)
+	c := quickConfig(job, 3)
 	rng := rand.New(rand.NewPCG(8, 9))
 	const keys, rounds = 7, 3
 	seqs, sent := map[string]uint64{}, map[string][]pipelinetest.Packet{}
@@ -77,49 +77,49 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 			seqs[key]++
 			p := pipelinetest.One(key, seqs[key], 4, rng.Float32(), rng.IntN(4) == 0)
 			sent[key] = append(sent[key], p)
-			b.publish([]pipelinetest.Packet{p})
+			b.publishPackets([]pipelinetest.Packet{p})
 		}
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	for round := range rounds {
 		more()
 		if round == 1 {
-			if _, err := operate.Promote(t.Context(), b.js, job, operate.PromoteOptions{Readout: b.published(job, m, "b"), Who: "anna"}); err != nil {
+			if _, err := operate.Promote(t.Context(), b.js, job, operate.PromoteOptions{Readout: b.publishReadout(job, m, "b"), Who: "anna"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if round%2 == 0 {
-			r.crash(t)
-			b.expire(job)
+			r.crashStage(t)
+			b.expireMembers(job)
 		} else {
-			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-			r.stop(t)
+			r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+			r.stopStage(t)
 		}
 		more()
-		r = b.start(m, c)
+		r = b.startStage(m, c)
 	}
 	all := 0
 	for _, packets := range sent {
-		all += len(alone(t, m, codec.Reject, packets...))
+		all += len(predictAlone(t, m, codec.Reject, packets...))
 	}
 	predicted := map[string]codec.Prediction{} // predictions that should carry features
-	for _, ps := range b.await(job, all) {
+	for _, ps := range b.awaitPredictions(job, all) {
 		for _, p := range ps {
 			if wire.Carries(p.Stream, p.Seq, p.Row, share) && (p.Flags&outcome.FlagEarly != 0) == (policy.Kind == reservoir.Endless) {
 				predicted[fmt.Sprint(p.Stream, " ", p.Seq, " ", p.Row)] = p
 			}
 		}
 	}
-	r.stop(t)
+	r.stopStage(t)
 	b.repeatCarried(job)
 	got := b.carriedOf(job)
 	if len(got) != len(predicted) || len(got) < 10 || len(got) == all != (policy.Kind == reservoir.Window) {
 		t.Fatalf("%d predictions carry features, want %d, of %d", len(got), len(predicted), all)
 	}
 	// The log's bits.
-	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 	seen := 0
-	err := b.follow(m, c, shard.Followed{
+	err := b.followJob(m, c, shard.Followed{
 		Stream: func(string) bool { return true },
 		Want: func(q *shard.Sequence) bool {
 			return (q.Flags&outcome.FlagEarly != 0) == (policy.Kind == reservoir.Endless)
@@ -153,8 +153,8 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 	}
 }
 
-// follow hands the features of a job's log to f.
-func (b *rig) follow(m *reservoir.Model, c pipeline.Config, f shard.Followed) error {
+// followJob hands the features of a job's log to f.
+func (b *rig) followJob(m *reservoir.Model, c pipeline.Config, f shard.Followed) error {
 	j, err := store.Open(b.t.Context(), b.js, c.Job)
 	if err != nil {
 		return err
@@ -207,17 +207,17 @@ func (b *rig) repeatCarried(job string) {
 // A NATS stream of features deleted under a running stage is recreated, and a partition
 // that needs the stream continues.
 func TestFeatureStreamIsMadeAgain(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newRig(t)
 	b.carry = 1
-	c := quick("again", 1)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, .5, false)})
-	b.await("again", 2)
-	b.remove(wire.FeatureStream("again"))
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 3, .5, false)})
-	b.await("again", 5)
-	r.stop(t)
+	c := quickConfig("again", 1)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, .5, false)})
+	b.awaitPredictions("again", 2)
+	b.removeStream(wire.FeatureStream("again"))
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 2, 3, .5, false)})
+	b.awaitPredictions("again", 5)
+	r.stopStage(t)
 	if got := b.carriedOf("again"); len(got) != 3 {
 		t.Errorf("%d predictions carry features after it, want 3", len(got))
 	}
@@ -226,7 +226,7 @@ func TestFeatureStreamIsMadeAgain(t *testing.T) {
 // An invalid share is refused before any request to a server.
 func TestCarryRefused(t *testing.T) {
 	for _, share := range []float64{-.1, 1.1} {
-		s := &pipeline.Worker{Job: pipeline.Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: quickConfig("x", 1), Model: severalReadouts(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
 		if err := s.Run(t.Context()); err == nil {
 			t.Errorf("a share of %g is taken", share)
 		}

@@ -18,23 +18,23 @@ func TestClocksAnHourApart(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("clocks", 4)
+	c := quickConfig("clocks", 4)
 	c.Lease = 3 * time.Second // long enough for a slow machine
 	third := len(packets) / 3
 	at := func(off time.Duration) *running {
 		b.now = func() time.Time { return time.Now().Add(off) }
-		return b.start(m, c)
+		return b.startStage(m, c)
 	}
 	early := at(-30 * time.Minute)
-	b.publish(packets[:third])
+	b.publishPackets(packets[:third])
 	late := at(30 * time.Minute)
 	for _, r := range []*running{early, late} {
-		r.until(t, "its half of the partitions", func(s pipeline.Stats) bool { return s.Owned == 2 })
+		r.waitUntil(t, "its half of the partitions", func(s pipeline.Stats) bool { return s.Owned == 2 })
 	}
-	b.publish(packets[third : 2*third])
+	b.publishPackets(packets[third : 2*third])
 	epochs := func() (all []uint64) {
 		for p := range c.Partitions {
-			_, r := b.last("clocks", p)
+			_, r := b.lastRecord("clocks", p)
 			all = append(all, r.Epoch)
 		}
 		return all
@@ -46,10 +46,10 @@ func TestClocksAnHourApart(t *testing.T) {
 			t.Errorf("partition %d was claimed again while both workers lived", p)
 		}
 	}
-	early.crash(t)
-	b.publish(packets[2*third:])
-	late.until(t, "all partitions", func(s pipeline.Stats) bool { return s.Owned == 4 })
-	got := b.await("clocks", count(exp))
-	late.stop(t)
+	early.crashStage(t)
+	b.publishPackets(packets[2*third:])
+	late.waitUntil(t, "all partitions", func(s pipeline.Stats) bool { return s.Owned == 4 })
+	got := b.awaitPredictions("clocks", count(exp))
+	late.stopStage(t)
 	same(t, got, exp)
 }

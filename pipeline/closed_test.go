@@ -26,29 +26,29 @@ func TestMaxPayloadLowered(t *testing.T) {
 		}
 	}
 	b := &rig{t: t, url: "nats://" + ns.Addr().String(), log: testLog(t)}
-	b.look()
+	b.readStreams()
 	streams := pipelinetest.Recordings(30, 24)
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	c := quick("low", 1)
+	c := quickConfig("low", 1)
 	c.SnapshotMessages = len(packets) / 2 // of thirty rows: more than the server will take
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	half := len(packets) / 2
-	b.publish(packets[:half-1])
-	b.settle(r, half-1)
+	b.publishPackets(packets[:half-1])
+	b.settleMessages(r, half-1)
 	limit(4096)
-	b.publish(packets[half-1 : half+1])
-	mentions(t, r.wait(t), "4096", "needs 1048576: raise the server's max_payload")
+	b.publishPackets(packets[half-1 : half+1])
+	mentions(t, r.waitForEnd(t), "4096", "needs 1048576: raise the server's max_payload")
 
 	limit(1 << 20)
 	b.nc.Close()
-	b.look() // with the new limits
-	b.expire("low")
-	r = b.start(m, c)
-	b.publish(packets[half+1:])
+	b.readStreams() // with the new limits
+	b.expireMembers("low")
+	r = b.startStage(m, c)
+	b.publishPackets(packets[half+1:])
 	exp := direct(t, m, streams, sent)
-	same(t, b.await("low", count(exp)), exp)
-	r.stop(t)
+	same(t, b.awaitPredictions("low", count(exp)), exp)
+	r.stopStage(t)
 }
 
 // A stage whose connections are closed permanently restarts automatically.
@@ -58,26 +58,26 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 	streams := pipelinetest.Recordings(6, 24)
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	c := quick("shut", 2)
-	r := b.start(m, c)
+	c := quickConfig("shut", 2)
+	r := b.startStage(m, c)
 	half := len(packets) / 2
-	b.publish(packets[:half])
-	b.settle(r, half)
+	b.publishPackets(packets[:half])
+	b.settleMessages(r, half)
 	r.conns[0].Close()
-	b.publish(packets[half:])
+	b.publishPackets(packets[half:])
 	exp := direct(t, m, streams, sent)
-	same(t, b.await("shut", count(exp)), exp)
-	r.stop(t)
+	same(t, b.awaitPredictions("shut", count(exp)), exp)
+	r.stopStage(t)
 	if book.Lines("eusn-stream/shut/commit") == 0 || book.Lines("starting again on new connections") != 1 {
 		t.Errorf("the log does not say why, once:\n%s", book)
 	}
 }
 
-// look connects the test.
-func (b *rig) look() {
+// readStreams connects the test.
+func (b *rig) readStreams() {
 	b.t.Helper()
 	var err error
-	if b.nc, err = b.dial(b.t.Context(), "test"); err != nil {
+	if b.nc, err = b.dialServer(b.t.Context(), "test"); err != nil {
 		b.t.Fatal(err)
 	}
 	b.js = pipelinetest.JetStream(b.t, b.nc)
@@ -91,7 +91,7 @@ func TestReconnectSaysWhy(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	r := rigOf(t, srv)
 	r.url, r.log = srv.URL(), book.Logger()
-	stage := r.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quick("why", 1))
+	stage := r.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), quickConfig("why", 1))
 	began := time.Now()
 	srv.Close()
 	waitFor(t, "the reason in the log", func() bool {
@@ -101,5 +101,5 @@ func TestReconnectSaysWhy(t *testing.T) {
 		t.Errorf("%d lines on the lease, want 1 in ten seconds, at most %d:\n%s", n, most, book)
 	}
 	stage.cancel()
-	_ = stage.wait(t)
+	_ = stage.waitForEnd(t)
 }

@@ -41,14 +41,14 @@ func TestSplitCommits(t *testing.T) {
 			ps[i].Time = codec.NoTime // sent without times, to fit the message
 		}
 	}
-	r := b.start(m, c)
-	b.publish(packets)
-	s := b.settle(r, 2)
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.publishPackets(packets)
+	s := b.settleMessages(r, 2)
+	r.stopStage(t)
 	if s.Commits < 6 || s.Predictions != 5000 {
 		t.Fatalf("%d commits of %d predictions, want 5000 in at least 6", s.Commits, s.Predictions)
 	}
-	same(t, b.predictions("split"), exp)
+	same(t, b.readPredictions("split"), exp)
 
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("split"))
 	if err != nil {
@@ -73,11 +73,11 @@ func TestSplitCommits(t *testing.T) {
 		if before.Header.Get(wire.HeaderAhead) != "0" {
 			ahead++
 		}
-		r := b.start(m, c)
-		b.settle(r, 2)
-		r.until(t, "the rest", func(s pipeline.Stats) bool { return s.Predictions > 0 })
-		r.stop(t)
-		same(t, b.predictions("split"), exp)
+		r := b.startStage(m, c)
+		b.settleMessages(r, 2)
+		r.waitUntil(t, "the rest", func(s pipeline.Stats) bool { return s.Predictions > 0 })
+		r.stopStage(t)
+		same(t, b.readPredictions("split"), exp)
 		info, err := out.Info(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -99,8 +99,8 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	b := rigOf(t, srv)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := pipeline.Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}
-	r := b.start(m, c)
-	r.stop(t)
+	r := b.startStage(m, c)
+	r.stopStage(t)
 	in, err := b.js.Stream(t.Context(), wire.InputStream("large"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,16 +110,16 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	r = b.start(m, c)
+	r = b.startStage(m, c)
 	raw := slices.Repeat([]byte{'x'}, 48<<10-152)
-	b.publish([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: raw}, pipelinetest.One("a", 2, 1, 1, true)})
-	b.settle(r, 2)
-	r.stop(t)
+	b.publishPackets([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: raw}, pipelinetest.One("a", 2, 1, 1, true)})
+	b.settleMessages(r, 2)
+	r.stopStage(t)
 	dead := b.deadLetters("large")
 	if len(dead) != 1 || dead[0].Header.Get(wire.HeaderTruncated) != "49000" || len(dead[0].Data) < 48000 {
 		t.Fatalf("%d dead letters, want one of 49000 bytes cut short", len(dead))
 	}
-	if got := flags(b.predictions("large")["a"]); got != "2.0:poison-skipped" {
+	if got := flags(b.readPredictions("large")["a"]); got != "2.0:poison-skipped" {
 		t.Errorf("predictions %q", got)
 	}
 }
@@ -129,18 +129,18 @@ func TestDeadLetterTooLarge(t *testing.T) {
 func TestOvertakenWhileRestoring(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	r := b.start(m, quick("late", 1))
-	list, _ := series(4, 5, true)
+	r := b.startStage(m, quickConfig("late", 1))
+	list, _ := numberedSeries(4, 5, true)
 	if _, err := (producer.Publisher{Channels: m.Channels}).Publish(t.Context(), b.nc, producer.FromSlice(list)); err != nil {
 		t.Fatal(err)
 	}
-	b.settle(r, 4)
-	r.stop(t)
+	b.settleMessages(r, 4)
+	r.stopStage(t)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, released := b.last("late", 0)
+	_, released := b.lastRecord("late", 0)
 	open := func(worker string) *store.Committer {
 		c := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log, Model: released.Identity}
 		if err := c.ClaimPartition(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// common is the common reader of a stage.
-func (r *running) common() *owner.Common { return r.counters.Common() }
+// commonReader is the common reader of a stage.
+func (r *running) commonReader() *owner.Common { return r.counters.Common() }
 
-// reads waits until the common consumer of a stage reads for the given number of
+// waitForReads waits until the common consumer of a stage reads for the given number of
 // partitions.
-func (r *running) reads(t testing.TB, partitions int) {
+func (r *running) waitForReads(t testing.TB, partitions int) {
 	t.Helper()
 	n := -1
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		if n = r.common().CountReads(); n == partitions {
+		if n = r.commonReader().CountReads(); n == partitions {
 			return
 		}
 	}
@@ -42,37 +42,37 @@ func TestCommonReader(t *testing.T) {
 	streams := pipelinetest.Recordings(30, 120)
 	packets, sent := pipelinetest.Mixed(streams, 9)
 	n := len(packets) / 5
-	c := quick("common", 6)
+	c := quickConfig("common", 6)
 	c.Shards = 2
-	b.start(m, c).stop(t) // the NATS streams exist afterwards
-	b.publish(packets[:n])
-	first := b.start(m, c)
-	first.reads(t, c.Partitions)
-	b.settle(first, n)
-	b.publish(packets[n : 2*n])
-	b.settle(first, 2*n)
-	first.reads(t, c.Partitions)
+	b.startStage(m, c).stopStage(t) // the NATS streams exist afterwards
+	b.publishPackets(packets[:n])
+	first := b.startStage(m, c)
+	first.waitForReads(t, c.Partitions)
+	b.settleMessages(first, n)
+	b.publishPackets(packets[n : 2*n])
+	b.settleMessages(first, 2*n)
+	first.waitForReads(t, c.Partitions)
 
-	second := b.start(m, c)
-	first.reads(t, 0)
-	b.publish(packets[2*n : 3*n])
-	second.stop(t)
+	second := b.startStage(m, c)
+	first.waitForReads(t, 0)
+	b.publishPackets(packets[2*n : 3*n])
+	second.stopStage(t)
 	// A partition joins with a message received after the worker has noticed the
 	// departure, at a time that depends on the machine: the messages are sent in small
 	// groups, so that some remain.
 	left := packets[3*n:]
-	for ; len(left) > n && first.common().CountReads() < c.Partitions; left = left[1:] {
-		b.publish(left[:1])
-		for end := time.Now().Add(200 * time.Millisecond); first.common().CountReads() == 0 && time.Now().Before(end); {
+	for ; len(left) > n && first.commonReader().CountReads() < c.Partitions; left = left[1:] {
+		b.publishPackets(left[:1])
+		for end := time.Now().Add(200 * time.Millisecond); first.commonReader().CountReads() == 0 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	first.reads(t, c.Partitions)
-	b.publish(left)
-	same(t, b.await(c.Job, count(direct(t, m, streams, sent))), direct(t, m, streams, sent))
-	first.stop(t)
-	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
+	first.waitForReads(t, c.Partitions)
+	b.publishPackets(left)
+	same(t, b.awaitPredictions(c.Job, count(direct(t, m, streams, sent))), direct(t, m, streams, sent))
+	first.stopStage(t)
+	same(t, b.readPredictions(c.Job), direct(t, m, streams, sent))
 }
 
 // For any sequence of leaving and joining the common consumer, at any message, each
@@ -84,16 +84,16 @@ func TestCommonReaderComesAndGoes(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	streams := pipelinetest.Recordings(40, 200)
 	packets, sent := pipelinetest.Mixed(streams, 3)
-	c := quick("goes", 5)
+	c := quickConfig("goes", 5)
 	c.Shards = 2
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	var joined atomic.Int64
 	ended := make(chan struct{})
 	stop := make(chan struct{})
 	go func() {
 		defer close(ended)
 		rng := rand.New(rand.NewPCG(1, 2))
-		for common := r.common(); ; {
+		for common := r.commonReader(); ; {
 			select {
 			case <-stop:
 				return
@@ -105,12 +105,12 @@ func TestCommonReaderComesAndGoes(t *testing.T) {
 			}
 		}
 	}()
-	b.publish(packets)
-	b.settle(r, len(packets))
+	b.publishPackets(packets)
+	b.settleMessages(r, len(packets))
 	close(stop)
 	<-ended
-	r.stop(t)
-	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
+	r.stopStage(t)
+	same(t, b.readPredictions(c.Job), direct(t, m, streams, sent))
 	if joined.Load() < 10 {
 		t.Errorf("partitions were together %d times: the test has lost its subject", joined.Load())
 	}
@@ -126,11 +126,11 @@ func TestCommonConsumerIsLost(t *testing.T) {
 	streams := pipelinetest.Recordings(20, 60)
 	packets, sent := pipelinetest.Mixed(streams, 5)
 	n := len(packets) / 3
-	c := quick("remade", 4)
-	r := b.start(m, c)
-	b.publish(packets[:n])
-	b.settle(r, n)
-	r.reads(t, c.Partitions)
+	c := quickConfig("remade", 4)
+	r := b.startStage(m, c)
+	b.publishPackets(packets[:n])
+	b.settleMessages(r, n)
+	r.waitForReads(t, c.Partitions)
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
@@ -140,15 +140,15 @@ func TestCommonConsumerIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.publish(packets[n : 2*n])
-	b.settle(r, 2*n)
-	b.publish(packets[2*n:])
-	b.settle(r, len(packets))
+	b.publishPackets(packets[n : 2*n])
+	b.settleMessages(r, 2*n)
+	b.publishPackets(packets[2*n:])
+	b.settleMessages(r, len(packets))
 	if r.counters.Stats().Resets == 0 {
 		t.Error("no consumer was made again: the test has lost its subject")
 	}
-	r.stop(t)
-	same(t, b.predictions(c.Job), direct(t, m, streams, sent))
+	r.stopStage(t)
+	same(t, b.readPredictions(c.Job), direct(t, m, streams, sent))
 }
 
 // A shard that accepts no messages delays no other shard: its partitions leave the
@@ -168,7 +168,7 @@ func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 		}
 		return e, err
 	})
-	r.reads(t, c.Partitions)
+	r.waitForReads(t, c.Partitions)
 	keys := map[int]string{}
 	for i := 0; len(keys) < c.Partitions; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), c.Partitions)] = fmt.Sprint("k", i)
@@ -176,23 +176,23 @@ func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 	const n = 300 // more than the shard's queue and batches hold
 	for i := range n {
 		for p := range c.Partitions {
-			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(i+1), 2, float32(i), true)})
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(i+1), 2, float32(i), true)})
 		}
 	}
-	r.until(t, "all messages of the other shard answered", func(s pipeline.Stats) bool { return s.Predictions == 2*n })
-	r.reads(t, 2)
+	r.waitUntil(t, "all messages of the other shard answered", func(s pipeline.Stats) bool { return s.Predictions == 2*n })
+	r.waitForReads(t, 2)
 	close(open)
-	b.settle(r, 4*n)
+	b.settleMessages(r, 4*n)
 	more := 0
-	for ; more < 1000 && r.common().CountReads() < c.Partitions; more++ { // a partition joins with a message
+	for ; more < 1000 && r.commonReader().CountReads() < c.Partitions; more++ { // a partition joins with a message
 		for p := 0; p < c.Partitions; p += 2 {
-			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(n+more+1), 2, 1, true)})
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(n+more+1), 2, 1, true)})
 		}
 	}
-	r.reads(t, c.Partitions)
-	b.settle(r, 4*n+2*more)
-	r.stop(t)
-	got := b.predictions(c.Job)
+	r.waitForReads(t, c.Partitions)
+	b.settleMessages(r, 4*n+2*more)
+	r.stopStage(t)
+	got := b.readPredictions(c.Job)
 	for p, key := range keys {
 		for i, q := range got[key] {
 			if q.Seq != uint64(i+1) || q.Flags != 0 {

@@ -183,11 +183,11 @@ func Defaults() Config { return Config{}.WithDefaults() }
 // dead letter is larger than its message.
 func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLetterRoom }
 
-func (c Config) shard() shard.Config {
+func (c Config) shardConfig() shard.Config {
 	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
-		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, RateTolerance: c.rateShare(), Input: c.Input, MaxKey: c.pattern().MaxKey(), Keys: c.allowedKeys(),
-		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget, Events: c.events(),
+		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, RateTolerance: c.rateShare(), Input: c.Input, MaxKey: c.inputPattern().MaxKey(), Keys: c.allowedKeys(),
+		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget, Events: c.eventJob(),
 	}
 }
 
@@ -199,8 +199,8 @@ func (c Config) rateShare() float64 {
 	return float64(c.RateTolerance) / 100
 }
 
-// events returns the job name in its end events.
-func (c Config) events() string {
+// eventJob returns the job name in its end events.
+func (c Config) eventJob() string {
 	if c.Shared.Job == "" {
 		return ""
 	}
@@ -219,19 +219,19 @@ func (c Config) inputJob() string { return cmp.Or(c.Shared.Job, c.Job) }
 // Layout returns the configuration of the job's NATS streams.
 func (c Config) Layout() store.Layout {
 	return store.Layout{
-		Job: c.Job, InputJob: c.Shared.Job, Input: c.pattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
+		Job: c.Job, InputJob: c.Shared.Job, Input: c.inputPattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
 		InputMaxAge: c.InputMaxAge, InputMaxBytes: c.InputMaxBytes, OutputKeep: c.OutputKeep, DeadLetterKeep: c.DeadLetterKeep,
 	}
 }
 
-// pattern returns the input subject, which Validate has accepted.
-func (c Config) pattern() wire.Pattern {
+// inputPattern returns the input subject, which Validate has accepted.
+func (c Config) inputPattern() wire.Pattern {
 	p, _ := wire.ParsePattern(c.InputSubject)
 	return p
 }
 
-// words is the range as numbers, or times, of a field's type.
-func (r valueRange) words(typ reflect.Type) string {
+// describeRange is the range as numbers, or times, of a field's type.
+func (r valueRange) describeRange(typ reflect.Type) string {
 	least, most := reflect.ValueOf(r.least).Convert(typ), reflect.ValueOf(r.most).Convert(typ)
 	switch {
 	case r.most == math.MaxInt64:
@@ -258,7 +258,7 @@ func (c Config) Validate() error {
 	value := reflect.ValueOf(c)
 	for _, r := range ranges {
 		if v := value.FieldByName(r.field); v.Int() < r.least || v.Int() > r.most {
-			bad("%s is %v, want %s", r.field, v, r.words(v.Type()))
+			bad("%s is %v, want %s", r.field, v, r.describeRange(v.Type()))
 		}
 	}
 	if c.Shards > most {
@@ -272,7 +272,7 @@ func (c Config) Validate() error {
 	} else if p.Takes(c.Job) {
 		bad("input subject %q takes subjects of the job's own, %s.in... and %s.out...: want another word before the first dot, or another job name", c.InputSubject, c.Job, c.Job)
 	}
-	if err := c.Shared.validate(c.Job); err != nil {
+	if err := c.Shared.checkShared(c.Job); err != nil {
 		bad("%w", err)
 	}
 	if _, err := names.ParsePatterns(c.Keys); err != nil {

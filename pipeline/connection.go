@@ -21,8 +21,8 @@ type connection struct {
 	breaks atomic.Uint64 // disconnections, counted at least once for several in quick succession
 }
 
-// watched follows a connection until its final close.
-func watched(nc *nats.Conn) *connection {
+// watchConnection follows a connection until its final close.
+func watchConnection(nc *nats.Conn) *connection {
 	c := &connection{Conn: nc}
 	changes := nc.StatusChanged()
 	c.up.Store(nc.IsConnected())
@@ -54,35 +54,35 @@ type connections struct {
 	perConnection int                   // consumers per connection
 }
 
-// dial opens one more connection; close closes it.
-func (d *connections) dial(what string) (*nats.Conn, error) {
+// dialAnother opens one more connection; close closes it.
+func (d *connections) dialAnother(what string) (*nats.Conn, error) {
 	nc, err := d.open("eusn-stream/" + d.job + "/" + what)
 	if err != nil {
 		return nil, err
 	}
-	c := watched(nc)
+	c := watchConnection(nc)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = append(d.all, c)
 	return nc, nil
 }
 
-// close closes all connections.
-func (d *connections) close() {
+// closeAll closes all connections.
+func (d *connections) closeAll() {
 	for _, nc := range d.all {
 		nc.Close()
 	}
 }
 
-// connected reports whether every connection is up.
-func (d *connections) connected() bool {
+// allConnected reports whether every connection is up.
+func (d *connections) allConnected() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !slices.ContainsFunc(d.all, func(c *connection) bool { return !c.up.Load() })
 }
 
-// breaks counts how often connections were not up.
-func (d *connections) breaks() (n uint64) {
+// countBreaks counts how often connections were not up.
+func (d *connections) countBreaks() (n uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.all {
@@ -96,9 +96,9 @@ func (d *connections) breaks() (n uint64) {
 // different case: the client waits for it.
 var errClosed = errors.New("the NATS connection was closed for good")
 
-// closed reports whether a connection was closed by the client: all further requests on
+// closedError reports whether a connection was closed by the client: all further requests on
 // it fail.
-func (d *connections) closed() error {
+func (d *connections) closedError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, nc := range d.all {
@@ -109,31 +109,33 @@ func (d *connections) closed() error {
 	return nil
 }
 
-// share prepares connections for the consumers of the given partitions, with messages
+// shareReaders prepares connections for the consumers of the given partitions, with messages
 // up to maxMessage bytes, and returns how many bytes one consumer may request at a
 // time.
-func (d *connections) share(partitions, maxMessage int) (pull int) {
+func (d *connections) shareReaders(partitions, maxMessage int) (pull int) {
 	pull, d.perConnection = owner.PullBytes(partitions, maxMessage)
 	d.readers = make([]jetstream.JetStream, (partitions+d.perConnection-1)/d.perConnection+1)
 	return pull
 }
 
-// reader returns the connection for a partition's consumer: as many consumers share a
+// readerOf returns the connection for a partition's consumer: as many consumers share a
 // connection as its limit of pending bytes allows.
-func (d *connections) reader(part int) (jetstream.JetStream, error) {
-	return d.input(part / d.perConnection)
+func (d *connections) readerOf(part int) (jetstream.JetStream, error) {
+	return d.inputReader(part / d.perConnection)
 }
 
-// common returns the connection of the common consumer.
-func (d *connections) common() (jetstream.JetStream, error) { return d.input(len(d.readers) - 1) }
+// commonReader returns the connection of the common consumer.
+func (d *connections) commonReader() (jetstream.JetStream, error) {
+	return d.inputReader(len(d.readers) - 1)
+}
 
-func (d *connections) input(i int) (jetstream.JetStream, error) {
+func (d *connections) inputReader(i int) (jetstream.JetStream, error) {
 	d.readersMu.Lock()
 	defer d.readersMu.Unlock()
 	if d.readers[i] != nil {
 		return d.readers[i], nil
 	}
-	nc, err := d.dial("input")
+	nc, err := d.dialAnother("input")
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func TestStatusWhileDialing(t *testing.T) {
 	r.conns.open = func(name string) (*nats.Conn, error) {
 		return nats.Connect(srv.URL(), append(natsclient.LongLived(name, pipelinetest.Log(t)), nats.SetCustomDialer(d))...)
 	}
-	nc, err := r.conns.dial("test")
+	nc, err := r.conns.dialAnother("test")
 	if err != nil {
 		t.Fatal(err)
 	}

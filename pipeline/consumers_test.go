@@ -24,7 +24,7 @@ func TestInputTakesManyConsumers(t *testing.T) {
 	s := pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
 		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: 3}})
 	b := &rig{t: t, log: testLog(t), url: s.ClientURL()}
-	b.look()
+	b.readStreams()
 	c := pipeline.Config{Job: "many", Partitions: 8}.WithDefaults()
 	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), b.log); err != nil {
 		t.Fatal(err)
@@ -50,11 +50,11 @@ func TestInputTakesManyConsumers(t *testing.T) {
 func TestTooManyConsumersDefer(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	c := quick("crowded", 4)
+	c := quickConfig("crowded", 4)
 	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
-	b.edit(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 2 })
+	b.editStream(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 2 })
 	others := func(do func(name string) error) {
 		for i := range 2 {
 			if err := do(fmt.Sprint("other", i)); err != nil {
@@ -68,11 +68,11 @@ func TestTooManyConsumersDefer(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{cancel: cancel, done: make(chan error, 1)}
-	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: &r.counters}
+	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}, Counters: &r.counters}
 	go func() { r.done <- s.Run(ctx) }()
 	deferred := func() (n int) {
 		for p := range 4 {
-			phase, why := r.phase(p)
+			phase, why := r.phaseOf(p)
 			if phase == pipeline.Stopped {
 				t.Fatalf("partition %d stopped: %s", p, why)
 			}
@@ -88,16 +88,16 @@ func TestTooManyConsumersDefer(t *testing.T) {
 		t.Errorf("the log does not tell the limit:\n%s", book.String())
 	}
 	others(func(name string) error { return b.js.DeleteConsumer(t.Context(), wire.InputStream(c.Job), name) })
-	b.edit(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 16 })
+	b.editStream(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 16 })
 	var keys []string
 	for p := range 4 {
 		keys = append(keys, keysIn(p, 4, 1)...)
 	}
 	for _, key := range keys {
-		b.publish(sequences(key, 1, 1))
+		b.publishPackets(endedSequences(key, 1, 1))
 	}
-	b.await(c.Job, 4)
-	r.stop(t)
+	b.awaitPredictions(c.Job, 4)
+	r.stopStage(t)
 }
 
 // If an account allows fewer consumers than requested, the job's NATS streams are

@@ -22,7 +22,7 @@ import (
 func TestDamageStops(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	rewrite := func(b *rig, edit func(h nats.Header)) {
-		raw, _ := b.last("hurt", 0)
+		raw, _ := b.lastRecord("hurt", 0)
 		edit(raw.Header)
 		raw.Header.Del(jetstream.ExpectedLastSubjSeqHeader)
 		if _, err := b.js.PublishMsg(context.Background(), &nats.Msg{Subject: raw.Subject, Header: raw.Header, Data: raw.Data}); err != nil {
@@ -34,7 +34,7 @@ func TestDamageStops(t *testing.T) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		_, r := b.last("hurt", 0)
+		_, r := b.lastRecord("hurt", 0)
 		return s, r.Snap
 	}
 	input := func(b *rig) jetstream.Stream {
@@ -51,7 +51,7 @@ func TestDamageStops(t *testing.T) {
 	}
 	// Without its snapshot a state is rebuilt from the input's first message.
 	beheaded := func(b *rig) {
-		_, r := b.last("hurt", 0)
+		_, r := b.lastRecord("hurt", 0)
 		b.purgeTo("hurt", r.SnapSeq)
 	}
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestDamageStops(t *testing.T) {
 			must(b, err)
 		}, []string{"version 4, this program reads version 1: another program wrote it; run that program, or start a new job"}},
 		"snapshot of another place": {func(b *rig) {
-			_, r := b.last("hurt", 0)
+			_, r := b.lastRecord("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })
 		}, []string{"the record says"}},
 		"input recreated": {func(b *rig) {
@@ -141,15 +141,15 @@ func TestDamageStops(t *testing.T) {
 		}, []string{"deleted and created again", "doctor --repair", "new job"}},
 		"input purged": {func(b *rig) { must(b, input(b).Purge(context.Background())) }, []string{"begins at message", "keep more input"}},
 		"one input message removed": {func(b *rig) {
-			_, r := b.last("hurt", 0)
+			_, r := b.lastRecord("hurt", 0)
 			must(b, input(b).DeleteMsg(context.Background(), r.SnapSeq+1))
 		}, []string{"digest", "removed or changed"}},
 		"last input message removed": {func(b *rig) {
-			_, r := b.last("hurt", 0)
+			_, r := b.lastRecord("hurt", 0)
 			must(b, input(b).DeleteMsg(context.Background(), r.Mark.Seq))
 		}, []string{"was deleted"}},
 		"clock moved": {func(b *rig) { // another history with the same numbers
-			_, r := b.last("hurt", 0)
+			_, r := b.lastRecord("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderInTime, fmt.Sprint(r.Mark.Time-int64(time.Hour))) })
 		}, []string{"was stored", "restored backup"}},
 		"input gone": {func(b *rig) { must(b, b.js.DeleteStream(context.Background(), wire.InputStream("hurt"))) }, []string{"deleted and created again"}},
@@ -157,23 +157,23 @@ func TestDamageStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			conf := quick("hurt", 1)
-			r := b.start(m, conf)
+			conf := quickConfig("hurt", 1)
+			r := b.startStage(m, conf)
 			var packets []pipelinetest.Packet
 			for i := range 12 { // each ends a sequence, so that each is committed
 				packets = append(packets, pipelinetest.One("a", uint64(i+1), 2, float32(i)/9, true))
 			}
-			b.publish(packets[:8])
-			r.until(t, "a snapshot", func(s pipeline.Stats) bool { return s.Snapshots > 0 && s.Predictions == 8 })
-			b.publish(packets[8:])
-			r.until(t, "all predictions", func(s pipeline.Stats) bool { return s.Predictions == 12 })
-			r.crash(t)
-			b.expire("hurt")
-			if _, rec := b.last("hurt", 0); rec.Snap == "" || rec.SnapSeq >= rec.InSeq {
+			b.publishPackets(packets[:8])
+			r.waitUntil(t, "a snapshot", func(s pipeline.Stats) bool { return s.Snapshots > 0 && s.Predictions == 8 })
+			b.publishPackets(packets[8:])
+			r.waitUntil(t, "all predictions", func(s pipeline.Stats) bool { return s.Predictions == 12 })
+			r.crashStage(t)
+			b.expireMembers("hurt")
+			if _, rec := b.lastRecord("hurt", 0); rec.Snap == "" || rec.SnapSeq >= rec.InSeq {
 				t.Fatalf("no snapshot with messages after it to begin from: %+v", rec)
 			}
 			c.hurt(b)
-			s := pipeline.Worker{Job: pipeline.Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+			s := pipeline.Worker{Job: pipeline.Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), c.says...)

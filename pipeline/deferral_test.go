@@ -53,7 +53,7 @@ func TestDeferralsGrow(t *testing.T) {
 			tn.Rebuilt()
 		}
 		w.until = time.Now().Add(-c.ago)
-		m.recovered(3, tn)
+		m.resetDeferral(3, tn)
 		if _, there := m.deferred[3]; there == c.forgets {
 			t.Errorf("rebuilt %v, claimed again %v ago: forgotten %v", c.rebuilt, c.ago, !there)
 		}

@@ -45,37 +45,37 @@ func TestRestart(t *testing.T) {
 			at := 0
 			for i, share := range []int{3, 2, 1} {
 				c.Shards, c.RowBudget = 1+i, 20+100*i
-				r := b.start(m, c)
+				r := b.startStage(m, c)
 				to := at + (len(packets)-at)/share
-				b.publish(packets[at:to])
+				b.publishPackets(packets[at:to])
 				// Stop in the middle, not at the end: pending work must neither be lost
 				// nor published twice.
 				if share > 1 {
-					r.until(t, "some predictions", func(s pipeline.Stats) bool { return s.Predictions > 5 })
+					r.waitUntil(t, "some predictions", func(s pipeline.Stats) bool { return s.Predictions > 5 })
 				} else {
-					b.settle(r, len(packets))
+					b.settleMessages(r, len(packets))
 				}
 				if s := r.counters.Stats(); i > 0 && s.Replayed != 0 {
 					t.Errorf("%d messages replayed after a stop in order", s.Replayed)
 				}
-				r.stop(t)
+				r.stopStage(t)
 				at = to
 			}
 			want := direct(t, m, streams, sent)
-			if early, decided := flagged(want, outcome.FlagEarly), flagged(want, outcome.FlagDecided); name == "decided" && (decided == 0 || decided == early) {
+			if early, decided := countFlagged(want, outcome.FlagEarly), countFlagged(want, outcome.FlagDecided); name == "decided" && (decided == 0 || decided == early) {
 				t.Fatalf("%d of %d early predictions are decided, want some", decided, early)
 			}
-			all, abstain := flagged(want, 0), flagged(want, outcome.FlagAbstain)
+			all, abstain := countFlagged(want, 0), countFlagged(want, outcome.FlagAbstain)
 			if name == "abstains" && (abstain == 0 || abstain == all) {
 				t.Fatalf("%d of %d predictions abstain, want some", abstain, all)
 			}
-			same(t, b.predictions("again"), want)
+			same(t, b.readPredictions("again"), want)
 		})
 	}
 }
 
-// flagged counts the predictions with a flag; 0: all.
-func flagged(all map[string][]codec.Prediction, f outcome.Flag) (n int) {
+// countFlagged counts the predictions with a flag; 0: all.
+func countFlagged(all map[string][]codec.Prediction, f outcome.Flag) (n int) {
 	for _, ps := range all {
 		for _, p := range ps {
 			if p.Flags&f == f {
@@ -93,12 +93,12 @@ func TestServerRestartUnderStage(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	dir := t.TempDir()
 	b := newRigAt(t, dir)
-	b.answer(m, pipeline.Config{Job: "srv", Partitions: 3}, packets[:len(packets)/2], len(packets)/2)
+	b.answerPackets(m, pipeline.Config{Job: "srv", Partitions: 3}, packets[:len(packets)/2], len(packets)/2)
 	b.nc.Close()
 	b.srv.Close()
 	b = newRigAt(t, dir)
-	b.answer(m, pipeline.Config{Job: "srv", Partitions: 3}, packets[len(packets)/2:], len(packets))
-	same(t, b.predictions("srv"), direct(t, m, streams, sent))
+	b.answerPackets(m, pipeline.Config{Job: "srv", Partitions: 3}, packets[len(packets)/2:], len(packets))
+	same(t, b.readPredictions("srv"), direct(t, m, streams, sent))
 }
 
 // After an orderly stop the states are in snapshots and need no input.
@@ -106,7 +106,7 @@ func TestRestartWithoutHistory(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := pipeline.Config{Job: "cut", Partitions: 1}
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("a", 2, 3, 1, false), pipelinetest.One("n", 0, 1, 1, true)}, 3)
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("a", 2, 3, 1, false), pipelinetest.One("n", 0, 1, 1, true)}, 3)
 	in, err := b.js.Stream(t.Context(), wire.InputStream("cut"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,14 +114,14 @@ func TestRestartWithoutHistory(t *testing.T) {
 	if err := in.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 3, 1, 1, true), pipelinetest.One("a", 4, 1, 1, true), pipelinetest.One("new", 1, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true)}, 4)
-	got := b.predictions("cut")
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("a", 3, 1, 1, true), pipelinetest.One("a", 4, 1, 1, true), pipelinetest.One("new", 1, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true)}, 4)
+	got := b.readPredictions("cut")
 	for k, want := range map[string]string{"a": "1.2: 3.0: 4.0:", "new": "1.0:", "n": "0.0: 0.0:"} {
 		if g := flags(got[k]); g != want {
 			t.Errorf("stream %s: %q, want %q", k, g, want)
 		}
 	}
-	exp := alone(t, m, codec.Reject, pipelinetest.One("a", 1, 4, 1, true))[0]
+	exp := predictAlone(t, m, codec.Reject, pipelinetest.One("a", 1, 4, 1, true))[0]
 	if !sameBits(got["a"][1].Scores, exp.Scores) {
 		t.Error("the open sequence's state did not survive")
 	}
@@ -133,8 +133,8 @@ func TestInputBeginsLate(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := pipeline.Config{Job: "late", Partitions: 1}
-	b.start(m, c).stop(t)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 0, 1, 1, true)})
+	b.startStage(m, c).stopStage(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("n", 0, 1, 1, true)})
 	in, err := b.js.Stream(t.Context(), wire.InputStream("late"))
 	if err != nil {
 		t.Fatal(err)
@@ -142,8 +142,8 @@ func TestInputBeginsLate(t *testing.T) {
 	if err := in.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("new", 1, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true)}, 3)
-	got := b.predictions("late")
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("new", 1, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true), pipelinetest.One("n", 0, 1, 1, true)}, 3)
+	got := b.readPredictions("late")
 	if n, w := flags(got["n"]), flags(got["new"]); n != "0.0:gap 0.0:" || w != "1.0:" {
 		t.Errorf("predictions %q and %q", n, w)
 	}
@@ -156,7 +156,7 @@ func TestMultiStreamMessages(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked, Early: 7}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond}, {Kind: reservoir.Window, Length: 6, Hop: 3}} {
 		m := pipelinetest.Model(t, 3, policy)
 		b := newRig(t)
-		r := b.start(m, pipeline.Config{Job: "multi", Partitions: 3})
+		r := b.startStage(m, pipeline.Config{Job: "multi", Partitions: 3})
 		rng := rand.New(rand.NewPCG(6, 6))
 		var packets []pipelinetest.Packet
 		places := map[string][]pipelinetest.Packet{} // one per row, to record its destination
@@ -192,21 +192,21 @@ func TestMultiStreamMessages(t *testing.T) {
 				packets = append(packets, p)
 			}
 		}
-		b.publish(packets)
-		b.settle(r, len(packets))
-		r.stop(t)
+		b.publishPackets(packets)
+		b.settleMessages(r, len(packets))
+		r.stopStage(t)
 		exp := direct(t, m, streams, nil)
 		for name, ps := range exp { // direct cannot know the positions
 			for i := range ps {
-				row := slices.Index(streams[index(t, streams, name)].Times, ps[i].Time)
+				row := slices.Index(streams[indexOfStream(t, streams, name)].Times, ps[i].Time)
 				ps[i].Seq, ps[i].Row = places[name][row].Seq, uint32(places[name][row].Batch.Rows-1)
 			}
 		}
-		same(t, b.predictions("multi"), exp)
+		same(t, b.readPredictions("multi"), exp)
 	}
 }
 
-func index(t *testing.T, streams []pipelinetest.Recording, name string) int {
+func indexOfStream(t *testing.T, streams []pipelinetest.Recording, name string) int {
 	t.Helper()
 	i := slices.IndexFunc(streams, func(r pipelinetest.Recording) bool { return r.Name == name })
 	if i < 0 {
@@ -219,15 +219,15 @@ func index(t *testing.T, streams []pipelinetest.Recording, name string) int {
 func TestInputFull(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	r := b.start(m, pipeline.Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
+	r := b.startStage(m, pipeline.Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	got, err := producer.Publisher{Channels: m.Channels}.Publish(ctx, b.nc, producer.FromSlice([]producer.Item{{Stream: "a", X: make([]float32, 1<<16), End: true}}))
 	if !errors.Is(err, context.DeadlineExceeded) || got.Retries == 0 || got.Messages == 0 {
 		t.Fatalf("publishing 512 kB into 64 kB: %+v, %v", got, err)
 	}
-	if s := b.settle(r, int(got.Messages)); s.Rows != got.Rows || s.Gaps != 0 {
+	if s := b.settleMessages(r, int(got.Messages)); s.Rows != got.Rows || s.Gaps != 0 {
 		t.Errorf("published %+v, stage saw %+v", got, s)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

@@ -20,12 +20,12 @@ func (w *Worker) Drain(ctx context.Context, d Drain, progress func(done, all int
 	c := &draining.Config
 	c.Partitions, c.Idle, c.Forget = d.Partitions, 0, 0 // no end events: they would come after the cut
 	c.Shards = min(c.Shards, d.Partitions)
-	r, err := draining.prepare()
+	r, err := draining.prepareRun()
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	if err := r.open(ctx); err != nil {
+	defer r.closeRun()
+	if err := r.openRun(ctx); err != nil {
 		return err
 	}
 	work, stop := context.WithCancel(ctx)
@@ -37,7 +37,7 @@ func (w *Worker) Drain(ctx context.Context, d Drain, progress func(done, all int
 		r.watchDrain(work, d.Partitions, progress)
 	}()
 	defer context.AfterFunc(work, func() { r.stopping.Store(true) })()
-	err = r.work(work)
+	err = r.workUntil(work)
 	stop()
 	<-watched
 	return errors.Join(ctx.Err(), err)

@@ -15,10 +15,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ensure returns the configuration with its defaults, and with the partitions of the
+// ensureJob returns the configuration with its defaults, and with the partitions of the
 // job, whose NATS streams exist afterwards. If the number is not configured, a new job
 // gets fresh partitions.
-func ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
+func ensureJob(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
 	if c.Partitions > 0 {
 		c = c.WithDefaults()
 		return c, store.EnsureStreams(ctx, js, c.Layout(), log)

@@ -22,12 +22,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// predictions returns all predictions of a job, per stream in order.
-func (b *rig) predictions(job string) map[string][]codec.Prediction {
+// readPredictions returns all predictions of a job, per stream in order.
+func (b *rig) readPredictions(job string) map[string][]codec.Prediction {
 	b.t.Helper()
 	out := map[string][]codec.Prediction{}
 	outs := map[int]uint64{}
-	b.collect(wire.OutputStream(job), func(ctx context.Context, seen func() error) error {
+	b.collectMessages(wire.OutputStream(job), func(ctx context.Context, seen func() error) error {
 		return consumer.Predictions(ctx, b.js, job, 1, func(o consumer.Output) error {
 			outs[o.Partition] += uint64(len(o.Predictions))
 			if outs[o.Partition] != o.Outs {
@@ -45,7 +45,7 @@ func (b *rig) predictions(job string) map[string][]codec.Prediction {
 func (b *rig) deadLetters(job string) []consumer.DeadLetter {
 	b.t.Helper()
 	var out []consumer.DeadLetter
-	b.collect(wire.DeadLetterStream(job), func(ctx context.Context, seen func() error) error {
+	b.collectMessages(wire.DeadLetterStream(job), func(ctx context.Context, seen func() error) error {
 		return consumer.DeadLetters(ctx, b.js, job, 1, func(d consumer.DeadLetter) error {
 			out = append(out, d)
 			return seen()
@@ -54,8 +54,8 @@ func (b *rig) deadLetters(job string) []consumer.DeadLetter {
 	return out
 }
 
-// marks counts the messages that mark resent dead letters.
-func (b *rig) marks(s jetstream.Stream) (n int) {
+// countMarks counts the messages that mark resent dead letters.
+func (b *rig) countMarks(s jetstream.Stream) (n int) {
 	state := s.CachedInfo().State
 	if !strings.HasSuffix(s.CachedInfo().Config.Name, "-DLQ") {
 		return 0
@@ -68,8 +68,8 @@ func (b *rig) marks(s jetstream.Stream) (n int) {
 	return n
 }
 
-// collect reads as many messages as the NATS stream holds now.
-func (b *rig) collect(stream string, reader func(ctx context.Context, seen func() error) error) {
+// collectMessages reads as many messages as the NATS stream holds now.
+func (b *rig) collectMessages(stream string, reader func(ctx context.Context, seen func() error) error) {
 	b.t.Helper()
 	s, err := b.js.Stream(context.Background(), stream)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *rig) collect(stream string, reader func(ctx context.Context, seen func(
 	for _, entries := range info.State.Subjects {
 		left -= int(entries)
 	}
-	left -= b.marks(s)
+	left -= b.countMarks(s)
 	if left == 0 {
 		return
 	}
@@ -101,13 +101,13 @@ func (b *rig) collect(stream string, reader func(ctx context.Context, seen func(
 	}
 }
 
-// await waits until a job has published n predictions.
-func (b *rig) await(job string, n int) map[string][]codec.Prediction {
+// awaitPredictions waits until a job has published n predictions.
+func (b *rig) awaitPredictions(job string, n int) map[string][]codec.Prediction {
 	b.t.Helper()
 	var got map[string][]codec.Prediction
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		total := 0
-		got = b.predictions(job)
+		got = b.readPredictions(job)
 		for _, ps := range got {
 			total += len(ps)
 		}
@@ -119,8 +119,8 @@ func (b *rig) await(job string, n int) map[string][]codec.Prediction {
 	return nil
 }
 
-// last is a partition's record.
-func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, wire.Record) {
+// lastRecord is a partition's record.
+func (b *rig) lastRecord(job string, p int) (*jetstream.RawStreamMsg, wire.Record) {
 	b.t.Helper()
 	out, err := b.js.Stream(context.Background(), wire.OutputStream(job))
 	if err != nil {
@@ -137,11 +137,11 @@ func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, wire.Record) {
 	return raw, r
 }
 
-// digests returns the digests of the final states of a stopped job.
-func (b *rig) digests(job string, partitions int) (all []string) {
+// finalDigests returns the digests of the final states of a stopped job.
+func (b *rig) finalDigests(job string, partitions int) (all []string) {
 	b.t.Helper()
 	for p := range partitions {
-		_, r := b.last(job, p)
+		_, r := b.lastRecord(job, p)
 		if r.Kind != wire.KindReleased {
 			b.t.Fatalf("partition %d ends with %q, want a release", p, r.Kind)
 		}
@@ -158,13 +158,13 @@ func (b *rig) forgetOutput(job string) {
 			b.t.Fatal(name, err)
 		}
 	}
-	if b.config(wire.InputStream(job)) != nil {
-		b.edit(wire.InputStream(job), func(c *jetstream.StreamConfig) { c.Metadata = nil }) // the mark of a job that has begun
+	if b.streamConfig(wire.InputStream(job)) != nil {
+		b.editStream(wire.InputStream(job), func(c *jetstream.StreamConfig) { c.Metadata = nil }) // the mark of a job that has begun
 	}
 }
 
-// alone returns the predictions of a single shard from packets, each in its own batch.
-func alone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets ...pipelinetest.Packet) (out []codec.Prediction) {
+// predictAlone returns the predictions of a single shard from packets, each in its own batch.
+func predictAlone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets ...pipelinetest.Packet) (out []codec.Prediction) {
 	t.Helper()
 	c := pipeline.Config{NonFinite: nonFinite, Latency: -1}.WithDefaults() // no waiting
 	s, err := shard.New(c.Shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))

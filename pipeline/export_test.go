@@ -16,7 +16,7 @@ import (
 
 // Ensure makes the NATS streams of a job as a worker does.
 func Ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
-	return ensure(ctx, js, c, fresh, log)
+	return ensureJob(ctx, js, c, fresh, log)
 }
 
 // OpenMembers opens the list of workers as a worker does.
@@ -55,4 +55,4 @@ func (c *Counters) AtWork() []*shard.Shard {
 func (c *Counters) Counts() *stats.Counters { return &c.counts }
 
 // Shard is the configuration of shards.
-func (c Config) Shard() shard.Config { return c.shard() }
+func (c Config) Shard() shard.Config { return c.shardConfig() }

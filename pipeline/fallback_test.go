@@ -26,7 +26,7 @@ var errNoDevice = errors.New("no device left")
 
 var errDevice = fmt.Errorf("device fell off the bus: %w", reservoir.ErrLost)
 
-func (e failing) lost() bool { return e.left.Load() < 0 }
+func (e failing) isLost() bool { return e.left.Load() < 0 }
 
 func (e failing) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
 	if e.left.Add(-1) < 0 {
@@ -36,7 +36,7 @@ func (e failing) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 }
 
 func (e failing) ReadState(slot int32, row []uint32) error {
-	if e.lost() {
+	if e.isLost() {
 		return errDevice
 	}
 	return e.Engine.ReadState(slot, row)
@@ -56,7 +56,7 @@ func TestFallback(t *testing.T) {
 			b := newRig(t)
 			book := &pipelinetest.LogBook{}
 			b.log = book.Logger()
-			c := quick("lost", 4)
+			c := quickConfig("lost", 4)
 			c.Shards, c.RowBudget = 2, 10
 			var left atomic.Int64
 			left.Store(calls)
@@ -66,7 +66,7 @@ func TestFallback(t *testing.T) {
 			s := &pipeline.Worker{
 				Job: pipeline.Job{
 					Config: c, Model: m, Log: b.log,
-					Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
+					Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dialServer(ctx, name) },
 					NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 						e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 						return failing{e, &left}, err
@@ -84,9 +84,9 @@ func TestFallback(t *testing.T) {
 			r.cancel = cancel
 			go func() { r.done <- s.Run(ctx) }()
 			<-ready
-			b.publish(packets)
-			got := b.await("lost", count(want))
-			r.stop(t)
+			b.publishPackets(packets)
+			got := b.awaitPredictions("lost", count(want))
+			r.stopStage(t)
 			same(t, clean(got, 0), want)
 			if n := book.Lines("engine lost"); n != 1 {
 				t.Errorf("%d lines say that an engine was lost, want 1", n)
@@ -109,7 +109,7 @@ func TestFallbackLost(t *testing.T) {
 			e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 			return failing{e, &left}, err
 		}
-		s := &pipeline.Worker{Job: pipeline.Job{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: quickConfig("gone", 1), Model: m, Dial: b.dialServer, NewEngine: lost}}
 		if fallback { // later engines are lost, too, until none are left
 			engines := 2
 			s.Fallback = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -127,8 +127,8 @@ func TestFallbackLost(t *testing.T) {
 		select {
 		case <-ready:
 			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 20), 2)
-			b.publish(packets)
-			err = (&running{done: done}).wait(t)
+			b.publishPackets(packets)
+			err = (&running{done: done}).waitForEnd(t)
 		case err = <-done: // a call without runs came before
 		}
 		want := reservoir.ErrLost

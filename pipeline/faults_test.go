@@ -15,7 +15,7 @@ func TestStartAsksAgain(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	r := &run{log: book.Logger()}
 	late, calls := context.DeadlineExceeded, 0
-	err := r.patiently(t.Context(), func() error {
+	err := r.retryRequest(t.Context(), func() error {
 		if calls++; calls < 3 {
 			return late
 		}
@@ -25,11 +25,11 @@ func TestStartAsksAgain(t *testing.T) {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	calls = 0
-	if err := r.patiently(t.Context(), func() error { calls++; return late }); !errors.Is(err, late) || calls != natsclient.JetStreamAttempts {
+	if err := r.retryRequest(t.Context(), func() error { calls++; return late }); !errors.Is(err, late) || calls != natsclient.JetStreamAttempts {
 		t.Errorf("never answered: %d calls, %v", calls, err)
 	}
 	calls = 0
-	if err := r.patiently(t.Context(), func() error { calls++; return wire.ErrRecord }); err != wire.ErrRecord || calls != 1 {
+	if err := r.retryRequest(t.Context(), func() error { calls++; return wire.ErrRecord }); err != wire.ErrRecord || calls != 1 {
 		t.Errorf("another error: %d calls, %v", calls, err)
 	}
 }

@@ -51,7 +51,7 @@ func (b brought) orTheJobs(ctx context.Context, log *slog.Logger) (_ brought, be
 	if err != nil || own == e.Readout {
 		return b, begun, err
 	}
-	theirs, err := b.follow(ctx, e, log)
+	theirs, err := b.followEntry(ctx, e, log)
 	switch {
 	case err == nil:
 		return theirs, begun, nil
@@ -63,8 +63,8 @@ func (b brought) orTheJobs(ctx context.Context, log *slog.Logger) (_ brought, be
 	return b, begun, err
 }
 
-// follow returns the model that the job began with, if both have the same network.
-func (b brought) follow(ctx context.Context, e wire.Entry, log *slog.Logger) (brought, error) {
+// followEntry returns the model that the job began with, if both have the same network.
+func (b brought) followEntry(ctx context.Context, e wire.Entry, log *slog.Logger) (brought, error) {
 	models, err := registry.Open(ctx, b.js, b.job)
 	if err != nil {
 		return b, err
@@ -90,9 +90,9 @@ func (b brought) follow(ctx context.Context, e wire.Entry, log *slog.Logger) (br
 	return b, nil
 }
 
-// publish stores the model in the job's registry. The time limit of one attempt depends
+// publishModel stores the model in the job's registry. The time limit of one attempt depends
 // on the model's size; the registry sets it.
-func (b brought) publish(ctx context.Context, network, worker string) error {
+func (b brought) publishModel(ctx context.Context, network, worker string) error {
 	for late := time.Now().Add(store.CommitTimeout); ; {
 		models, err := registry.Make(ctx, b.js, b.job)
 		if err == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// forget deletes a job's registry, if present.
-func (b *rig) forget(job string) {
+// forgetRegistry deletes a job's registry, if present.
+func (b *rig) forgetRegistry(job string) {
 	b.t.Helper()
 	if err := b.js.DeleteStream(context.Background(), wire.ModelStream(job)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		b.t.Fatal(err)
@@ -38,32 +38,32 @@ func TestWorkersFollowTheJob(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	want := direct(t, m, streams, sent)
 	b, book := newLoggedRig(t)
-	c := quick("followed", 4)
+	c := quickConfig("followed", 4)
 	part := len(packets) / 4
-	own := b.start(m, c)
-	b.publish(packets[:part])
-	b.settle(own, part)
+	own := b.startStage(m, c)
+	b.publishPackets(packets[:part])
+	b.settleMessages(own, part)
 	if book.Lines("another readout") > 0 {
 		t.Errorf("the job's own worker follows:\n%s", book)
 	}
-	own.stop(t)
+	own.stopStage(t)
 	for i, other := range followers {
-		r := b.start(other, c)
+		r := b.startStage(other, c)
 		last := (i + 2) * part
 		if i == len(followers)-1 {
 			last = len(packets)
 		}
-		b.publish(packets[(i+1)*part : last])
-		b.settle(r, last)
+		b.publishPackets(packets[(i+1)*part : last])
+		b.settleMessages(r, last)
 		if i == len(followers)-1 {
-			r.crash(t)
-			b.expire(c.Job)
+			r.crashStage(t)
+			b.expireMembers(c.Job)
 		} else {
-			r.stop(t)
+			r.stopStage(t)
 		}
 	}
-	b.start(m, c).stop(t)
-	same(t, b.await(c.Job, count(want)), want)
+	b.startStage(m, c).stopStage(t)
+	same(t, b.awaitPredictions(c.Job, count(want)), want)
 	jobs, err := registry.Fingerprint(m, m.Readouts[0])
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestWorkersFollowTheJob(t *testing.T) {
 		t.Errorf("the log says\n%s", book)
 	}
 	for p := range c.Partitions {
-		if raw, r := b.last(c.Job, p); r.Readout != jobs || raw == nil {
+		if raw, r := b.lastRecord(c.Job, p); r.Readout != jobs || raw == nil {
 			t.Errorf("the record of partition %d names readout %s, want %s", p, r.Readout, jobs)
 		}
 	}
@@ -101,14 +101,14 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	b := newRig(t)
 	for round := range 3 {
-		c := quick(fmt.Sprint("readouts", round), 4)
+		c := quickConfig(fmt.Sprint("readouts", round), 4)
 		c.InputSubject = c.Job + ".*"
 		began := make(chan *running, 2)
 		for _, model := range []*reservoir.Model{m, retrained} {
 			go func() {
 				var r *running
 				defer func() { began <- r }() // even if it does not start
-				r = b.launch(model, c, pipelinetest.Generic)
+				r = b.launchStage(model, c, pipelinetest.Generic)
 			}()
 		}
 		one, other := <-began, <-began
@@ -125,9 +125,9 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 			t.Fatalf("the job runs %q, %v", e.Readout, err)
 		}
 		want := direct(t, byPrint[e.Readout], streams, sent)
-		got := b.await(c.Job, count(want))
-		one.stop(t)
-		other.stop(t)
+		got := b.awaitPredictions(c.Job, count(want))
+		one.stopStage(t)
+		other.stopStage(t)
 		same(t, got, want)
 	}
 }
@@ -137,16 +137,16 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 func TestOlderJobsAreFollowed(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
-	c := quick("older", 2)
+	c := quickConfig("older", 2)
 	c.Input = formats.Input{Format: formats.JSON}
-	b.start(m, c).stop(t)
-	b.forget(c.Job)
+	b.startStage(m, c).stopStage(t)
+	b.forgetRegistry(c.Job)
 	b.refusedFor(t, retrained, c, "readout", "eusn-stream model publish")
-	b.start(m, c).stop(t)
-	b.start(retrained, c).stop(t)
+	b.startStage(m, c).stopStage(t)
+	b.startStage(retrained, c).stopStage(t)
 	b.refusedFor(t, network, c, "network")
 	// Without the job's first worker, any owner of the model can publish it.
-	b.forget(c.Job)
+	b.forgetRegistry(c.Job)
 	models, err := registry.Make(t.Context(), b.js, c.Job)
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestOlderJobsAreFollowed(t *testing.T) {
 	if _, _, err := models.Publish(t.Context(), m, "found.safetensors", "", registry.Lineage{Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	b.start(retrained, c).stop(t)
+	b.startStage(retrained, c).stopStage(t)
 }
 
 // A worker does not guess: if the job's model in the registry is damaged, or another
@@ -162,8 +162,8 @@ func TestOlderJobsAreFollowed(t *testing.T) {
 func TestDamagedModelIsNotFollowed(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	b := newRig(t)
-	c := quick("hurtmodel", 2)
-	b.start(m, c).stop(t)
+	c := quickConfig("hurtmodel", 2)
+	b.startStage(m, c).stopStage(t)
 	bucket, err := b.js.ObjectStore(t.Context(), wire.ModelBucket(c.Job))
 	if err != nil {
 		t.Fatal(err)
@@ -184,27 +184,27 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	counters := new(pipeline.Counters)
-	err = (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(t.Context())
+	err = (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}, Counters: counters}).Run(t.Context())
 	if !errors.Is(err, pipeline.ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
 		t.Errorf("%v, %d claims", err, counters.Stats().Claims)
 	}
 	mentions(t, err, print, "model publish")
-	b.start(m, c).stop(t) // which repairs the entry
-	b.start(retrained, c).stop(t)
+	b.startStage(m, c).stopStage(t) // which repairs the entry
+	b.startStage(retrained, c).stopStage(t)
 }
 
 // A job runs even if no worker may create its registry.
 func TestJobWithoutARegistry(t *testing.T) {
 	t.Parallel()
-	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 6 }, users: [{user: u, password: u}] } }`)
+	addr := startConfigured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 6 }, users: [{user: u, password: u}] } }`)
 	book := &pipelinetest.LogBook{}
 	b := rigAs(t, addr, "u", book)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	c := quick("without", 2)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
-	b.await(c.Job, 1)
-	r.stop(t)
+	c := quickConfig("without", 2)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
+	b.awaitPredictions(c.Job, 1)
+	r.stopStage(t)
 	if book.Lines("registry does not take") != 1 || !strings.Contains(book.String(), "a job needs 7 NATS streams") {
 		t.Errorf("the log says\n%s", book)
 	}

@@ -48,8 +48,8 @@ var storedJobs = []storedJob{
 	{"window-front-1", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *pipeline.Config) { c.MaxSlots = 5 }},
 }
 
-func (j storedJob) configure() pipeline.Config {
-	c := quick("yesterday", 2)
+func (j storedJob) configOf() pipeline.Config {
+	c := quickConfig("yesterday", 2)
 	j.config(&c)
 	return c
 }
@@ -61,14 +61,14 @@ type ending struct {
 	Digests     []string                      `json:"digests"`      // of the partitions' final states
 }
 
-func (b *rig) ending(c pipeline.Config) (e ending) {
+func (b *rig) readEnding(c pipeline.Config) (e ending) {
 	b.t.Helper()
-	e.Predictions = b.predictions(c.Job)
+	e.Predictions = b.readPredictions(c.Job)
 	for _, d := range b.deadLetters(c.Job) {
 		e.DeadLetters = append(e.DeadLetters, d.Subject+": "+d.Reason)
 	}
 	slices.Sort(e.DeadLetters)
-	e.Digests = b.digests(c.Job, c.Partitions)
+	e.Digests = b.finalDigests(c.Job, c.Partitions)
 	return e
 }
 
@@ -80,10 +80,10 @@ func TestStoredJobsGoOn(t *testing.T) {
 		t.Run(j.file, func(t *testing.T) {
 			path := filepath.Join("testdata", "jobs", j.file+".tar.gz")
 			if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
-				j.write(t, path)
+				j.writeFile(t, path)
 			}
 			dir := t.TempDir()
-			unpack(t, path, dir)
+			unpackFolder(t, path, dir)
 			m, err := reservoir.Load(filepath.Join(dir, "model.safetensors"))
 			if err != nil {
 				t.Fatal(err)
@@ -96,23 +96,23 @@ func TestStoredJobsGoOn(t *testing.T) {
 			if err := json.Unmarshal(text, &want); err != nil {
 				t.Fatal(err)
 			}
-			c := j.configure()
+			c := j.configOf()
 			b := newRigAt(t, filepath.Join(dir, "server"))
 			b.writtenAlike(c, m)
-			before, answered := b.predictions(c.Job), b.restored(c)
+			before, answered := b.readPredictions(c.Job), b.countRestored(c)
 			if n := count(before); n == 0 || n == count(want.Predictions) || answered == 0 {
 				t.Fatalf("%d of %d predictions, %d messages in snapshots: the file has lost its subject", n, count(want.Predictions), answered)
 			}
 			c.StopTimeout = patience
-			r := b.start(m, c)
-			s := r.until(t, "all input", func(s pipeline.Stats) bool {
-				return s.Lag == 0 && count(b.predictions(c.Job)) >= count(want.Predictions)
+			r := b.startStage(m, c)
+			s := r.waitUntil(t, "all input", func(s pipeline.Stats) bool {
+				return s.Lag == 0 && count(b.readPredictions(c.Job)) >= count(want.Predictions)
 			})
-			r.stop(t)
+			r.stopStage(t)
 			if s.Restores != uint64(c.Partitions) || s.Replayed == 0 || s.Fetched == 0 {
 				t.Errorf("%d restores, %d messages replayed, %d rows read back: the file has lost its subject", s.Restores, s.Replayed, s.Fetched)
 			}
-			got := b.ending(c)
+			got := b.readEnding(c)
 			if !reflect.DeepEqual(got, want) {
 				same(t, got.Predictions, want.Predictions)
 				t.Errorf("ends with %v and %v,\nwant %v and %v", got.DeadLetters, got.Digests, want.DeadLetters, want.Digests)
@@ -137,7 +137,7 @@ func (b *rig) writtenAlike(c pipeline.Config, m *reservoir.Model) {
 	}
 	held, away, here := 0, 0, 0
 	for p := range c.Partitions {
-		raw, r := b.last(c.Job, p)
+		raw, r := b.lastRecord(c.Job, p)
 		for name := range raw.Header {
 			if strings.HasPrefix(name, "Nats-") {
 				delete(raw.Header, name) // the condition of the publish
@@ -200,8 +200,8 @@ func (b *rig) encodedAlike(job string) {
 	}
 }
 
-// write makes a stored job with today's program.
-func (j storedJob) write(t *testing.T, path string) {
+// writeFile makes a stored job with today's program.
+func (j storedJob) writeFile(t *testing.T, path string) {
 	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, j.policy))
 	if j.file != "plain-1" {
 		m = pipelinetest.Timed(m)
@@ -209,18 +209,18 @@ func (j storedJob) write(t *testing.T, path string) {
 	if strings.Contains(j.file, "front") {
 		m = pipelinetest.Fronted(m)
 	}
-	c := j.configure()
-	packets, half := j.input(t, c)
+	c := j.configOf()
+	packets, half := j.inputPackets(t, c)
 
 	calm := newRig(t)
 	calm.startUp(c)
-	calm.publish(packets)
+	calm.publishPackets(packets)
 	quiet := c
 	quiet.StopTimeout = patience
-	r := calm.start(m, quiet)
+	r := calm.startStage(m, quiet)
 	r.readAll(t)
-	r.stop(t)
-	text, err := json.MarshalIndent(calm.ending(c), "", "\t")
+	r.stopStage(t)
+	text, err := json.MarshalIndent(calm.readEnding(c), "", "\t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,26 +234,26 @@ func (j storedJob) write(t *testing.T, path string) {
 	}
 	b := newRigAt(t, filepath.Join(dir, "server"))
 	b.startUp(c)
-	r = b.start(m, c)
+	r = b.startStage(m, c)
 	for i, p := range packets[:half] {
-		b.publish([]pipelinetest.Packet{p})
+		b.publishPackets([]pipelinetest.Packet{p})
 		if i%5 == 4 {
 			r.readAll(t) // so that snapshots are taken, and rows leave
 		}
 	}
 	r.readAll(t)
-	r.crash(t)
-	b.publish(packets[half:])
+	r.crashStage(t)
+	b.publishPackets(packets[half:])
 	b.nc.Close()
 	b.srv.Close()
-	pack(t, dir, path)
+	packFolder(t, dir, path)
 }
 
 // readAll waits until the stage has answered all input.
 func (r *running) readAll(t *testing.T) {
 	t.Helper()
 	time.Sleep(30 * time.Millisecond)
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 }
 
 // startUp makes the job's NATS streams.
@@ -264,10 +264,10 @@ func (b *rig) startUp(c pipeline.Config) {
 	}
 }
 
-// input has early and repeated messages, missing samples, headers, end events and an
+// inputPackets has early and repeated messages, missing samples, headers, end events and an
 // unreadable message. half is where the program that writes the file is killed:
 // messages are held there for missing messages.
-func (j storedJob) input(t *testing.T, c pipeline.Config) (packets []pipelinetest.Packet, half int) {
+func (j storedJob) inputPackets(t *testing.T, c pipeline.Config) (packets []pipelinetest.Packet, half int) {
 	streams := pipelinetest.Recordings(12, 28)
 	for i := range streams {
 		streams[i].Name = fmt.Sprintf("machine-%d", i)
@@ -303,8 +303,8 @@ func (j storedJob) input(t *testing.T, c pipeline.Config) (packets []pipelinetes
 	return packets, half
 }
 
-// pack writes a directory as a compressed archive.
-func pack(t *testing.T, dir, path string) {
+// packFolder writes a directory as a compressed archive.
+func packFolder(t *testing.T, dir, path string) {
 	t.Helper()
 	var buf bytes.Buffer
 	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
@@ -347,7 +347,7 @@ func pack(t *testing.T, dir, path string) {
 	t.Logf("%s written: %d bytes", path, buf.Len())
 }
 
-func unpack(t *testing.T, path, dir string) {
+func unpackFolder(t *testing.T, path, dir string) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -19,15 +19,15 @@ func TestStopWhileClaiming(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	streams := pipelinetest.Recordings(12, 40)
 	packets, sent := pipelinetest.Mixed(streams, 4)
-	c := quick("hasty", 6)
+	c := quickConfig("hasty", 6)
 	c.StopTimeout = patience
-	r := b.start(m, c)
-	b.publish(packets)
-	b.await(c.Job, count(direct(t, m, streams, sent)))
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.publishPackets(packets)
+	b.awaitPredictions(c.Job, count(direct(t, m, streams, sent)))
+	r.stopStage(t)
 	var want [6]wire.Record
 	for p := range want {
-		if _, want[p] = b.last(c.Job, p); want[p].Kind != wire.KindReleased {
+		if _, want[p] = b.lastRecord(c.Job, p); want[p].Kind != wire.KindReleased {
 			t.Fatalf("partition %d ended with %q", p, want[p].Kind)
 		}
 	}
@@ -38,12 +38,12 @@ func TestStopWhileClaiming(t *testing.T) {
 			after *= 5
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dialServer}}
 		s.SetKeep(0, b.now)
 		_ = s.Run(ctx) // stopped before it had begun, or after
 		cancel()
 		for p := range want {
-			_, got := b.last(c.Job, p)
+			_, got := b.lastRecord(c.Job, p)
 			if got.Epoch > want[p].Epoch {
 				claimed++
 			}

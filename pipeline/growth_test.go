@@ -21,11 +21,11 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := pipeline.Config{Job: "many", Partitions: 2, Lease: 300 * time.Millisecond, DeadLetterKeep: 3}
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	for i := range 10 {
-		b.publish([]pipelinetest.Packet{{Key: fmt.Sprint("s", i), Raw: []byte("x")}})
+		b.publishPackets([]pipelinetest.Packet{{Key: fmt.Sprint("s", i), Raw: []byte("x")}})
 	}
-	b.settle(r, 10)
+	b.settleMessages(r, 10)
 	waitFor(t, "the log to say it", func() bool { return book.Lines("the oldest dead letters are dropped") >= 1 })
 	j, err := admin.Open(t.Context(), b.js, c.Job)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	if n := r.counters.Stats().DeadLetters; n != 10 {
 		t.Errorf("%d dead letters counted, want 10", n)
 	}
@@ -52,20 +52,20 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	c := pipeline.Config{Job: "old", Partitions: 1}.WithDefaults()
-	if got := b.config("x"); got != nil {
+	if got := b.streamConfig("x"); got != nil {
 		t.Fatal("a NATS stream nobody made")
 	}
 	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	name := wire.DeadLetterStream(c.Job)
-	if got := b.config(name).MaxMsgs; got != pipeline.Defaults().DeadLetterKeep {
+	if got := b.streamConfig(name).MaxMsgs; got != pipeline.Defaults().DeadLetterKeep {
 		t.Errorf("a new job keeps %d dead letters, want %d", got, pipeline.Defaults().DeadLetterKeep)
 	}
-	b.edit(name, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
+	b.editStream(name, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 	book := &pipelinetest.LogBook{}
-	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 1 || b.config(name).MaxMsgs != -1 {
-		t.Errorf("%v; said %d times; keeps %d", err, book.Lines("has other limits than the configuration"), b.config(name).MaxMsgs)
+	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 1 || b.streamConfig(name).MaxMsgs != -1 {
+		t.Errorf("%v; said %d times; keeps %d", err, book.Lines("has other limits than the configuration"), b.streamConfig(name).MaxMsgs)
 	}
 	c.DeadLetterKeep = -1 // all, like the old job
 	book = &pipelinetest.LogBook{}

@@ -29,13 +29,13 @@ type past struct {
 func newPast(t *testing.T) *past {
 	t.Helper()
 	p := &past{t: t, dir: t.TempDir(), port: natsserver.RandomPort}
-	p.start(p.port)
+	p.startServer(p.port)
 	p.port = pipelinetest.Port(t, p.srv)
 	t.Cleanup(func() { p.srv.Close() })
 	return p
 }
 
-func (p *past) start(port int) {
+func (p *past) startServer(port int) {
 	p.t.Helper()
 	srv, err := natsserver.Start(p.t.Context(), natsserver.Options{Dir: p.dir, Port: port, Log: testLog(p.t)})
 	if err != nil {
@@ -44,36 +44,36 @@ func (p *past) start(port int) {
 	p.srv = srv
 }
 
-// rig returns a rig on the running server; its stages outlive the rig.
-func (p *past) rig() *rig {
+// newRig returns a rig on the running server; its stages outlive the rig.
+func (p *past) newRig() *rig {
 	p.t.Helper()
 	b := rigOf(p.t, p.srv)
 	b.url = fmt.Sprintf("nats://127.0.0.1:%d", p.port)
 	return b
 }
 
-func (p *past) stream(name string) string {
+func (p *past) streamFolder(name string) string {
 	return filepath.Join(p.dir, "jetstream", "$G", "streams", name)
 }
 
-// keep copies NATS streams while the server is stopped; the returned function restores
+// keepStreams copies NATS streams while the server is stopped; the returned function restores
 // the copies.
-func (p *past) keep(names ...string) (putBack func()) {
+func (p *past) keepStreams(names ...string) (putBack func()) {
 	p.t.Helper()
 	aside := p.t.TempDir()
 	p.srv.Close()
 	for _, name := range names {
-		if err := os.CopyFS(filepath.Join(aside, name), os.DirFS(p.stream(name))); err != nil {
+		if err := os.CopyFS(filepath.Join(aside, name), os.DirFS(p.streamFolder(name))); err != nil {
 			p.t.Fatal(err)
 		}
 	}
-	p.start(p.port)
+	p.startServer(p.port)
 	return func() {
 		p.t.Helper()
 		for _, name := range names {
-			err := os.RemoveAll(p.stream(name))
+			err := os.RemoveAll(p.streamFolder(name))
 			if err == nil {
-				err = os.CopyFS(p.stream(name), os.DirFS(filepath.Join(aside, name)))
+				err = os.CopyFS(p.streamFolder(name), os.DirFS(filepath.Join(aside, name)))
 			}
 			if err != nil {
 				p.t.Fatal(err)
@@ -82,17 +82,17 @@ func (p *past) keep(names ...string) (putBack func()) {
 	}
 }
 
-// alone starts the server at an address unknown to stages, calls do, and stops the
+// whileAlone starts the server at an address unknown to stages, calls do, and stops the
 // server.
-func (p *past) alone(do func(b *rig)) {
+func (p *past) whileAlone(do func(b *rig)) {
 	p.t.Helper()
-	p.start(natsserver.InProcess)
+	p.startServer(natsserver.InProcess)
 	do(rigOf(p.t, p.srv))
 	p.srv.Close()
 }
 
-// sequences returns messages that each end a sequence, without numbers.
-func sequences(key string, n int, value float32) (all []pipelinetest.Packet) {
+// endedSequences returns messages that each end a sequence, without numbers.
+func endedSequences(key string, n int, value float32) (all []pipelinetest.Packet) {
 	for i := range n {
 		all = append(all, pipelinetest.One(key, 0, 2, value+float32(i)/64, true))
 	}
@@ -106,38 +106,38 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
-	b := p.rig()
+	b := p.newRig()
 	book := &pipelinetest.LogBook{}
 	b.log = book.Logger()
 	c := pipeline.Config{Job: "back", Partitions: 2, Lease: time.Minute} // the watch comes too late
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
-	b.publish(append(sequences(keys[0], 4, 0), sequences(keys[1], 4, 1)...))
-	b.settle(r, 8)
-	putBack := p.keep(wire.InputStream(c.Job))
-	b = p.rig()
-	b.publish(sequences(keys[0], 5, 2)) // messages 9 to 13, only of partition 0
-	b.settle(r, 13)
+	b.publishPackets(append(endedSequences(keys[0], 4, 0), endedSequences(keys[1], 4, 1)...))
+	b.settleMessages(r, 8)
+	putBack := p.keepStreams(wire.InputStream(c.Job))
+	b = p.newRig()
+	b.publishPackets(endedSequences(keys[0], 5, 2)) // messages 9 to 13, only of partition 0
+	b.settleMessages(r, 13)
 	p.srv.Close()
 	putBack()
-	p.alone(func(b *rig) {
-		b.publish(sequences(keys[0], 10, 3)) // 9 to 18 once more
-		b.publish(sequences(keys[1], 3, 4))  // 19 to 21
+	p.whileAlone(func(b *rig) {
+		b.publishPackets(endedSequences(keys[0], 10, 3)) // 9 to 18 once more
+		b.publishPackets(endedSequences(keys[1], 3, 4))  // 19 to 21
 	})
-	p.start(p.port)
-	b = p.rig()
-	r.until(t, "stop of partition 0, and partition 1 at work", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Predictions == 13+3 })
+	p.startServer(p.port)
+	b = p.newRig()
+	r.waitUntil(t, "stop of partition 0, and partition 1 at work", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Predictions == 13+3 })
 	err := r.counters.Status().Partitions[0].Err
 	mentions(t, err, "message 13 of BACK-IN was stored", "partition 0 has read one stored", "the input has other messages than before", "restore the store")
 	if err, ok := r.counters.Status().Partitions[1].Err, r.counters.Status().Partitions[1].Phase == pipeline.Reading; err != nil || !ok {
 		t.Errorf("partition 1, whose history stands: %v", err)
 	}
 	r.cancel()
-	mentions(t, r.wait(t), "the input has other messages than before")
-	if got := b.predictions(c.Job); len(got[keys[0]]) != 9 || len(got[keys[1]]) != 7 {
+	mentions(t, r.waitForEnd(t), "the input has other messages than before")
+	if got := b.readPredictions(c.Job); len(got[keys[0]]) != 9 || len(got[keys[1]]) != 7 {
 		t.Errorf("%d and %d predictions, want 9, of what was read before, and 7", len(got[keys[0]]), len(got[keys[1]]))
 	}
 }
@@ -147,27 +147,27 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
-	b := p.rig()
+	b := p.newRig()
 	c := pipeline.Config{Job: "quiet", Partitions: 2, Lease: 300 * time.Millisecond}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
-	b.publish(sequences(keys[1], 4, 1))
-	b.settle(r, 4)
-	putBack := p.keep(wire.InputStream(c.Job))
-	b = p.rig()
-	b.publish(sequences(keys[0], 5, 2))
-	b.settle(r, 9)
+	b.publishPackets(endedSequences(keys[1], 4, 1))
+	b.settleMessages(r, 4)
+	putBack := p.keepStreams(wire.InputStream(c.Job))
+	b = p.newRig()
+	b.publishPackets(endedSequences(keys[0], 5, 2))
+	b.settleMessages(r, 9)
 	p.srv.Close()
 	putBack()
-	p.alone(func(b *rig) { b.publish(sequences(keys[1], 10, 3)) }) // 5 to 14: nothing for partition 0
-	p.start(p.port)
-	r.until(t, "stop of partition 0, and partition 1 at work", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Predictions == 9+10 })
+	p.whileAlone(func(b *rig) { b.publishPackets(endedSequences(keys[1], 10, 3)) }) // 5 to 14: nothing for partition 0
+	p.startServer(p.port)
+	r.waitUntil(t, "stop of partition 0, and partition 1 at work", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Predictions == 9+10 })
 	mentions(t, r.counters.Status().Partitions[0].Err, "the input has other messages than before")
 	r.cancel()
-	_ = r.wait(t)
+	_ = r.waitForEnd(t)
 }
 
 // The record of a worker killed in the middle of a split commit depends on messages
@@ -177,17 +177,17 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("split", 1)
-	r := b.start(m, c)
+	c := quickConfig("split", 1)
+	r := b.startStage(m, c)
 	var marks []wire.Record
 	for i := range 3 {
-		b.publish(sequences("s", 1, float32(i)))
-		b.settle(r, i+1)
-		_, rec := b.last(c.Job, 0)
+		b.publishPackets(endedSequences("s", 1, float32(i)))
+		b.settleMessages(r, i+1)
+		_, rec := b.lastRecord(c.Job, 0)
 		marks = append(marks, rec)
 	}
-	r.crash(t)
-	b.expire(c.Job)
+	r.crashStage(t)
+	b.expireMembers(c.Job)
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
@@ -204,12 +204,12 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 			}
 		}
 		publish(rec)
-		if _, got := b.last(c.Job, 0); got != rec {
+		if _, got := b.lastRecord(c.Job, 0); got != rec {
 			t.Fatalf("%s: record %+v came back as %+v", name, rec, got)
 		}
 		rec.Rests.Stored++ // as if the message had been another when it was answered
 		publish(rec)
-		s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+		s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input has other messages than before")
 		cancel()
@@ -224,7 +224,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	if err := in.DeleteMsg(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	mentions(t, s.Run(ctx), "message 2 of SPLIT-IN, which partition 0 has read, was deleted")

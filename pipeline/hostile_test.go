@@ -22,16 +22,16 @@ func oneDead(t *testing.T, c pipeline.Config, bad pipelinetest.Packet) consumer.
 	c.StopTimeout = 50 * time.Millisecond // a crashed stage waits for an answer this long
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("good", 1, 3, 1, false), bad, pipelinetest.One("good", 2, 3, 1, true)})
-	b.settle(r, 3)
-	r.crash(t) // nothing stored: the next run replays the input
-	b.expire(c.Job)
-	r = b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("good", 3, 2, 1, true)})
-	b.settle(r, 4)
-	r.stop(t)
-	if got := flags(b.predictions(c.Job)["good"]); got != "2.2: 3.1:" {
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("good", 1, 3, 1, false), bad, pipelinetest.One("good", 2, 3, 1, true)})
+	b.settleMessages(r, 3)
+	r.crashStage(t) // nothing stored: the next run replays the input
+	b.expireMembers(c.Job)
+	r = b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("good", 3, 2, 1, true)})
+	b.settleMessages(r, 4)
+	r.stopStage(t)
+	if got := flags(b.readPredictions(c.Job)["good"]); got != "2.2: 3.1:" {
 		t.Errorf("good messages: predictions %q", got)
 	}
 	dead := b.deadLetters(c.Job)
@@ -110,12 +110,12 @@ func TestHeldHeadersComeBack(t *testing.T) {
 	b := newRig(t)
 	c := pipeline.Config{Job: "nul", Partitions: 1}
 	odd := pipelinetest.One("s", 3, 2, 1, true).With("X-Odd", "a\x00\x00b\x00")
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false), odd}, 2)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, false)})
-	b.settle(r, 3) // two of them in the snapshot
-	r.stop(t)
-	if got := flags(b.predictions(c.Job)["s"]); got != "3.1:reordered" {
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false), odd}, 2)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, false)})
+	b.settleMessages(r, 3) // two of them in the snapshot
+	r.stopStage(t)
+	if got := flags(b.readPredictions(c.Job)["s"]); got != "3.1:reordered" {
 		t.Errorf("predictions %q", got)
 	}
 }

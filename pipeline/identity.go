@@ -65,13 +65,13 @@ func (r *run) settleModel(ctx context.Context) error {
 	if r.worker.guard.identity != nil {
 		return nil
 	}
-	theirs, begun, err := r.brought().orTheJobs(ctx, r.log)
+	theirs, begun, err := r.broughtModel().orTheJobs(ctx, r.log)
 	if r.self.begun = begun; err != nil || theirs.model == r.worker.Model {
 		return err
 	}
 	w := *r.worker
 	w.Model, w.ModelName, w.Config.Readout = theirs.model, theirs.name, theirs.readout.Name
-	linear, meta, err := w.predictor()
+	linear, meta, err := w.predictingReadout()
 	if err != nil {
 		return err
 	}
@@ -88,31 +88,31 @@ func (r *run) publishModel(ctx context.Context) error {
 	if err != nil || r.self.model.Differs(e.Identity) != "" || r.worker.guard.identity != nil {
 		return err // join refuses another model
 	}
-	if err := r.brought().publish(ctx, r.self.model.Network, r.self.worker); err != nil && ctx.Err() == nil {
+	if err := r.broughtModel().publishModel(ctx, r.self.model.Network, r.self.worker); err != nil && ctx.Err() == nil {
 		r.log.Warn("the job's registry does not take this worker's model: the job runs, but workers with another readout are refused, because they find no model to predict with (docs/models.md)",
 			"bucket", wire.ModelBucket(r.cfg.Job), "err", err)
 	}
 	return ctx.Err()
 }
 
-func (r *run) brought() brought {
+func (r *run) broughtModel() brought {
 	return brought{r.server.JS, r.cfg.Job, r.worker.Model, r.self.readout, r.worker.ModelName, r.self.input}
 }
 
-// join requires that this worker's model is the job's model, before the worker becomes
+// joinJob requires that this worker's model is the job's model, before the worker becomes
 // visible. A new job gets this model, by one message that only one worker can write.
-func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, log *slog.Logger) error {
-	own := r.entry()
+func (r *self) joinJob(ctx context.Context, at owner.Server, others *members, job string, log *slog.Logger) error {
+	own := r.newEntry()
 	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)
 	if err != nil {
 		return err
 	}
 	begins := seq == 0
 	if what := r.model.Differs(theirs.Identity); what != "" {
-		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
+		return r.markOvertaken(ctx, at, job, r.refuseEntry(job, what, theirs))
 	}
 	if err := r.compareMembers(ctx, job, others); errors.Is(err, ErrOtherModel) {
-		return r.overtaken(ctx, at, job, err)
+		return r.markOvertaken(ctx, at, job, err)
 	} else if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	}
 	r.resize, r.source = theirs.Resize, theirs.Source
 	if what := r.model.Differs(theirs.Identity); what != "" {
-		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
+		return r.markOvertaken(ctx, at, job, r.refuseEntry(job, what, theirs))
 	}
 	if store.IsRefused(err) && own.Source.Job == "" { // as for a partition's records, handled there
 		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
@@ -135,16 +135,16 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	return err
 }
 
-// overtaken marks a refusal with errBegun if the job has begun since this worker looked
+// markOvertaken marks a refusal with errBegun if the job has begun since this worker looked
 // for its model.
-func (r *self) overtaken(ctx context.Context, at owner.Server, job string, refusal error) error {
+func (r *self) markOvertaken(ctx context.Context, at owner.Server, job string, refusal error) error {
 	if e, _, err := store.ReadEntry(ctx, at.Out, job); r.begun || err != nil || e.Readout == "" {
 		return refusal
 	}
 	return fmt.Errorf("%w: %w", errBegun, refusal)
 }
 
-func (r *self) entry() wire.Entry {
+func (r *self) newEntry() wire.Entry {
 	return wire.Entry{Identity: r.model, Arithmetic: r.arithmetic, Worker: r.worker, Input: inputText(r.input), Source: r.source, Meta: r.meta}
 }
 
@@ -163,9 +163,9 @@ func (r *self) compareMembers(ctx context.Context, job string, others *members) 
 	return nil
 }
 
-// refuse reports the differences between a job's entry and this worker.
-func (r *self) refuse(job, what string, e wire.Entry) error {
-	own := r.entry()
+// refuseEntry reports the differences between a job's entry and this worker.
+func (r *self) refuseEntry(job, what string, e wire.Entry) error {
+	own := r.newEntry()
 	if e.Arithmetic != own.Arithmetic && e.Meta.SHA256 != "" {
 		return fmt.Errorf("%w: %w", owner.OtherArithmetic("job "+strconv.Quote(job), e.Arithmetic, own.Arithmetic), ErrOtherModel)
 	}

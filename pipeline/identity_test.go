@@ -39,7 +39,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c pipeline.Config, wo
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	counters := new(pipeline.Counters)
-	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(ctx)
+	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}, Counters: counters}).Run(ctx)
 	if !errors.Is(err, pipeline.ErrOtherModel) {
 		t.Fatalf("run ended with %v, want %v", err, pipeline.ErrOtherModel)
 	}
@@ -75,36 +75,36 @@ func TestOtherModelIsRefused(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	want := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("one", 4)
+	c := quickConfig("one", 4)
 	refused := func() {
 		t.Helper()
 		b.refusedFor(t, network, c, "network", `job "one"`, "test-model", "other-model")
-		b.forget(c.Job)
+		b.forgetRegistry(c.Job)
 		b.refusedFor(t, retrained, c, "readout", `job "one"`, "test-model", "other-model", "eusn-stream model publish")
 	}
 	third := len(packets) / 3
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	refused()
-	b.publish(packets[:third])
-	b.settle(r, third)
+	b.publishPackets(packets[:third])
+	b.settleMessages(r, third)
 	before := r.counters.Stats()
 	refused()
 	if s := r.counters.Stats(); s.Claims != before.Claims || s.Fenced != 0 || s.Owned != 4 {
 		t.Errorf("the job's worker lost partitions: %+v", s)
 	}
-	r.crash(t)
+	r.crashStage(t)
 	refused()
-	b.expire("one")
-	r = b.start(m, c)
-	b.publish(packets[third : 2*third])
-	b.settle(r, 2*third)
-	r.stop(t)
+	b.expireMembers("one")
+	r = b.startStage(m, c)
+	b.publishPackets(packets[third : 2*third])
+	b.settleMessages(r, 2*third)
+	r.stopStage(t)
 	refused()
 	b.refusedFor(t, pipelinetest.Fronted(pipelinetest.Model(t, 3, m.Policy)), c, "network", "front end", `job "one"`)
-	r = b.start(m, c)
-	b.publish(packets[2*third:])
-	got := b.await("one", count(want))
-	r.stop(t)
+	r = b.startStage(m, c)
+	b.publishPackets(packets[2*third:])
+	got := b.awaitPredictions("one", count(want))
+	r.stopStage(t)
 	same(t, got, want)
 }
 
@@ -113,10 +113,10 @@ func TestOtherModelIsRefused(t *testing.T) {
 func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
-	c := quick("bare", 2)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true), pipelinetest.One("b", 1, 6, 1, true)})
-	b.settle(r, 2)
+	c := quickConfig("bare", 2)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true), pipelinetest.One("b", 1, 6, 1, true)})
+	b.settleMessages(r, 2)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("bare"))
 	if err != nil {
 		t.Fatal(err)
@@ -126,22 +126,22 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 	}
 	b.refusedFor(t, network, c, "network", "worker ")
 	b.refusedFor(t, retrained, c, "readout", "worker ")
-	r.crash(t)
-	b.expire("bare")
+	r.crashStage(t)
+	b.expireMembers("bare")
 	b.refusedFor(t, network, c, "network", "test-model")
 	b.refusedFor(t, retrained, c, "readout", "test-model")
 	if _, seq, _ := store.ReadEntry(t.Context(), out, "bare"); seq != 0 {
 		t.Error("a worker that was refused has written the entry")
 	}
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	if e, seq, err := store.ReadEntry(t.Context(), out, "bare"); seq == 0 || e.Readout == "" {
 		t.Errorf("entry %+v, %v: want the job's", e, err)
 	}
 }
 
-// race starts a worker of each model at the same time, waits until each has begun or
+// raceWorkers starts a worker of each model at the same time, waits until each has begun or
 // was refused, and stops them.
-func (b *rig) race(t *testing.T, c pipeline.Config, models ...*reservoir.Model) (began map[*reservoir.Model]int, refused int) {
+func (b *rig) raceWorkers(t *testing.T, c pipeline.Config, models ...*reservoir.Model) (began map[*reservoir.Model]int, refused int) {
 	t.Helper()
 	var mu sync.Mutex
 	var ends sync.WaitGroup
@@ -153,7 +153,7 @@ func (b *rig) race(t *testing.T, c pipeline.Config, models ...*reservoir.Model) 
 	for _, model := range models {
 		ends.Go(func() {
 			s := &pipeline.Worker{
-				Job: pipeline.Job{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log},
+				Job: pipeline.Job{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log},
 				Ready: func() {
 					mu.Lock()
 					defer mu.Unlock()
@@ -192,9 +192,9 @@ func TestModelsRaceForANewJob(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	for round := range 4 {
-		c := quick(fmt.Sprint("race", round), 4) // one for each remaining worker
+		c := quickConfig(fmt.Sprint("race", round), 4) // one for each remaining worker
 		c.InputSubject = c.Job + ".*"
-		began, refused := b.race(t, c, m, network, retrained, m, network, retrained)
+		began, refused := b.raceWorkers(t, c, m, network, retrained, m, network, retrained)
 		if n := began[network]; n != 0 && (n != 2 || len(began) != 1 || refused != 4) || n == 0 && (began[m] != 2 || began[retrained] != 2 || refused != 2) {
 			t.Errorf("round %d: began %d, %d of another network, %d of another readout; %d were refused", round, began[m], n, began[retrained], refused)
 		}
@@ -206,7 +206,7 @@ func TestModelsRaceForANewJob(t *testing.T) {
 func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
-	c := quick("begun", 2)
+	c := quickConfig("begun", 2)
 	b.startUp(c)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err != nil {
@@ -226,7 +226,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if taken, err := store.WriteEntry(t.Context(), b.js, &killed, c.Job, 0); !taken || err == nil {
 		t.Errorf("a second entry was taken (%v)", err)
 	}
-	if began, refused := b.race(t, c, network, m, retrained); began[m] != 1 || refused != 2 {
+	if began, refused := b.raceWorkers(t, c, network, m, retrained); began[m] != 1 || refused != 2 {
 		t.Errorf("%d workers of the job's model began, %d of others were refused, want 1 and 2", began[m], refused)
 	}
 	if _, seq, err := store.ReadEntry(t.Context(), out, c.Job); seq != 1 || err != nil {
@@ -240,12 +240,12 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	exported := func(m *reservoir.Model, job string) (all [][]byte) {
-		c := quick(job, 2)
+		c := quickConfig(job, 2)
 		c.InputSubject = job + ".*"
-		r := b.start(m, c)
+		r := b.startStage(m, c)
 		b.publishOn(job+".", pipelinetest.One(keysIn(0, 2, 1)[0], 1, 2, 1, false), pipelinetest.One(keysIn(1, 2, 1)[0], 1, 2, 1, false))
-		b.settle(r, 2)
-		r.stop(t)
+		b.settleMessages(r, 2)
+		r.stopStage(t)
 		for p := range 2 {
 			raw, err := operate.Snapshot(t.Context(), b.js, job, p)
 			if err != nil {
@@ -256,7 +256,7 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 		return all
 	}
 	ours, others := exported(m, "from"), exported(network, "fromother")
-	heir := quick("heir", 2)
+	heir := quickConfig("heir", 2)
 	heir.InputSubject = "heir.*"
 	if err := operate.Import(t.Context(), b.js, heir, ours[0]); err != nil {
 		t.Fatal(err)
@@ -268,8 +268,8 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.refusedFor(t, network, heir, "network")
-	b.start(retrained, heir).stop(t)
-	b.forget(heir.Job)
+	b.startStage(retrained, heir).stopStage(t)
+	b.forgetRegistry(heir.Job)
 	b.refusedFor(t, m, heir, "readout")
 }
 
@@ -277,11 +277,11 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 func TestEntryIsNoPrediction(t *testing.T) {
 	m, _, _ := twoModels(t)
 	b := newRig(t)
-	c := quick("only", 1)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
-	b.await("only", 2)
-	r.stop(t)
+	c := quickConfig("only", 1)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
+	b.awaitPredictions("only", 2)
+	r.stopStage(t)
 	stop := errors.New("enough")
 	first := true
 	err := consumer.Predictions(t.Context(), b.js, "only", 1, func(o consumer.Output) error {

@@ -23,13 +23,13 @@ import (
 func TestIdleThroughCrashes(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("idle", 2)
+	c := quickConfig("idle", 2)
 	c.Idle, c.Forget = 300*time.Millisecond, time.Hour
 	rng := rand.New(rand.NewPCG(8, 1))
 	const keys, rounds = 12, 4
 	seqs := map[string]uint64{}
 	for round := range rounds {
-		r := b.start(m, c)
+		r := b.startStage(m, c)
 		for k := range keys {
 			key := fmt.Sprint("k", k)
 			for range 1 + rng.IntN(3) {
@@ -38,13 +38,13 @@ func TestIdleThroughCrashes(t *testing.T) {
 				if rng.IntN(9) == 0 { // never comes
 					continue
 				}
-				b.publish([]pipelinetest.Packet{p})
+				b.publishPackets([]pipelinetest.Packet{p})
 			}
 		}
 		if round < rounds-1 {
 			time.Sleep(time.Duration(250+100*round) * time.Millisecond) // around the limit
-			r.crash(t)
-			b.expire("idle")
+			r.crashStage(t)
+			b.expireMembers("idle")
 			b.repeatEvents("idle")
 			continue
 		}
@@ -57,10 +57,10 @@ func TestIdleThroughCrashes(t *testing.T) {
 				t.Fatalf("sequences are still open: %+v", r.counters.Stats())
 			}
 		}
-		r.stop(t)
+		r.stopStage(t)
 	}
-	got := b.predictions("idle")
-	sums := b.digests("idle", 2)
+	got := b.readPredictions("idle")
+	sums := b.finalDigests("idle", 2)
 	n := 0
 	for _, ps := range got {
 		for _, p := range ps {
@@ -76,11 +76,11 @@ func TestIdleThroughCrashes(t *testing.T) {
 	// The same log, without any clock.
 	b.forgetOutput("idle")
 	c.Idle, c.Forget = 0, 0
-	r := b.start(m, c)
-	same(t, b.await("idle", count(got)), got)
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-	r.stop(t)
-	if again := b.digests("idle", 2); !slices.Equal(again, sums) {
+	r := b.startStage(m, c)
+	same(t, b.awaitPredictions("idle", count(got)), got)
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.stopStage(t)
+	if again := b.finalDigests("idle", 2); !slices.Equal(again, sums) {
 		t.Errorf("final states %v, undisturbed %v", sums, again)
 	}
 }

@@ -54,8 +54,8 @@ var writings = []struct {
 	}},
 }
 
-// written returns packets with their samples in a written form.
-func written(packets []pipelinetest.Packet, write func(*codec.Batch) string) []pipelinetest.Packet {
+// writePackets returns packets with their samples in a written form.
+func writePackets(packets []pipelinetest.Packet, write func(*codec.Batch) string) []pipelinetest.Packet {
 	var all []pipelinetest.Packet
 	for _, p := range packets {
 		if write != nil {
@@ -77,19 +77,19 @@ func TestFormatsPredictAlike(t *testing.T) {
 	b := newRig(t)
 	for _, w := range writings {
 		t.Run(w.name, func(t *testing.T) {
-			c := quick("as-"+w.name, 2)
+			c := quickConfig("as-"+w.name, 2)
 			c.Input, c.InputSubject, c.SnapshotMessages = w.in, w.name+".*", 1000
-			all := written(packets, w.write)
+			all := writePackets(packets, w.write)
 			half := len(all) / 2
-			r := b.start(m, c)
+			r := b.startStage(m, c)
 			b.publishOn(w.name+".", all[:half]...)
-			b.settle(r, half)
-			r.crash(t)
-			b.expire(c.Job)
+			b.settleMessages(r, half)
+			r.crashStage(t)
+			b.expireMembers(c.Job)
 			c.Input = formats.Input{Format: formats.Auto}
-			r = b.start(m, c)
+			r = b.startStage(m, c)
 			b.publishOn(w.name+".", all[half:]...)
-			got := b.await(c.Job, count(want))
+			got := b.awaitPredictions(c.Job, count(want))
 			if s := r.counters.Stats(); s.Replayed == 0 {
 				t.Error("nothing was replayed: the test has lost its subject")
 			}
@@ -100,7 +100,7 @@ func TestFormatsPredictAlike(t *testing.T) {
 					t.Errorf("verify: %+v, %v", v, err)
 				}
 			}
-			r.stop(t)
+			r.stopStage(t)
 			same(t, got, want)
 			if dead := b.deadLetters(c.Job); len(dead) > 0 {
 				t.Errorf("dead letter: %s", dead[0].Reason)
@@ -114,7 +114,7 @@ func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c pipeline.Config, 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}).Run(ctx)
+	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}).Run(ctx)
 	if !errors.Is(err, pipeline.ErrOtherModel) {
 		t.Fatalf("run ended with %v, want %v", err, pipeline.ErrOtherModel)
 	}
@@ -126,9 +126,9 @@ func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c pipeline.Config, 
 func TestJobKeepsItsInput(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	b := newRig(t)
-	c := quick("kept", 2)
+	c := quickConfig("kept", 2)
 	c.Input = formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "$.a"}, TimeUnit: "ms"}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	other := func(in formats.Input, words ...string) {
 		t.Helper()
 		c := c
@@ -140,11 +140,11 @@ func TestJobKeepsItsInput(t *testing.T) {
 		other(formats.Input{Format: formats.JSON}, `input.channels of "x" is "$.a", not not set`, `input.time_unit is "ms", not "ns"`)
 		c.Input.Separator = "|" // does nothing in JSON
 		other(formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "$.b"}, TimeUnit: "ms"}, `"$.a", not "$.b"`)
-		b.forget(c.Job)
+		b.forgetRegistry(c.Job)
 		b.refusedFor(t, retrained, c, "readout")
 	}
 	check()
-	r.stop(t)
+	r.stopStage(t)
 	check()
 	b.startUp(c)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("kept"))
@@ -160,21 +160,21 @@ func TestJobKeepsItsInput(t *testing.T) {
 		t.Error("a worker that reads Arrow would not be refused")
 	}
 
-	old, auto := quick("old", 2), quick("old", 2)
+	old, auto := quickConfig("old", 2), quickConfig("old", 2)
 	old.InputSubject, auto.InputSubject = "old.*", "old.*"
 	auto.Input = formats.Input{Format: formats.Auto}
-	b.start(m, old).stop(t)
+	b.startStage(m, old).stopStage(t)
 	for _, purge := range []bool{false, true} {
 		if purge { // the job's records still show it
-			r := b.start(m, old)
+			r := b.startStage(m, old)
 			b.publishOn("old.", pipelinetest.One("a", 1, 6, 1, true), pipelinetest.One("b", 1, 6, 1, true))
-			b.settle(r, 2)
-			r.stop(t)
-			b.must(wire.OutputStream("old"), func(ctx context.Context, s jetstream.Stream) error {
+			b.settleMessages(r, 2)
+			r.stopStage(t)
+			b.onStream(wire.OutputStream("old"), func(ctx context.Context, s jetstream.Stream) error {
 				return s.Purge(ctx, jetstream.WithPurgeSubject(wire.EntrySubject("old")))
 			})
 		}
-		b.start(m, auto).stop(t)
+		b.startStage(m, auto).stopStage(t)
 		out, err := b.js.Stream(t.Context(), wire.OutputStream("old"))
 		if err != nil {
 			t.Fatal(err)
@@ -196,25 +196,25 @@ func TestOtherFormatIsADeadLetter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := quick("first", 1)
-	r := b.start(m, c)
+	c := quickConfig("first", 1)
+	r := b.startStage(m, c)
 	send("a", `{"x": 1, "y": 2}`)
-	r.until(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
+	r.waitUntil(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
 	dead := b.deadLetters("first")
 	mentions(t, errors.New(dead[0].Reason), "looks like JSON", `{\"x\": 1`, "input.format: json (or auto)")
-	r.stop(t)
+	r.stopStage(t)
 
-	c = quick("second", 1)
+	c = quickConfig("second", 1)
 	c.Input, c.InputSubject = formats.Input{Format: formats.Auto}, "any.*"
-	r = b.start(m, c)
+	r = b.startStage(m, c)
 	b.publishOn("any.", pipelinetest.One("a", 0, 3, 1, false))
 	b.publishOn("any.", pipelinetest.Packet{Key: "a", Raw: []byte(`[{"x":1,"y":-1},{"x":1,"y":-1,"end":true}]`)})
-	got := b.await("second", 1)
+	got := b.awaitPredictions("second", 1)
 	b.publishOn("any.", pipelinetest.Packet{Key: "a", Raw: []byte(`{"temp":1,"speed":{"mean":2}}`)})
-	r.until(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
-	r.stop(t)
+	r.waitUntil(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
+	r.stopStage(t)
 	mentions(t, errors.New(b.deadLetters("second")[0].Reason), `no channel "x"`, "temp, speed.mean", "input.channels")
-	expected := alone(t, m, codec.Reject, pipelinetest.One("a", 0, 5, 1, true))
+	expected := predictAlone(t, m, codec.Reject, pipelinetest.One("a", 0, 5, 1, true))
 	if got["a"][0].Score != expected[0].Score {
 		t.Errorf("score %v, want %v", got["a"][0].Score, expected[0].Score)
 	}
@@ -230,25 +230,25 @@ func TestOtherFormatIsADeadLetter(t *testing.T) {
 func TestFormatStoredMeanwhileIsTaken(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b, book := newLoggedRig(t)
-	c := quick("meanwhile", 2)
+	c := quickConfig("meanwhile", 2)
 	c.Input = formats.Input{Format: formats.JSON, Time: "$.t"}
 	var other *running
 	open := c
 	open.Input = formats.Input{Format: formats.Auto}
-	r := b.launch(m, open, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	r := b.launchStage(m, open, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		if other == nil { // after this worker's check, before it writes anything
-			other = b.launch(m, c, pipelinetest.Generic)
+			other = b.launchStage(m, c, pipelinetest.Generic)
 		}
 		return pipelinetest.Generic(net, slots)
 	})
 	if n := book.Lines("the job began with this input format"); n != 1 {
 		t.Errorf("the format was taken %d times:\n%s", n, book.String())
 	}
-	other.stop(t)
-	b.expire(c.Job)
-	b.publish([]pipelinetest.Packet{{Key: "a", Raw: []byte(`{"x":1,"y":2,"t":5,"end":true}`)}})
-	if got := b.await(c.Job, 1); got["a"][0].Time != 5 {
+	other.stopStage(t)
+	b.expireMembers(c.Job)
+	b.publishPackets([]pipelinetest.Packet{{Key: "a", Raw: []byte(`{"x":1,"y":2,"t":5,"end":true}`)}})
+	if got := b.awaitPredictions(c.Job, 1); got["a"][0].Time != 5 {
 		t.Errorf("%+v", got)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

@@ -28,13 +28,13 @@ import (
 func TestJobFromOutside(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("look", 3)
-	r := b.start(m, c)
+	c := quickConfig("look", 3)
+	r := b.startStage(m, c)
 	streams := pipelinetest.Recordings(9, 60)
 	packets, sent := pipelinetest.Mixed(streams, 40)
 	half := len(packets) / 2
-	b.publish(packets[:half])
-	b.settle(r, half)
+	b.publishPackets(packets[:half])
+	b.settleMessages(r, half)
 	j, err := admin.Open(t.Context(), b.js, "look")
 	if err != nil || j.NumPartitions() != 3 {
 		t.Fatalf("job: %v", err)
@@ -55,7 +55,7 @@ func TestJobFromOutside(t *testing.T) {
 	if verified == 0 {
 		t.Error("verify replayed nothing: the test has lost its subject")
 	}
-	r.stop(t)
+	r.stopStage(t)
 	streamsSeen := 0
 	for p := range 3 {
 		s, err := j.Status(t.Context(), p)
@@ -84,18 +84,18 @@ func TestJobFromOutside(t *testing.T) {
 		t.Errorf("%d streams in the snapshots, want 9", streamsSeen)
 	}
 	// The heir goes on in the middle of the sequences, on another subject.
-	heir := quick("heir", 3)
+	heir := quickConfig("heir", 3)
 	heir.InputSubject = "other.*"
-	r = b.start(m, heir)
+	r = b.startStage(m, heir)
 	for _, p := range packets[half:] {
 		b.publishOn("other.", p)
 	}
-	got := b.predictions("look")
+	got := b.readPredictions("look")
 	exp := direct(t, m, streams, sent)
-	for name, ps := range b.await("heir", count(exp)-count(got)) {
+	for name, ps := range b.awaitPredictions("heir", count(exp)-count(got)) {
 		got[name] = append(got[name], ps...)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	same(t, got, exp)
 
 	broken := *check
@@ -114,12 +114,12 @@ func TestDeadLetterReplayUnreadable(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, quick("unread", 1))
+	r := b.startStage(m, quickConfig("unread", 1))
 	sample := pipelinetest.Rows("a", 1, true, 1, 2)
 	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "sensors.a", Data: sample.Payload(t), Header: nats.Header{wire.HeaderUnreadable: {"no number"}}}); err != nil {
 		t.Fatal(err)
 	}
-	b.settle(r, 1)
+	b.settleMessages(r, 1)
 	j, err := admin.Open(t.Context(), b.js, "unread")
 	if err != nil {
 		t.Fatal(err)
@@ -131,9 +131,9 @@ func TestDeadLetterReplayUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.settle(r, 2)
-	r.stop(t)
-	if dead, s := b.deadLetters("unread"), b.predictions("unread"); len(dead) != 2 || len(s) != 0 {
+	b.settleMessages(r, 2)
+	r.stopStage(t)
+	if dead, s := b.deadLetters("unread"), b.readPredictions("unread"); len(dead) != 2 || len(s) != 0 {
 		t.Errorf("%d dead letters, predictions %v, want 2 and none", len(dead), s)
 	}
 }
@@ -144,7 +144,7 @@ func TestDeadLettersOfHostileProducer(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, quick("guess", 1))
+	r := b.startStage(m, quickConfig("guess", 1))
 	send := func(data []byte, h nats.Header) {
 		t.Helper()
 		if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "sensors.a", Data: data, Header: h}); err != nil {
@@ -159,7 +159,7 @@ func TestDeadLettersOfHostileProducer(t *testing.T) {
 	forged.Set(wire.HeaderKind, wire.KindSentAgain)
 	forged.Set(wire.HeaderDead, "1")
 	send([]byte("second"), forged)
-	b.settle(r, 2)
+	b.settleMessages(r, 2)
 	j, err := admin.Open(t.Context(), b.js, "guess")
 	if err != nil {
 		t.Fatal(err)
@@ -183,8 +183,8 @@ func TestDeadLettersOfHostileProducer(t *testing.T) {
 	if err != nil || as != 4 {
 		t.Errorf("sent again as input message %d, want 4: %v", as, err)
 	}
-	b.settle(r, 4)
-	r.stop(t)
+	b.settleMessages(r, 4)
+	r.stopStage(t)
 	if dead := b.deadLetters("guess"); len(dead) != 4 || string(dead[3].Data) != "second" {
 		t.Errorf("%d dead letters, want 4: %+v", len(dead), dead)
 	}
@@ -194,12 +194,12 @@ func TestDeadLettersOfHostileProducer(t *testing.T) {
 func TestDeadLetterReplay(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("retry", 1)
-	r := b.start(m, c)
+	c := quickConfig("retry", 1)
+	r := b.startStage(m, c)
 	bad := pipelinetest.Rows("a", 1, true, 1, pipelinetest.NaN)
-	b.publish([]pipelinetest.Packet{bad})
-	b.settle(r, 1)
-	r.stop(t)
+	b.publishPackets([]pipelinetest.Packet{bad})
+	b.settleMessages(r, 1)
+	r.stopStage(t)
 	dead := b.deadLetters("retry")
 	if len(dead) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(dead))
@@ -243,10 +243,10 @@ func TestDeadLetterReplay(t *testing.T) {
 		t.Errorf("%d dead letters, want 1 beside its mark", n)
 	}
 	c.NonFinite = codec.Zero
-	r = b.start(m, c)
-	b.settle(r, 2)
-	r.stop(t)
-	if got := flags(b.predictions("retry")["a"]); got != "0.0:held|poison-skipped" {
+	r = b.startStage(m, c)
+	b.settleMessages(r, 2)
+	r.stopStage(t)
+	if got := flags(b.readPredictions("retry")["a"]); got != "0.0:held|poison-skipped" {
 		t.Errorf("predictions %q", got)
 	}
 	// A reader that waited for a deleted last message would wait indefinitely.
@@ -271,27 +271,27 @@ func TestDeadLetterReplay(t *testing.T) {
 func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("old", 1)
-	r := b.start(m, c)
+	c := quickConfig("old", 1)
+	r := b.startStage(m, c)
 	bad := func(key string, seq uint64, data string) pipelinetest.Packet {
 		return pipelinetest.Packet{Key: key, Seq: seq, Raw: []byte(data)}
 	}
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
-	b.settle(r, 3)
-	r.stop(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
+	b.settleMessages(r, 3)
+	r.stopStage(t)
 	raw, err := operate.Snapshot(t.Context(), b.js, "old", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	heir := quick("heir", 1)
+	heir := quickConfig("heir", 1)
 	heir.InputSubject = "other.*"
 	if err := operate.Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)
 	}
-	r = b.start(m, heir)
+	r = b.startStage(m, heir)
 	b.publishOn("other.", bad("b", 0, "bad b1"), bad("b", 0, "bad b2"), bad("b", 0, "bad b3"), pipelinetest.One("a", 2, 2, 1, false), pipelinetest.One("a", 5, 2, 1, true))
-	b.await("heir", 1)
-	r.stop(t)
+	b.awaitPredictions("heir", 1)
+	r.stopStage(t)
 	var got []string
 	for _, d := range b.deadLetters("heir") {
 		got = append(got, fmt.Sprintf("%d %s", d.InSeq, d.Data))
@@ -306,12 +306,12 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 func TestStatesOfIdlePartitions(t *testing.T) {
 	m := pipelinetest.Bank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("calm", 2)
-	r := b.start(m, c)
+	c := quickConfig("calm", 2)
+	r := b.startStage(m, c)
 	open, ended := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
-	b.publish([]pipelinetest.Packet{pipelinetest.One(open, 1, 2, 1, false), pipelinetest.One(ended, 1, 2, 1, true)})
-	b.settle(r, 2)
-	r.stop(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(open, 1, 2, 1, false), pipelinetest.One(ended, 1, 2, 1, true)})
+	b.settleMessages(r, 2)
+	r.stopStage(t)
 	raw, err := operate.Snapshot(t.Context(), b.js, "calm", 1)
 	if err != nil {
 		t.Fatal(err)

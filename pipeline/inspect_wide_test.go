@@ -26,8 +26,8 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	f := spec.FeatureCount()
 	m.Network, m.Readouts = net, []*readout.Linear{{Name: "wide", Classes: []string{"a", "b"}, Center: make([]float32, f), Weights: make([]float32, f), Intercept: make([]float32, 1)}}
 	b := newRig(t)
-	c := quick("rest", 1)
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("b", 1, 3, 2, true)}, 2)
+	c := quickConfig("rest", 1)
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("b", 1, 3, 2, true)}, 2)
 	raw, err := operate.Snapshot(t.Context(), b.js, c.Job, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +44,10 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	heir.Lease, heir.StopTimeout = c.Lease, c.StopTimeout
-	r := b.start(m, heir)
+	r := b.startStage(m, heir)
 	b.publishOn("other.", pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("a", 2, 3, 1, true)) // a repeat, and the next
-	b.settle(r, 2)
-	r.stop(t)
+	b.settleMessages(r, 2)
+	r.stopStage(t)
 	if n := r.counters.Stats().Duplicates; n != 1 {
 		t.Errorf("%d repeats, want 1: the numbers came along", n)
 	}

@@ -20,7 +20,7 @@ func TestDuplicates(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 2)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, pipeline.Config{Job: "dup", Partitions: 3})
+	r := b.startStage(m, pipeline.Config{Job: "dup", Partitions: 3})
 	var doubled []pipelinetest.Packet
 	for i, p := range packets {
 		doubled = append(doubled, p)
@@ -31,10 +31,10 @@ func TestDuplicates(t *testing.T) {
 			doubled = append(doubled, packets[i-20]) // an old message
 		}
 	}
-	b.publish(doubled)
-	s := b.settle(r, len(doubled))
-	r.stop(t)
-	same(t, b.predictions("dup"), direct(t, m, streams, sent))
+	b.publishPackets(doubled)
+	s := b.settleMessages(r, len(doubled))
+	r.stopStage(t)
+	same(t, b.readPredictions("dup"), direct(t, m, streams, sent))
 	if want := uint64(len(doubled) - len(packets)); s.Duplicates != want || s.Gaps != 0 {
 		t.Errorf("%d duplicates and %d gaps counted, want %d and 0", s.Duplicates, s.Gaps, want)
 	}
@@ -45,7 +45,7 @@ func TestDuplicates(t *testing.T) {
 func TestGapsAndDeadLetters(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, pipeline.Config{Job: "bad", Partitions: 2, Reorder: -1})
+	r := b.startStage(m, pipeline.Config{Job: "bad", Partitions: 2, Reorder: -1})
 	nan := pipelinetest.One("nan", 2, 2, 1, false)
 	nan.Batch.X = []float32{1, 2, pipelinetest.NaN, 4}
 	huge := pipelinetest.One("huge", 2, 1, 1e20, false)
@@ -71,10 +71,10 @@ func TestGapsAndDeadLetters(t *testing.T) {
 	add(number, zero, pipelinetest.One("number", 2, 2, 0.5, true))
 	add(pipelinetest.One("late", 5, 1, 0.5, true)) // first seen at 5: its beginning is missing
 	add(pipelinetest.One("clean", 2, 2, 0.5, true))
-	b.publish(packets)
-	s := b.settle(r, len(packets))
-	r.stop(t)
-	got := b.predictions("bad")
+	b.publishPackets(packets)
+	s := b.settleMessages(r, len(packets))
+	r.stopStage(t)
+	got := b.readPredictions("bad")
 	for k, want := range map[string]string{
 		"gap": "3.1:gap 4.0:", "nan": "3.1:poison-skipped 4.0:", "huge": "3.1:poison-skipped", "crc": "3.1:poison-skipped 4.0:",
 		"wrong": "3.1:poison-skipped", "number": "2.1:poison-skipped", "late": "5.0:gap", "clean": "2.1:",
@@ -108,16 +108,16 @@ func TestIntegrityLasts(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	b := newRig(t)
 	c := pipeline.Config{Job: "lasts", Partitions: 1}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	bad := pipelinetest.Packet{Key: "a", Seq: 2, Raw: []byte("this is not Arrow")}
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad, pipelinetest.One("a", 3, 2, 1, false)})
-	b.settle(r, 3)
-	r.crash(t)
-	b.expire("lasts")
-	r = b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 2, 1, false), pipelinetest.One("a", 5, 1, 1, true), pipelinetest.One("a", 6, 2, 1, false), pipelinetest.One("a", 7, 1, 1, true)})
-	got := b.await("lasts", 6)["a"]
-	r.stop(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad, pipelinetest.One("a", 3, 2, 1, false)})
+	b.settleMessages(r, 3)
+	r.crashStage(t)
+	b.expireMembers("lasts")
+	r = b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 4, 2, 1, false), pipelinetest.One("a", 5, 1, 1, true), pipelinetest.One("a", 6, 2, 1, false), pipelinetest.One("a", 7, 1, 1, true)})
+	got := b.awaitPredictions("lasts", 6)["a"]
+	r.stopStage(t)
 	var said []string
 	for _, p := range got {
 		said = append(said, fmt.Sprintf("%d:%s", p.Seq, p.Flags.Integrity()))
@@ -133,20 +133,20 @@ func TestDeadLettersOnce(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	for run := range 2 {
-		r := b.start(m, pipeline.Config{Job: "dlq", Partitions: 1, StopTimeout: 50 * time.Millisecond})
+		r := b.startStage(m, pipeline.Config{Job: "dlq", Partitions: 1, StopTimeout: 50 * time.Millisecond})
 		if run == 0 {
-			b.publish([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: []byte("x")}, pipelinetest.One("a", 2, 1, 1, false)})
+			b.publishPackets([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: []byte("x")}, pipelinetest.One("a", 2, 1, 1, false)})
 		}
-		b.settle(r, 2)
+		b.settleMessages(r, 2)
 		if run == 0 {
-			r.crash(t) // so that there is input to replay
-			b.expire("dlq")
+			r.crashStage(t) // so that there is input to replay
+			b.expireMembers("dlq")
 			continue
 		}
 		if s := r.counters.Stats(); s.Replayed == 0 {
 			t.Error("nothing was replayed after a crash")
 		}
-		r.stop(t)
+		r.stopStage(t)
 	}
 	if dead := b.deadLetters("dlq"); len(dead) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(dead))

@@ -60,7 +60,7 @@ func (job *Job) Prepare() (*Prepared, error) {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if p.Linear, p.Meta, err = job.predictor(); err != nil {
+	if p.Linear, p.Meta, err = job.predictingReadout(); err != nil {
 		return nil, err
 	}
 	if _, err := formats.New(p.Config.Input, codec.Schema{Channels: job.Model.Channels}); err != nil {
@@ -77,16 +77,16 @@ func (job *Job) Readout() (*readout.Linear, error) {
 	return pickReadout(job.Model, job.Config.Readout)
 }
 
-// now returns the clock of leases.
-func (job *Job) now() func() time.Time {
+// leaseClock returns the clock of leases.
+func (job *Job) leaseClock() func() time.Time {
 	if job.clock != nil {
 		return job.clock
 	}
 	return time.Now
 }
 
-// predictor returns the predicting readout, and the model's data in predictions.
-func (job *Job) predictor() (*readout.Linear, codec.PredictionMeta, error) {
+// predictingReadout returns the predicting readout, and the model's data in predictions.
+func (job *Job) predictingReadout() (*readout.Linear, codec.PredictionMeta, error) {
 	linear, err := job.Readout()
 	if err != nil {
 		return nil, codec.PredictionMeta{}, err
@@ -112,4 +112,4 @@ func (p *Prepared) ReadoutIdentity() (string, error) {
 }
 
 // ShardConfig is the configuration of the job's shards.
-func (p *Prepared) ShardConfig() shard.Config { return p.Config.shard() }
+func (p *Prepared) ShardConfig() shard.Config { return p.Config.shardConfig() }

@@ -21,8 +21,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// ours lists the goroutines that run this package's or the NATS client's code.
-func ours() []string {
+// ownGoroutines lists the goroutines that run this package's or the NATS client's code.
+func ownGoroutines() []string {
 	buf := make([]byte, 4<<20)
 	var out []string
 	for _, g := range strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
@@ -44,7 +44,7 @@ func clientsOwnLeak(g string) bool {
 // When Run, Publish and Predictions have returned and the server is closed, none of
 // their goroutines is left. The test must not run in parallel with others.
 func TestNothingLeaks(t *testing.T) {
-	before := len(ours())
+	before := len(ownGoroutines())
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	srv, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -59,22 +59,22 @@ func TestNothingLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
-	r := b.start(m, pipeline.Config{Job: "leak", Partitions: 16})
-	list, _ := series(10, 5, true)
+	r := b.startStage(m, pipeline.Config{Job: "leak", Partitions: 16})
+	list, _ := numberedSeries(10, 5, true)
 	if _, err := (producer.Publisher{Channels: m.Channels}).Publish(t.Context(), nc, producer.FromSlice(list)); err != nil {
 		t.Fatal(err)
 	}
-	b.settle(r, 10)
-	b.predictions("leak")
-	if len(ours()) <= before {
+	b.settleMessages(r, 10)
+	b.readPredictions("leak")
+	if len(ownGoroutines()) <= before {
 		t.Fatal("a running stage shows no goroutine: the test sees nothing")
 	}
-	r.stop(t)
+	r.stopStage(t)
 	nc.Close()
 	srv.Close()
 	var left []string
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if left = ours(); len(left) <= before {
+		if left = ownGoroutines(); len(left) <= before {
 			return
 		}
 	}
@@ -112,12 +112,12 @@ func TestEngineFailureStopsTheStage(t *testing.T) {
 			return &broken{Engine: e, how: how}, err
 		}
 		broken := b.startWith(m, c, failing)
-		b.publish(packets)
-		mentions(t, broken.wait(t), name)
-		r := b.start(m, c)
-		b.settle(r, len(packets))
-		r.stop(t)
-		same(t, b.predictions("broken"), direct(t, m, streams, sent))
+		b.publishPackets(packets)
+		mentions(t, broken.waitForEnd(t), name)
+		r := b.startStage(m, c)
+		b.settleMessages(r, len(packets))
+		r.stopStage(t)
+		same(t, b.readPredictions("broken"), direct(t, m, streams, sent))
 	}
 }
 
@@ -136,19 +136,19 @@ func TestStageRefuses(t *testing.T) {
 		s    pipeline.Worker
 		want string
 	}{
-		{pipeline.Worker{Job: pipeline.Job{Dial: b.dial, NewEngine: pipelinetest.Generic}}, "without model"},
-		{pipeline.Worker{Job: pipeline.Job{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "no readout"},
-		{pipeline.Worker{Job: pipeline.Job{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "sometimes"},
-		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: pipeline.Config{Readout: "other"}}}, `"other"`},
-		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: pipeline.Config{Partitions: -2}}}, "Partitions is -2"},
+		{pipeline.Worker{Job: pipeline.Job{Dial: b.dialServer, NewEngine: pipelinetest.Generic}}, "without model"},
+		{pipeline.Worker{Job: pipeline.Job{Model: &headless, Dial: b.dialServer, NewEngine: pipelinetest.Generic}}, "no readout"},
+		{pipeline.Worker{Job: pipeline.Job{Model: &badPolicy, Dial: b.dialServer, NewEngine: pipelinetest.Generic}}, "sometimes"},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dialServer, NewEngine: pipelinetest.Generic, Config: pipeline.Config{Readout: "other"}}}, `"other"`},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dialServer, NewEngine: pipelinetest.Generic, Config: pipeline.Config{Partitions: -2}}}, "Partitions is -2"},
 		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: away, NewEngine: pipelinetest.Generic}}, "127.0.0.1:1"},
-		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: noEngine}}, "no such device"},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dialServer, NewEngine: noEngine}}, "no such device"},
 	} {
 		mentions(t, c.s.Run(t.Context()), c.want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (&pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic}}).Run(ctx); err != nil {
+	if err := (&pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dialServer, NewEngine: pipelinetest.Generic}}).Run(ctx); err != nil {
 		t.Errorf("stopped before it began: %v", err)
 	}
 }
@@ -160,11 +160,11 @@ func TestHeadByName(t *testing.T) {
 	second.Name, second.Classes = "second", []string{"no", "yes"}
 	m.Readouts = append(m.Readouts, &second)
 	b := newRig(t)
-	b.answer(m, pipeline.Config{Job: "several", Partitions: 1, Readout: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
-	got := b.predictions("several")["a"][0]
+	b.answerPackets(m, pipeline.Config{Job: "several", Partitions: 1, Readout: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
+	got := b.readPredictions("several")["a"][0]
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
-	exp := alone(t, &only, codec.Reject, pipelinetest.One("a", 1, 3, 1, true))[0]
+	exp := predictAlone(t, &only, codec.Reject, pipelinetest.One("a", 1, 3, 1, true))[0]
 	if !sameBits(got.Scores, exp.Scores) || got.Score != second.Score(got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)
 	}

@@ -43,7 +43,7 @@ func TestLogins(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conf, o := login(t)
-			o.URL = "nats://" + configured(t, conf)
+			o.URL = "nats://" + startConfigured(t, conf)
 			o.Log = testLog(t)
 			if nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: o.URL}); err == nil {
 				nc.Close()
@@ -54,7 +54,7 @@ func TestLogins(t *testing.T) {
 				o.Name = name
 				return natsclient.Connect(ctx, o)
 			}}
-			b.work(t)
+			b.checkWork(t)
 		})
 	}
 }
@@ -70,13 +70,13 @@ func TestLeafNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
-			served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\" }\n", t.TempDir(), port))
-			at := served(t, "server_name: edge\nlisten: 127.0.0.1:-1\n"+fmt.Sprintf(leaf, t.TempDir())+
+			serveConfigured(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\" }\n", t.TempDir(), port))
+			at := serveConfigured(t, "server_name: edge\nlisten: 127.0.0.1:-1\n"+fmt.Sprintf(leaf, t.TempDir())+
 				fmt.Sprintf("\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }\n", port))
 			b := &rig{t: t, log: testLog(t), url: "nats://" + at}
-			b.look()
+			b.readStreams()
 			waitFor(t, "the link", func() bool { _, err := b.js.AccountInfo(t.Context()); return err == nil })
-			b.work(t)
+			b.checkWork(t)
 		})
 	}
 }
@@ -89,49 +89,49 @@ func TestJobInLinkedDomain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			port := freePort(t)
-			hub := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { %sstore_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\" }", domain, t.TempDir(), port))
-			edge := served(t, fmt.Sprintf("server_name: edge\nlisten: 127.0.0.1:-1\njetstream { domain: edge, store_dir: %q }\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }", t.TempDir(), port))
+			hub := serveConfigured(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { %sstore_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\" }", domain, t.TempDir(), port))
+			edge := serveConfigured(t, fmt.Sprintf("server_name: edge\nlisten: 127.0.0.1:-1\njetstream { domain: edge, store_dir: %q }\nleafnodes { remotes: [ { url: \"nats://127.0.0.1:%d\" } ] }", t.TempDir(), port))
 			b := &rig{t: t, log: testLog(t), url: "nats://" + edge}
-			b.look()
-			m, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), quick("twice", 1)
-			first := b.start(m, c)
+			b.readStreams()
+			m, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), quickConfig("twice", 1)
+			first := b.startStage(m, c)
 			other := &rig{t: t, log: testLog(t), url: "nats://" + hub}
-			other.look()
+			other.readStreams()
 			waitFor(t, "the link", func() bool {
 				_, err := other.nc.Request(wire.RowSubject("twice", 0, 0), nil, time.Second)
 				return err == nil
 			})
-			s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dial}}
+			s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dialServer}}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), "twice", "domain \"edge\"", "another name")
 			if _, err := other.js.Stream(t.Context(), wire.InputStream("twice")); err == nil {
 				t.Error("it has made its NATS streams")
 			}
-			first.stop(t)
+			first.stopStage(t)
 		})
 	}
 }
 
-// work has a stage work, crash, and go on over the rig's connections.
-func (b *rig) work(t *testing.T) {
+// checkWork has a stage work, crash, and go on over the rig's connections.
+func (b *rig) checkWork(t *testing.T) {
 	t.Helper()
-	b.look()
+	b.readStreams()
 	streams := pipelinetest.Recordings(4, 30)
 	packets, sent := pipelinetest.Mixed(streams, 8)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	c := quick("login", 2)
-	r := b.start(m, c)
+	c := quickConfig("login", 2)
+	r := b.startStage(m, c)
 	half := len(packets) / 2
-	b.publish(packets[:half])
-	b.settle(r, half)
-	r.crash(t)
-	b.expire("login")
-	r = b.start(m, c)
-	b.publish(packets[half:])
+	b.publishPackets(packets[:half])
+	b.settleMessages(r, half)
+	r.crashStage(t)
+	b.expireMembers("login")
+	r = b.startStage(m, c)
+	b.publishPackets(packets[half:])
 	exp := direct(t, m, streams, sent)
-	same(t, b.await("login", count(exp)), exp)
-	r.stop(t)
+	same(t, b.awaitPredictions("login", count(exp)), exp)
+	r.stopStage(t)
 }
 
 func nkeyLogin(t *testing.T) (string, natsclient.Options) {
@@ -140,7 +140,7 @@ func nkeyLogin(t *testing.T) (string, natsclient.Options) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("accounts { A { jetstream: enabled, users: [ { nkey: %s } ] } }", pub), natsclient.Options{NKey: file(t, "user.nk", seed)}
+	return fmt.Sprintf("accounts { A { jetstream: enabled, users: [ { nkey: %s } ] } }", pub), natsclient.Options{NKey: writeFile(t, "user.nk", seed)}
 }
 
 // jwtLogin returns the login of an operator, an account with JetStream and a user in
@@ -172,7 +172,7 @@ func jwtLogin(t *testing.T) (string, natsclient.Options) {
 	}
 	conf := fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload { %s: %s, %s: %s }\n",
 		sign(oc.Encode(operator)), systemPub, accountPub, sign(ac.Encode(operator)), systemPub, sign(jwt.NewAccountClaims(systemPub).Encode(operator)))
-	return conf, natsclient.Options{Creds: file(t, "user.creds", creds)}
+	return conf, natsclient.Options{Creds: writeFile(t, "user.creds", creds)}
 }
 
 func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyPair, public string) {
@@ -191,9 +191,9 @@ func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyP
 func certificateLogin(first bool) func(t *testing.T) (string, natsclient.Options) {
 	return func(t *testing.T) (string, natsclient.Options) {
 		ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"}}
-		caKey, caFile, _ := certificate(t, "ca", ca, ca, nil)
+		caKey, caFile, _ := makeCertificate(t, "ca", ca, ca, nil)
 		leaf := func(name string, use x509.ExtKeyUsage) (cert, key string) {
-			_, cert, key = certificate(t, name, &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{use}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca, caKey)
+			_, cert, key = makeCertificate(t, name, &x509.Certificate{Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{use}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, ca, caKey)
 			return cert, key
 		}
 		cert, key := leaf("server", x509.ExtKeyUsageServerAuth)
@@ -204,8 +204,8 @@ func certificateLogin(first bool) func(t *testing.T) (string, natsclient.Options
 	}
 }
 
-// certificate makes a certificate, self-signed if by is nil.
-func certificate(t *testing.T, name string, c, parent *x509.Certificate, by *ecdsa.PrivateKey) (key *ecdsa.PrivateKey, certFile, keyFile string) {
+// makeCertificate makes a certificate, self-signed if by is nil.
+func makeCertificate(t *testing.T, name string, c, parent *x509.Certificate, by *ecdsa.PrivateKey) (key *ecdsa.PrivateKey, certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -223,11 +223,11 @@ func certificate(t *testing.T, name string, c, parent *x509.Certificate, by *ecd
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key, file(t, name+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		file(t, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+	return key, writeFile(t, name+".pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		writeFile(t, name+".key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
 }
 
-func file(t *testing.T, name string, data []byte) string {
+func writeFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {

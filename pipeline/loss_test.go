@@ -22,7 +22,7 @@ import (
 // purgeTo removes a job's input up to a message, as age would.
 func (b *rig) purgeTo(job string, seq uint64) {
 	b.t.Helper()
-	b.must(wire.InputStream(job), func(ctx context.Context, in jetstream.Stream) error {
+	b.onStream(wire.InputStream(job), func(ctx context.Context, in jetstream.Stream) error {
 		return in.Purge(ctx, jetstream.WithPurgeSequence(seq+1))
 	})
 }
@@ -35,27 +35,27 @@ func TestLostInputIsFlagged(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := pipeline.Config{Job: "loss", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false), pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("b", 0, 2, 2, true)}) // a and n are in the middle of a sequence, n numbers its messages
-	b.settle(r, 3)
-	r.stop(t)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 3, false), pipelinetest.One("c", 0, 2, 4, false)})
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false), pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("b", 0, 2, 2, true)}) // a and n are in the middle of a sequence, n numbers its messages
+	b.settleMessages(r, 3)
+	r.stopStage(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 3, false), pipelinetest.One("c", 0, 2, 4, false)})
 	b.purgeTo(c.Job, 5)
-	r = b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 5, true), pipelinetest.One("a", 0, 2, 6, true)})
-	b.await(c.Job, 3)
+	r = b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 5, true), pipelinetest.One("a", 0, 2, 6, true)})
+	b.awaitPredictions(c.Job, 3)
 	if n := r.counters.Stats().Losses; n != 1 {
 		t.Errorf("%d losses counted, want 1", n)
 	}
-	r.crash(t)
-	b.expire(c.Job)
-	if _, rec := b.last(c.Job, 0); rec.Losses != "6" || rec.SnapSeq != 3 {
+	r.crashStage(t)
+	b.expireMembers(c.Job)
+	if _, rec := b.lastRecord(c.Job, 0); rec.Losses != "6" || rec.SnapSeq != 3 {
 		t.Errorf("the record names losses before %q and a snapshot of %d, want 6 and 3", rec.Losses, rec.SnapSeq)
 	}
-	r = b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("b", 0, 2, 7, true), pipelinetest.One("b", 0, 2, 8, true), pipelinetest.One("c", 0, 2, 9, true), pipelinetest.One("c", 0, 2, 10, true), pipelinetest.One("n", 2, 2, 3, true)})
-	got := b.await(c.Job, 8)
-	r.stop(t)
+	r = b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("b", 0, 2, 7, true), pipelinetest.One("b", 0, 2, 8, true), pipelinetest.One("c", 0, 2, 9, true), pipelinetest.One("c", 0, 2, 10, true), pipelinetest.One("n", 2, 2, 3, true)})
+	got := b.awaitPredictions(c.Job, 8)
+	r.stopStage(t)
 	for key, want := range map[string][]string{"a": {"gap", "complete"}, "b": {"complete", "gap", "complete"}, "c": {"gap", "complete"}, "n": {"complete"}} {
 		var words []string
 		for _, p := range got[key] {
@@ -75,8 +75,8 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := pipeline.Config{Job: "halves", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	b.answer(m, c, sequences("s", 1, 1), 1)
-	b.publish(sequences("s", 1, 2))
+	b.answerPackets(m, c, endedSequences("s", 1, 1), 1)
+	b.publishPackets(endedSequences("s", 1, 2))
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rec := b.last(c.Job, 0)
+	_, rec := b.lastRecord(c.Job, 0)
 	if rec.InSeq != 1 || rec.SnapSeq != 1 {
 		t.Fatalf("the record has position %d and a snapshot of %d, want 1 and 1", rec.InSeq, rec.SnapSeq)
 	}
@@ -94,12 +94,12 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.purgeTo(c.Job, 2)
-	b.publish(sequences("s", 3, 3))
-	b.expire(c.Job)
-	r := b.start(m, c)
-	r.until(t, "all of the input", func(s pipeline.Stats) bool { return s.Messages == 3 })
-	r.stop(t)
-	_, rec = b.last(c.Job, 0)
+	b.publishPackets(endedSequences("s", 3, 3))
+	b.expireMembers(c.Job)
+	r := b.startStage(m, c)
+	r.waitUntil(t, "all of the input", func(s pipeline.Stats) bool { return s.Messages == 3 })
+	r.stopStage(t)
+	_, rec = b.lastRecord(c.Job, 0)
 	if want := (wire.Position{InSeq: 5, Outs: 6}); rec.Position != want {
 		t.Errorf("the record is at %+v, want %+v", rec.Position, want)
 	}
@@ -114,13 +114,13 @@ func TestLostInputThenSilence(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := pipeline.Config{Job: "hush", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false)}, 1)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 2, 2, 1, false)})
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false)}, 1)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("n", 2, 2, 1, false)})
 	b.purgeTo(c.Job, 2)
 	c.Idle = time.Second
-	r := b.start(m, c)
-	got := b.await(c.Job, 1)["n"][0].Flags
-	r.stop(t)
+	r := b.startStage(m, c)
+	got := b.awaitPredictions(c.Job, 1)["n"][0].Flags
+	r.stopStage(t)
 	if want := outcome.FlagIdle | outcome.FlagGap; got != want {
 		t.Errorf("flags %v, want %v", got, want)
 	}
@@ -133,18 +133,18 @@ func TestInputWithoutBeginning(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	c := pipeline.Config{Job: "late", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
-	b.start(m, c).stop(t)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("a", 0, 2, 2, false)})
+	b.startStage(m, c).stopStage(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("a", 0, 2, 2, false)})
 	b.purgeTo(c.Job, 1)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 3, true)})
-	b.await(c.Job, 1)
-	r.crash(t)
-	b.expire(c.Job)
-	r = b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 4, true)})
-	got := b.await(c.Job, 2)["a"]
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 3, true)})
+	b.awaitPredictions(c.Job, 1)
+	r.crashStage(t)
+	b.expireMembers(c.Job)
+	r = b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 4, true)})
+	got := b.awaitPredictions(c.Job, 2)["a"]
+	r.stopStage(t)
 	if got[0].Flags.Integrity() != "gap" || got[1].Flags.Integrity() != "complete" {
 		t.Errorf("flags %v and %v, want gap and none", got[0].Flags, got[1].Flags)
 	}
@@ -169,7 +169,7 @@ func TestLostInputUnderStage(t *testing.T) {
 		p.Header["X-Filler"] = fmt.Sprintf("%02000d", i)
 		body = append(body, p)
 	}
-	b.publish(body)
+	b.publishPackets(body)
 	b.purgeTo(c.Job, sent-11)
 	part := r.counters.Owned()[wire.PartitionOf("a", 64)]
 	// A consumer recreated since then has reported it already: the partition leaves the
@@ -180,10 +180,10 @@ func TestLostInputUnderStage(t *testing.T) {
 		}
 	}
 	close(gate)
-	n := r.until(t, "the end", func(s pipeline.Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, true)}) // no loss before this message
-	got := b.await(c.Job, int(n.Predictions)+1)["a"]
-	r.stop(t)
+	n := r.waitUntil(t, "the end", func(s pipeline.Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, true)}) // no loss before this message
+	got := b.awaitPredictions(c.Job, int(n.Predictions)+1)["a"]
+	r.stopStage(t)
 	if len(got) >= sent/2 {
 		t.Fatalf("%d predictions: nothing was lost, the test has lost its subject", len(got))
 	}
@@ -221,27 +221,27 @@ func TestSilenceIsNoLoss(t *testing.T) {
 	for i := 0; len(keys) < 2; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)
 	}
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 0, 2, 1, false)})
-	b.publish(sequences(keys[1], 20, 1))
-	b.settle(r, 21)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(keys[0], 0, 2, 1, false)})
+	b.publishPackets(endedSequences(keys[1], 20, 1))
+	b.settleMessages(r, 21)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if _, rec := b.last(c.Job, 0); rec.InSeq == 1 && rec.EmptyTo == 21 {
+		if _, rec := b.lastRecord(c.Job, 0); rec.InSeq == 1 && rec.EmptyTo == 21 {
 			break
 		} else if time.Now().After(end) {
 			t.Fatalf("no record says that partition 0 has nothing up to message 21: %+v", rec)
 		}
 	}
-	r.stop(t)
-	if _, rec := b.last(c.Job, 0); rec.Kind != wire.KindReleased || rec.EmptyTo != 21 {
+	r.stopStage(t)
+	if _, rec := b.lastRecord(c.Job, 0); rec.Kind != wire.KindReleased || rec.EmptyTo != 21 {
 		t.Fatalf("released as %+v, want it to know of nothing up to message 21", rec)
 	}
 	b.purgeTo(c.Job, 21)
-	r = b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 0, 2, 2, true)})
-	got := b.await(c.Job, 21)[keys[0]]
+	r = b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One(keys[0], 0, 2, 2, true)})
+	got := b.awaitPredictions(c.Job, 21)[keys[0]]
 	if len(got) != 1 || got[0].Flags != 0 {
 		t.Errorf("the silent key's prediction: %+v, want it complete", got)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

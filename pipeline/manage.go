@@ -34,52 +34,52 @@ type manager struct {
 	unfinished int // partitions whose last commit or release the server did not answer in time
 }
 
-// manage works until ctx ends and everything is released, or until the shards have
+// managePartitions works until ctx ends and everything is released, or until the shards have
 // ended. last limits requests after the end of ctx.
-func (r *run) manage(ctx, last context.Context) error {
+func (r *run) managePartitions(ctx, last context.Context) error {
 	m := &manager{run: r, owned: map[int]*owner.Ownership{}, stopped: map[int]error{}, deferred: map[int]*deferral{}}
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.beside.Wait()
 	defer cancel() // parallel work is not awaited after an engine failure
 	m.beside.Go(func() {
-		if err := newMonitor(r.owners, r.began, r.ownerships, r.interruptions).watch(ctx); err != nil {
+		if err := newMonitor(r.owners, r.began, r.shownOwnerships, r.countInterruptions).watchStreams(ctx); err != nil {
 			m.broken.Store(&err)
 		}
 	})
-	m.beside.Go(func() { owner.NewOldestWatch(r.owners).WatchOldest(ctx, r.ownerships) })
+	m.beside.Go(func() { owner.NewOldestWatch(r.owners).WatchOldest(ctx, r.shownOwnerships) })
 	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
 	defer tick.Stop()
 	for {
-		m.reap()
-		if err := r.conns.closed(); err != nil && ctx.Err() == nil {
+		m.reapEnded()
+		if err := r.conns.closedError(); err != nil && ctx.Err() == nil {
 			r.cut() // no answer will come
-			m.leave(last)
+			m.leaveJob(last)
 			return err
 		}
-		err := m.abandon()
+		err := m.abandonAll()
 		if m.broken.Load() == nil {
-			err = m.turn(ctx)
+			err = m.takeTurn(ctx)
 		}
-		m.show()
+		m.publishView()
 		if err != nil {
-			m.leave(last)
+			m.leaveJob(last)
 			return err
 		}
 		select {
 		case <-ctx.Done():
-			m.leave(last)
-			return m.errors()
+			m.leaveJob(last)
+			return m.stoppedErrors()
 		case <-r.workers.Done():
-			m.leave(last)
-			return m.errors()
+			m.leaveJob(last)
+			return m.stoppedErrors()
 		case <-tick.C:
 		}
 	}
 }
 
-// abandon stops every partition when a NATS stream of the job is lost, and
+// abandonAll stops every partition when a NATS stream of the job is lost, and
 // returns why when none is left.
-func (m *manager) abandon() error {
+func (m *manager) abandonAll() error {
 	broken := m.broken.Load()
 	if broken == nil {
 		return nil
@@ -93,25 +93,25 @@ func (m *manager) abandon() error {
 	return fmt.Errorf("%w\npipeline: none of this worker's partitions can continue", *broken)
 }
 
-// leave releases everything and removes this worker from the list.
-func (m *manager) leave(last context.Context) {
+// leaveJob releases everything and removes this worker from the list.
+func (m *manager) leaveJob(last context.Context) {
 	m.releaseAll()
 	if m.unfinished > 0 {
 		m.run.log.Warn("stopped before the server answered: the partitions were not released. Their next owner waits until the lease ends, and computes again what was not committed. Nothing is lost", "partitions", m.unfinished)
 	}
 	try, cancel := context.WithTimeout(last, m.run.cfg.Lease)
 	defer cancel()
-	if err := m.run.members.leave(try); err != nil {
+	if err := m.run.members.removeSelf(try); err != nil {
 		m.run.log.Debug("did not leave the job's workers; the lease ends by itself", "err", err)
 	}
 }
 
-// turn renews the lease and follows the assignment. While the server is unavailable,
+// takeTurn renews the lease and follows the assignment. While the server is unavailable,
 // ownerships stay; if other workers have taken over, the fence reports it.
-func (m *manager) turn(ctx context.Context) error {
+func (m *manager) takeTurn(ctx context.Context) error {
 	try, cancel := context.WithTimeout(ctx, m.run.cfg.Lease)
 	defer cancel()
-	workers, err := m.run.members.renew(try)
+	workers, err := m.run.members.renewLease(try)
 	if err != nil {
 		if now := time.Now(); ctx.Err() == nil && now.Sub(m.warned) >= store.ToldEvery {
 			m.warned = now
@@ -120,7 +120,7 @@ func (m *manager) turn(ctx context.Context) error {
 		return nil
 	}
 	m.renewed, m.warned = time.Now(), time.Time{}
-	all := owners(workers, m.run.cfg.Partitions)
+	all := assignOwners(workers, m.run.cfg.Partitions)
 	m.share = nil
 	for p, owner := range all {
 		if owner == m.run.self.worker {
@@ -131,7 +131,7 @@ func (m *manager) turn(ctx context.Context) error {
 	if common.SetWhole(len(m.share) == m.run.cfg.Partitions); len(m.owned) == 0 {
 		common.ExpectPartitions(len(m.share))
 	}
-	m.show() // before any release: Status must show the new share first
+	m.publishView() // before any release: Status must show the new share first
 	mine, started := 0, 0
 	reading := new(sync.WaitGroup)
 	for p, owner := range all {
@@ -139,7 +139,7 @@ func (m *manager) turn(ctx context.Context) error {
 		switch {
 		case owner == m.run.self.worker && t == nil && m.stopped[p] == nil:
 			if !m.isDeferred(ctx, p) {
-				m.start(p, reading)
+				m.startOwnership(p, reading)
 				started++
 			}
 		case owner != m.run.self.worker:
@@ -149,43 +149,43 @@ func (m *manager) turn(ctx context.Context) error {
 			}
 		case t != nil:
 			t.Tick()
-			m.recovered(p, t)
+			m.resetDeferral(p, t)
 		}
 		if owner == m.run.self.worker && m.stopped[p] == nil {
 			mine++
 		}
 	}
 	if started > 0 {
-		m.announce(reading)
+		m.announceReady(reading)
 	}
 	if len(m.stopped) > 0 && mine == 0 && len(m.owned) == 0 {
-		return errors.Join(m.errors(), fmt.Errorf("pipeline: none of this worker's partitions can continue"))
+		return errors.Join(m.stoppedErrors(), fmt.Errorf("pipeline: none of this worker's partitions can continue"))
 	}
-	m.follow(try)
+	m.followEntry(try)
 	m.sweepOrphans(ctx)
 	return nil
 }
 
-// follow applies the promotions and shadows in the job's entry.
-func (m *manager) follow(ctx context.Context) {
+// followEntry applies the promotions and shadows in the job's entry.
+func (m *manager) followEntry(ctx context.Context) {
 	r := m.run
 	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
 	if err != nil {
 		r.log.Debug("the job's entry cannot be read; it is read again", "err", err)
 		return
 	}
-	if newest := m.follower.newest(&e, r.self.readouts, r.log); newest.Number > 0 {
+	if newest := m.follower.newestPromotion(&e, r.self.readouts, r.log); newest.Number > 0 {
 		for _, t := range m.owned {
 			t.PublishPromotion(newest)
 		}
 	}
-	r.shadow(&m.follower.shadowed, &e)
+	r.setShadows(&m.follower.shadowed, &e)
 }
 
-// shadow makes the shards score the shadows in a job's entry. It reports whether some
+// setShadows makes the shards score the shadows in a job's entry. It reports whether some
 // are still being read.
-func (r *run) shadow(f *shadowed, e *wire.Entry) (reading bool) {
-	all, other := f.of(e, r.self.readouts, r.self.readout, r.log)
+func (r *run) setShadows(f *shadowed, e *wire.Entry) (reading bool) {
+	all, other := f.shadowsOf(e, r.self.readouts, r.self.readout, r.log)
 	if other {
 		for _, one := range *all {
 			r.shown.shadows.CountersOf(one.Name) // counted from now on
@@ -208,15 +208,15 @@ func (r *run) openShadows(ctx context.Context) error {
 		return err
 	}
 	f, late := new(shadowed), time.Now().Add(shadowWait)
-	for r.shadow(f, &e) && time.Now().Before(late) && ctx.Err() == nil {
+	for r.setShadows(f, &e) && time.Now().Before(late) && ctx.Err() == nil {
 		_ = store.Pause(ctx, 10*time.Millisecond)
 	}
 	return ctx.Err()
 }
 
-// start begins an ownership; reading is done when its reading has begun or the
+// startOwnership begins an ownership; reading is done when its reading has begun or the
 // ownership has ended.
-func (m *manager) start(p int, reading *sync.WaitGroup) {
+func (m *manager) startOwnership(p int, reading *sync.WaitGroup) {
 	t := owner.New(context.WithoutCancel(m.run.workers), m.run.owners, m.run.shards[p%m.run.cfg.Shards], p, p/m.run.cfg.Shards)
 	m.owned[p] = t
 	reading.Add(1)
@@ -224,16 +224,16 @@ func (m *manager) start(p int, reading *sync.WaitGroup) {
 	done := func() { once.Do(reading.Done) }
 	go func() {
 		defer done()
-		guard(t.Fail, func() error {
+		guardPanic(t.Fail, func() error {
 			t.HoldPartition(done)
 			return nil
 		})()
 	}()
 }
 
-// announce calls Ready, once, when the partitions of the first turn that began any are
+// announceReady calls Ready, once, when the partitions of the first turn that began any are
 // being read, or have ended.
-func (m *manager) announce(reading *sync.WaitGroup) {
+func (m *manager) announceReady(reading *sync.WaitGroup) {
 	m.sweeper.due = true
 	if m.told.Load() {
 		return
@@ -252,9 +252,9 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 	})
 }
 
-// reap processes ended ownerships: a fenced partition may be reclaimed if still
+// reapEnded processes ended ownerships: a fenced partition may be reclaimed if still
 // assigned to this worker, a stopped partition may not.
-func (m *manager) reap() {
+func (m *manager) reapEnded() {
 	for p, t := range m.owned {
 		select {
 		case <-t.Ended:
@@ -291,10 +291,10 @@ func (m *manager) releaseAll() {
 	for _, t := range m.owned {
 		<-t.Ended
 	}
-	m.reap()
+	m.reapEnded()
 }
 
-func (m *manager) errors() error {
+func (m *manager) stoppedErrors() error {
 	var errs []error
 	for p := range m.run.cfg.Partitions {
 		if err := m.stopped[p]; err != nil {

@@ -59,9 +59,9 @@ func openMembers(ctx context.Context, js jetstream.JetStream, c Config, self str
 	return &members{kv: kv, stream: stream, prefix: "$KV." + name + ".", self: self, clock: clock, created: stream.CachedInfo().Created}, nil
 }
 
-// renew extends this worker's lease and reads the list of living workers, from the
+// renewLease extends this worker's lease and reads the list of living workers, from the
 // leader.
-func (m *members) renew(ctx context.Context) ([]string, error) {
+func (m *members) renewLease(ctx context.Context) ([]string, error) {
 	if _, err := m.kv.Put(ctx, m.self, []byte(m.clock().UTC().Format(time.RFC3339))); err != nil {
 		return nil, fmt.Errorf("pipeline: lease not renewed: %w", natsclient.Plain(err))
 	}
@@ -89,24 +89,24 @@ func (m *members) renew(ctx context.Context) ([]string, error) {
 	return now, nil
 }
 
-// others reports whether another worker lives, as far as known.
-func (m *members) others(worker string) bool {
+// hasOthers reports whether another worker lives, as far as known.
+func (m *members) hasOthers(worker string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return worker != m.self && slices.Contains(m.now, worker)
 }
 
-// leave removes this worker's key. A deletion would leave a marker that other workers
+// removeSelf removes this worker's key. A deletion would leave a marker that other workers
 // count as a worker until its lease ends.
-func (m *members) leave(ctx context.Context) error {
+func (m *members) removeSelf(ctx context.Context) error {
 	return m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.prefix+m.self))
 }
 
-// owners assigns partitions to workers: each pair has a weight, and each partition in
+// assignOwners assigns partitions to workers: each pair has a weight, and each partition in
 // turn takes the worker of highest weight with room, ceil(partitions/workers) per
 // worker. Every worker computes the same assignment from the same list, and a joining
 // or leaving worker moves few partitions of the others.
-func owners(workers []string, partitions int) []string {
+func assignOwners(workers []string, partitions int) []string {
 	out := make([]string, partitions)
 	if len(workers) == 0 {
 		return out
@@ -116,16 +116,16 @@ func owners(workers []string, partitions int) []string {
 	for p := range out {
 		free := slices.DeleteFunc(slices.Clone(workers), func(w string) bool { return load[w] >= room })
 		out[p] = slices.MaxFunc(free, func(a, b string) int {
-			return cmp.Or(cmp.Compare(weight(a, p), weight(b, p)), cmp.Compare(a, b))
+			return cmp.Or(cmp.Compare(weightOf(a, p), weightOf(b, p)), cmp.Compare(a, b))
 		})
 		load[out[p]]++
 	}
 	return out
 }
 
-// weight is FNV-1a of both, with additional mixing: the high bits of FNV-1a differ too
+// weightOf is FNV-1a of both, with additional mixing: the high bits of FNV-1a differ too
 // little between short names.
-func weight(worker string, p int) uint64 {
+func weightOf(worker string, p int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s.%d", worker, p)
 	x := h.Sum64()

@@ -42,29 +42,29 @@ func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[in
 	}
 }
 
-// watch checks until ctx ends or data is lost, and returns the loss.
-func (w *streamMonitor) watch(ctx context.Context) error {
+// watchStreams checks until ctx ends or data is lost, and returns the loss.
+func (w *streamMonitor) watchStreams(ctx context.Context) error {
 	w.mapped = store.Destination(w.worker.Server.In.Stream.CachedInfo().Config)
 	try, cancel := w.worker.Server.Link.Attempt(ctx)
 	w.account, _ = w.worker.Server.JS.AccountInfo(try)
 	cancel()
 	for store.Pause(ctx, w.worker.Lease) == nil {
-		if err := w.look(ctx); err != nil {
+		if err := w.checkStreams(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *streamMonitor) look(ctx context.Context) error {
+func (w *streamMonitor) checkStreams(ctx context.Context) error {
 	there := true
 	var full crowd
 	for _, s := range []jetstream.Stream{w.worker.Server.In.Stream, w.worker.Server.Out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
 		seq := owner.Furthest(w.owned()) // before the request: later messages have higher numbers
-		info, err := w.ask(ctx, s)
+		info, err := w.requestInfo(ctx, s)
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
-		if w.lasts(name+" gone", gone, clustered(s)) {
+		if w.faultLasts(name+" gone", gone, isClustered(s)) {
 			if s == w.worker.Server.Out {
 				return store.GoneOutput(w.worker.Job, w.worker.Server.In.Job)
 			}
@@ -80,19 +80,19 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		if err := store.CheckDiscards(info.Config); err != nil {
 			return err
 		}
-		w.replicas(info)
-		full = full.fuller(w.consumers(info))
-		if w.lasts(name+" empty", s == w.worker.Server.Out && w.worker.Server.Entered && info.State.Msgs == 0, clustered(s)) {
+		w.checkReplicas(info)
+		full = full.fullerOf(w.checkConsumers(info))
+		if w.faultLasts(name+" empty", s == w.worker.Server.Out && w.worker.Server.Entered && info.State.Msgs == 0, isClustered(s)) {
 			return store.EmptyOutput(w.worker.Job, w.worker.Server.In.Job)
 		}
 		if s != w.worker.Server.In.Stream || w.worker.Trusting {
 			continue
 		}
-		w.unmapped(name, info.State.Subjects)
+		w.reportUnmapped(name, info.State.Subjects)
 		if now := store.Destination(info.Config); now != w.mapped {
 			return fmt.Errorf("pipeline: NATS stream %s has the subject transform %s, it had %s when the stage started: the job's number of partitions was changed (eusn-stream job resize); nothing is lost: start the stage again", name, now, w.mapped)
 		}
-		if w.lasts("tail", info.State.LastSeq < seq, clustered(s)) {
+		if w.faultLasts("tail", info.State.LastSeq < seq, isClustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, seq, store.OtherHistory)
 		}
 		breaks := w.breaks() // before the ownerships: a new ownership is checked next time
@@ -109,9 +109,9 @@ func (w *streamMonitor) look(ctx context.Context) error {
 	return nil
 }
 
-// ask requests the state of a NATS stream, for the input with the subjects of messages
+// requestInfo requests the state of a NATS stream, for the input with the subjects of messages
 // without a partition.
-func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream.StreamInfo, error) {
+func (w *streamMonitor) requestInfo(ctx context.Context, s jetstream.Stream) (*jetstream.StreamInfo, error) {
 	if in := w.worker.Server.In; s == in.Stream {
 		var info *jetstream.StreamInfo
 		stray := map[string]uint64{}
@@ -130,17 +130,17 @@ func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream
 	return s.Info(try)
 }
 
-// replicas reports lagging replicas. A consumer on such a server reads old messages,
+// checkReplicas reports lagging replicas. A consumer on such a server reads old messages,
 // and after a power loss of servers that had not synced, messages that the other
 // servers never had; its heartbeats continue.
-func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
+func (w *streamMonitor) checkReplicas(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return
 	}
 	for _, r := range info.Cluster.Replicas {
 		name := info.Config.Name
 		what := name + " on " + r.Name
-		behind := w.lasts(what, r.Offline || !r.Current, true)
+		behind := w.faultLasts(what, r.Offline || !r.Current, true)
 		switch told := w.behind[what]; {
 		case behind && !told:
 			w.behind[what] = true
@@ -157,17 +157,17 @@ func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 // crowd is how many consumers a NATS stream has, and may have.
 type crowd struct{ has, limit int64 }
 
-// fuller returns the stream with less room, in proportion.
-func (c crowd) fuller(o crowd) crowd {
+// fullerOf returns the stream with less room, in proportion.
+func (c crowd) fullerOf(o crowd) crowd {
 	if c.limit == 0 || o.has*c.limit > c.has*o.limit {
 		return o
 	}
 	return c
 }
 
-// consumers counts the consumers of a NATS stream, and warns once if few are left:
+// checkConsumers counts the consumers of a NATS stream, and warns once if few are left:
 // partitions and readers would get none.
-func (w *streamMonitor) consumers(info *jetstream.StreamInfo) crowd {
+func (w *streamMonitor) checkConsumers(info *jetstream.StreamInfo) crowd {
 	name := info.Config.Name
 	c := crowd{int64(info.State.Consumers), int64(store.ConsumerLimit(info.Config, w.account))}
 	many := float64(c.has) > ManyConsumers*float64(c.limit)
@@ -179,10 +179,10 @@ func (w *streamMonitor) consumers(info *jetstream.StreamInfo) crowd {
 	return c
 }
 
-// unmapped reports input messages without a partition. The server accepts "*" and ">"
+// reportUnmapped reports input messages without a partition. The server accepts "*" and ">"
 // as tokens, but maps no such subject: it stores and acknowledges the message unmapped,
 // and no partition's consumer receives it.
-func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
+func (w *streamMonitor) reportUnmapped(name string, subjects map[string]uint64) {
 	n, which := uint64(0), ""
 	for s, messages := range subjects {
 		if strings.Contains(s+".", ".*.") || strings.HasSuffix(s, ".>") {
@@ -195,16 +195,16 @@ func (w *streamMonitor) unmapped(name string, subjects map[string]uint64) {
 	w.nobody = n
 }
 
-// clustered reports whether the leader of a NATS stream may change. A single server
+// isClustered reports whether the leader of a NATS stream may change. A single server
 // names itself as leader, in a cluster without a name.
-func clustered(s jetstream.Stream) bool {
+func isClustered(s jetstream.Stream) bool {
 	c := s.CachedInfo().Cluster
 	return c != nil && c.Name != ""
 }
 
-// lasts reports whether a fault occurs for the second time in a row; in a cluster,
+// faultLasts reports whether a fault occurs for the second time in a row; in a cluster,
 // whose new leader may give outdated answers, after staleGrace.
-func (w *streamMonitor) lasts(what string, wrong, clustered bool) bool {
+func (w *streamMonitor) faultLasts(what string, wrong, clustered bool) bool {
 	since, before := w.wrong[what]
 	switch {
 	case !wrong:

@@ -23,7 +23,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 		if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
-		b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // the stage has already read a message with this number
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // the stage has already read a message with this number
 	}
 	for name, lose := range map[string]struct {
 		how  func(t *testing.T, b *rig, r *running, c pipeline.Config)
@@ -39,7 +39,7 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
-			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // the commit must not delay the end
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // the commit must not delay the end
 		}, "LOST-OUT is gone"},
 		"input cut short": {func(t *testing.T, b *rig, r *running, c pipeline.Config) {
 			for _, tn := range r.counters.Owned() {
@@ -58,11 +58,11 @@ func TestStreamsLostUnderStage(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
 			c := pipeline.Config{Job: "lost", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 30 * time.Second}
-			r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
-			b.settle(r, 1)
+			r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
+			b.settleMessages(r, 1)
 			lose.how(t, b, r, c)
-			mentions(t, r.wait(t), lose.want, "none of this worker's partitions can continue")
+			mentions(t, r.waitForEnd(t), lose.want, "none of this worker's partitions can continue")
 		})
 	}
 }
@@ -73,18 +73,18 @@ func TestKeysThatAreWildcards(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := pipeline.Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("*", 0, 2, 1, true), pipelinetest.One(">", 0, 2, 1, true), pipelinetest.One("a*b", 0, 2, 1, true)})
-	b.settle(r, 1)
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("*", 0, 2, 1, true), pipelinetest.One(">", 0, 2, 1, true), pipelinetest.One("a*b", 0, 2, 1, true)})
+	b.settleMessages(r, 1)
 	const told = "belong to no partition"
-	r.until(t, "both told", func(pipeline.Stats) bool { return book.Lines("messages=2") > 0 })
+	r.waitUntil(t, "both told", func(pipeline.Stats) bool { return book.Lines("messages=2") > 0 })
 	before := book.Lines(told)
 	time.Sleep(3 * c.Lease)
-	r.stop(t)
+	r.stopStage(t)
 	if after := book.Lines(told); after != before {
 		t.Errorf("told %d times, then %d: want no more while there are no more", before, after)
 	}
-	if got := len(b.predictions(c.Job)["a*b"]); got != 1 {
+	if got := len(b.readPredictions(c.Job)["a*b"]); got != 1 {
 		t.Errorf("%d predictions of a*b, want 1", got)
 	}
 }
@@ -102,11 +102,11 @@ func TestConsumerThatDeliversNothing(t *testing.T) {
 			t.Parallel()
 			b, book := newLoggedRig(t)
 			c := pipeline.Config{Job: "quiet", Partitions: partitions, Lease: 300 * time.Millisecond}
-			r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
-			b.settle(r, 1)
+			r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
+			b.settleMessages(r, 1)
 			if partitions > 1 {
-				r.reads(t, partitions)
+				r.waitForReads(t, partitions)
 			}
 			in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 			if err != nil {
@@ -122,11 +122,11 @@ func TestConsumerThatDeliversNothing(t *testing.T) {
 			if paused != 1 {
 				t.Fatalf("%d consumers on the input, want one", paused)
 			}
-			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 2, true)})
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 2, true)})
 			// Not settled: the new claim takes the first message into account once more.
-			r.until(t, "both predictions", func(s pipeline.Stats) bool { return s.Predictions >= 2 })
-			r.stop(t)
-			if got := len(b.predictions(c.Job)["s"]); got != 2 {
+			r.waitUntil(t, "both predictions", func(s pipeline.Stats) bool { return s.Predictions >= 2 })
+			r.stopStage(t)
+			if got := len(b.readPredictions(c.Job)["s"]); got != 2 {
 				t.Errorf("%d predictions, want 2", got)
 			}
 			if book.Lines("delivers nothing") != 1 {

@@ -18,14 +18,14 @@ func TestNamesOfConsumersAreRandom(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("guess", 1)
+	c := quickConfig("guess", 1)
 	seen := map[string]bool{}
 	for range 2 {
-		r := b.start(m, c)
-		b.publish([]pipelinetest.Packet{pipelinetest.One("a", uint64(len(seen)+1), 2, 1, true)})
-		b.settle(r, 1)
+		r := b.startStage(m, c)
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", uint64(len(seen)+1), 2, 1, true)})
+		b.settleMessages(r, 1)
 		n := 0
-		b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
+		b.onStream(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
 			all := s.ConsumerNames(ctx)
 			for name := range all.Name() {
 				if seen[name] {
@@ -42,6 +42,6 @@ func TestNamesOfConsumersAreRandom(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d new names, want one", n)
 		}
-		r.stop(t)
+		r.stopStage(t)
 	}
 }

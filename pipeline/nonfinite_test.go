@@ -23,21 +23,21 @@ func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c pipeline.Config, ru
 	sent := 0
 	for _, run := range runs {
 		c.NonFinite = run.nonFinite
-		r := b.start(m, c)
-		b.publish(run.packets)
+		r := b.startStage(m, c)
+		b.publishPackets(run.packets)
 		sent += len(run.packets)
-		b.settle(r, sent)
+		b.settleMessages(r, sent)
 		if s := r.counters.Stats(); s.Stopped > 0 {
 			t.Fatalf("%s: %d partitions stopped", run.nonFinite, s.Stopped)
 		}
 		if run.crash {
-			r.crash(t)
-			b.expire(c.Job)
+			r.crashStage(t)
+			b.expireMembers(c.Job)
 		} else {
-			r.stop(t)
+			r.stopStage(t)
 		}
 	}
-	return b.predictions(c.Job)["a"]
+	return b.readPredictions(c.Job)["a"]
 }
 
 // A job continues after an orderly stop with another policy on missing values, in the
@@ -69,10 +69,10 @@ func TestNonFiniteChangesAfterRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			conf := quick("change", 1)
+			conf := quickConfig("change", 1)
 			conf.SnapshotMessages = 1000
 			got := b.policyRuns(t, m, conf, c.runs)
-			want := alone(t, m, codec.Hold, c.want...)
+			want := predictAlone(t, m, codec.Hold, c.want...)
 			for i := range want {
 				if want[i].Seq >= c.misses {
 					want[i].Flags |= outcome.FlagHeld
@@ -88,29 +88,29 @@ func TestNonFiniteChangesAfterRelease(t *testing.T) {
 func TestNonFiniteChangedAfterCrash(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 1})
 	b := newRig(t)
-	c := quick("change", 1)
+	c := quickConfig("change", 1)
 	c.SnapshotMessages, c.NonFinite = 1000, "reject"
 	packets := []pipelinetest.Packet{pipelinetest.Rows("a", 1, false, 1, 2), pipelinetest.Rows("a", 2, false, 3, 4), pipelinetest.Rows("a", 3, true, 5, 6)}
-	r := b.start(m, c)
-	b.publish(packets[:1])
-	b.settle(r, 1)
-	r.stop(t) // with a snapshot
-	r = b.start(m, c)
-	b.publish(packets[1:2])
-	b.settle(r, 2)
-	r.crash(t)
-	b.expire("change")
-	if _, last := b.last("change", 0); last.Mark.Seq <= last.SnapSeq {
+	r := b.startStage(m, c)
+	b.publishPackets(packets[:1])
+	b.settleMessages(r, 1)
+	r.stopStage(t) // with a snapshot
+	r = b.startStage(m, c)
+	b.publishPackets(packets[1:2])
+	b.settleMessages(r, 2)
+	r.crashStage(t)
+	b.expireMembers("change")
+	if _, last := b.lastRecord("change", 0); last.Mark.Seq <= last.SnapSeq {
 		t.Fatalf("%+v: the test has lost its subject", last)
 	}
 	c.NonFinite = codec.Hold
-	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context())
+	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}).Run(t.Context())
 	mentions(t, err, "digest", "non_finite", "set these settings back")
-	b.expire("change")
+	b.expireMembers("change")
 	c.NonFinite = "reject"
-	r = b.start(m, c)
-	b.publish(packets[2:])
-	got := b.await("change", 3)
-	r.stop(t)
-	same(t, got, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, packets...)})
+	r = b.startStage(m, c)
+	b.publishPackets(packets[2:])
+	got := b.awaitPredictions("change", 3)
+	r.stopStage(t)
+	same(t, got, map[string][]codec.Prediction{"a": predictAlone(t, m, codec.Reject, packets...)})
 }

@@ -37,9 +37,9 @@ func TestDiskFull(t *testing.T) {
 	b := rigOf(t, srv)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := pipeline.Config{Job: "disk", Partitions: 1, StopTimeout: 50 * time.Millisecond}
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, false)})
-	b.settle(r, 1)
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, false)})
+	b.settleMessages(r, 1)
 	ballast := filepath.Join(disk, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 32<<20), 0o600); err == nil {
 		t.Fatal("32 MB fit 16")
@@ -61,9 +61,9 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	if book.Lines("free space, then restart") == 0 {
-		t.Errorf("the log does not say what to do:\n%s", tail(book.String(), 2000))
+		t.Errorf("the log does not say what to do:\n%s", lastBytes(book.String(), 2000))
 	}
-	r.crash(t)
+	r.crashStage(t)
 	b.nc.Close()
 	srv.Close()
 	if err := os.Remove(ballast); err != nil {
@@ -84,16 +84,16 @@ func TestDiskFull(t *testing.T) {
 	for seq := 2; seq <= acknowledged; seq++ {
 		all = append(all, pipelinetest.One("a", uint64(seq), 100, 1, false))
 	}
-	r = b.start(m, c)
-	b.publish(rest)
-	got := b.await("disk", 1)
-	r.stop(t)
+	r = b.startStage(m, c)
+	b.publishPackets(rest)
+	got := b.awaitPredictions("disk", 1)
+	r.stopStage(t)
 	calm := newRig(t)
-	r = calm.start(m, c)
-	calm.publish(append(all, rest...))
-	exp := calm.await("disk", 1)
-	r.stop(t)
+	r = calm.startStage(m, c)
+	calm.publishPackets(append(all, rest...))
+	exp := calm.awaitPredictions("disk", 1)
+	r.stopStage(t)
 	same(t, got, exp)
 }
 
-func tail(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }
+func lastBytes(s string, n int) string { return strings.ToValidUTF8(s[max(0, len(s)-n):], "") }

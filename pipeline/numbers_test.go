@@ -37,7 +37,7 @@ func TestNumbersThroughCrashes(t *testing.T) {
 	t.Parallel()
 	m := regressions(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
-	c := quick("numbers", 2)
+	c := quickConfig("numbers", 2)
 	rng := rand.New(rand.NewPCG(3, 9))
 	const keys = 5
 	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
@@ -47,33 +47,33 @@ func TestNumbersThroughCrashes(t *testing.T) {
 			seqs[key]++
 			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
 			sent[key] = append(sent[key], p)
-			b.publish([]pipelinetest.Packet{p})
+			b.publishPackets([]pipelinetest.Packet{p})
 		}
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	more()
-	r.crash(t)
-	b.expire("numbers")
-	r = b.start(m, c)
+	r.crashStage(t)
+	b.expireMembers("numbers")
+	r = b.startStage(m, c)
 	more()
-	classes := several(t, m.Policy)
-	wrong := map[string]string{"predicts a number and the other classes": b.published("numbers", classes, "b")}
+	classes := severalReadouts(t, m.Policy)
+	wrong := map[string]string{"predicts a number and the other classes": b.publishReadout("numbers", classes, "b")}
 	other := *m.Readouts[1]
 	other.Name, other.Classes = "temperature", []string{"temperature"}
 	m.Readouts = append(m.Readouts, &other)
-	wrong["its classes are"] = b.published("numbers", m, "temperature")
+	wrong["its classes are"] = b.publishReadout("numbers", m, "temperature")
 	m.Readouts = m.Readouts[:2]
 	for want, fingerprint := range wrong {
 		_, err := operate.Promote(t.Context(), b.js, "numbers", operate.PromoteOptions{Readout: fingerprint, Who: "a"})
 		pipelinetest.Mentions(t, err, want, "start a new job")
 	}
-	if _, err := operate.Promote(t.Context(), b.js, "numbers", operate.PromoteOptions{Readout: b.published("numbers", m, "b"), Who: "a"}); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "numbers", operate.PromoteOptions{Readout: b.publishReadout("numbers", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	b.taken("numbers")
+	b.awaitTaken("numbers")
 	more()
-	r.stop(t)
-	r = b.start(m, c)
+	r.stopStage(t)
+	r = b.startStage(m, c)
 	more()
 
 	readouts, alones, want := byName(t, m), map[string]map[string][]codec.Prediction{}, 0
@@ -81,13 +81,13 @@ func TestNumbersThroughCrashes(t *testing.T) {
 		alones[name] = map[string][]codec.Prediction{}
 		want = 0
 		for key, packets := range sent {
-			alones[name][key] = alone(t, only(m, l), codec.Reject, packets...)
+			alones[name][key] = predictAlone(t, withReadout(m, l), codec.Reject, packets...)
 			want += len(alones[name][key])
 		}
 	}
-	got := named(t, m, b.await("numbers", want))
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-	r.stop(t)
+	got := nameReadouts(t, m, b.awaitPredictions("numbers", want))
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.stopStage(t)
 	checkReadouts(t, m, got, alones)
 	for key, ps := range got {
 		for i, p := range ps {
@@ -99,7 +99,7 @@ func TestNumbersThroughCrashes(t *testing.T) {
 		}
 	}
 	for p := range 2 {
-		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}

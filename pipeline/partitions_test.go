@@ -18,28 +18,28 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	owns := func(c pipeline.Config, want int64) {
 		t.Helper()
-		r := b.start(m, c)
-		r.until(t, fmt.Sprint(want, " partitions"), func(s pipeline.Stats) bool { return s.Owned == want })
-		r.stop(t)
+		r := b.startStage(m, c)
+		r.waitUntil(t, fmt.Sprint(want, " partitions"), func(s pipeline.Stats) bool { return s.Owned == want })
+		r.stopStage(t)
 		if n, err := store.PartitionsOf(t.Context(), b.js, c.Job); err != nil || int64(n) != want {
 			t.Errorf("the job has %d partitions (%v), want %d", n, err, want)
 		}
 	}
-	owns(quick("stated", 70), 70)
-	owns(quick("stated", 0), 70)
+	owns(quickConfig("stated", 70), 70)
+	owns(quickConfig("stated", 0), 70)
 	refused := func(c pipeline.Config, says ...string) {
 		t.Helper()
-		mentions(t, (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context()), says...)
+		mentions(t, (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}).Run(t.Context()), says...)
 	}
-	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
-	many := quick("stated", 0)
+	refused(quickConfig("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
+	many := quickConfig("stated", 0)
 	many.Shards = 71
 	refused(many, "Shards is 71, want at most 70")
 
-	fresh := quick("fresh", 0)
+	fresh := quickConfig("fresh", 0)
 	fresh.InputSubject = "fresh.*"
 	owns(fresh, pipeline.DefaultPartitions)
-	machine := quick("machine", 0)
+	machine := quickConfig("machine", 0)
 	machine.InputSubject = "machine.*"
 	if _, err := pipeline.Ensure(t.Context(), b.js, machine, pipeline.EmbeddedPartitions, b.log); err != nil {
 		t.Fatal(err)

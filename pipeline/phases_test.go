@@ -22,7 +22,7 @@ func TestUnready(t *testing.T) {
 	want := func(tn *owner.Ownership, phase Phase, unready string) {
 		t.Helper()
 		v := &view{renewed: time.Now(), share: share, owned: map[int]*owner.Ownership{4: tn}}
-		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.partitions()}
+		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.listPartitions()}
 		if s.Partitions[0].Phase != phase {
 			t.Errorf("phase %s, want %s", s.Partitions[0].Phase, phase)
 		}
@@ -50,7 +50,7 @@ func TestUnready(t *testing.T) {
 	}
 	// Reaped: the manager has the reason, or will begin a new ownership.
 	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}
-	if p := v.partitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
+	if p := v.listPartitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
 		t.Errorf("%+v, want 4 stopped and 5 to be claimed", p)
 	}
 }

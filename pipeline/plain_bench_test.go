@@ -58,8 +58,8 @@ func (b *rig) startPlain(m *reservoir.Model, c pipeline.Config, engine pipeline.
 		for range shard.BatchesPerShard {
 			free <- shard.NewBatch(per)
 		}
-		s.wg.Go(func() { s.compute(ctx, b.t, sh, batches, free) })
-		s.wg.Go(func() { s.publish(b.t, c.Job, &owner.Splitter{Encoder: enc, Limit: 4 << 20}, batches, free) })
+		s.wg.Go(func() { s.computeBatches(ctx, b.t, sh, batches, free) })
+		s.wg.Go(func() { s.publishBatches(b.t, c.Job, &owner.Splitter{Encoder: enc, Limit: 4 << 20}, batches, free) })
 	}
 	pull, _ := owner.PullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
@@ -78,7 +78,7 @@ func (b *rig) startPlain(m *reservoir.Model, c pipeline.Config, engine pipeline.
 }
 
 func (b *rig) plainConnection(name string) jetstream.JetStream {
-	nc, err := b.dial(b.t.Context(), name)
+	nc, err := b.dialServer(b.t.Context(), name)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (b *rig) plainConnection(name string) jetstream.JetStream {
 	return js
 }
 
-func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard, out chan<- *shard.Batch, free <-chan *shard.Batch) {
+func (s *plainStage) computeBatches(ctx context.Context, t testing.TB, sh *shard.Shard, out chan<- *shard.Batch, free <-chan *shard.Batch) {
 	defer close(out)
 	defer sh.Close()
 	for ctx.Err() == nil {
@@ -108,7 +108,7 @@ func (s *plainStage) compute(ctx context.Context, t testing.TB, sh *shard.Shard,
 	}
 }
 
-func (s *plainStage) publish(t testing.TB, job string, e *owner.Splitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
+func (s *plainStage) publishBatches(t testing.TB, job string, e *owner.Splitter, in <-chan *shard.Batch, free chan<- *shard.Batch) {
 	for b := range in {
 		for _, i := range b.Touched {
 			a := &b.Answers[i]
@@ -132,10 +132,10 @@ func (s *plainStage) publish(t testing.TB, job string, e *owner.Splitter, in <-c
 	}
 }
 
-// flush returns when everything published is acknowledged.
-func (s *plainStage) flush() { <-s.js.PublishAsyncComplete() }
+// flushPublishes returns when everything published is acknowledged.
+func (s *plainStage) flushPublishes() { <-s.js.PublishAsyncComplete() }
 
-func (s *plainStage) close() {
+func (s *plainStage) closeStage() {
 	s.stop()
 	for _, cc := range s.readers {
 		natsclient.StopConsumer(cc, owner.CloseDeadline)

@@ -25,10 +25,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// several is a model with readouts test, b and c, of the same classes; b and c make
+// severalReadouts is a model with readouts test, b and c, of the same classes; b and c make
 // sets of classes, some of b's predictions abstain, test and c say how unlike their training part a sequence is,
 // and c when early predictions of marked sequences suffice.
-func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
+func severalReadouts(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, policy)
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -52,8 +52,8 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	return m
 }
 
-// only returns a model with one readout of another model.
-func only(m *reservoir.Model, l *readout.Linear) *reservoir.Model {
+// withReadout returns a model with one readout of another model.
+func withReadout(m *reservoir.Model, l *readout.Linear) *reservoir.Model {
 	o := *m
 	o.Readouts = []*readout.Linear{l}
 	return &o
@@ -73,8 +73,8 @@ func byName(t testing.TB, m *reservoir.Model) map[string]*readout.Linear {
 	return all
 }
 
-// taken waits until every partition has taken the job's newest promotion.
-func (b *rig) taken(job string) operate.Promotions {
+// awaitTaken waits until every partition has taken the job's newest promotion.
+func (b *rig) awaitTaken(job string) operate.Promotions {
 	b.t.Helper()
 	var all operate.Promotions
 	pipelinetest.Until(b.t, "the promotion is in every partition", func() bool {
@@ -111,9 +111,9 @@ func (b *rig) repeatKind(job, kind string) (n int) {
 	return n
 }
 
-// published puts a readout of a model into a job's registry and returns its
+// publishReadout puts a readout of a model into a job's registry and returns its
 // fingerprint.
-func (b *rig) published(job string, m *reservoir.Model, readoutName string) string {
+func (b *rig) publishReadout(job string, m *reservoir.Model, readoutName string) string {
 	b.t.Helper()
 	models, err := registry.Open(b.t.Context(), b.js, job)
 	if err != nil {
@@ -132,9 +132,9 @@ func (b *rig) published(job string, m *reservoir.Model, readoutName string) stri
 // promotions, and Verify confirms them.
 func TestPromotionsThroughCrashes(t *testing.T) {
 	t.Parallel()
-	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
-	c := quick("promote", 3)
+	c := quickConfig("promote", 3)
 	c.StopTimeout = patience // a stopped worker releases its partitions, on any busy machine
 	rng := rand.New(rand.NewPCG(3, 4))
 	const keys, rounds = 9, 5
@@ -145,36 +145,36 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 			seqs[key]++
 			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
 			sent[key] = append(sent[key], p)
-			b.publish([]pipelinetest.Packet{p})
+			b.publishPackets([]pipelinetest.Packet{p})
 		}
 	}
 	for round := range rounds {
-		r := b.start(m, c)
-		b.taken("promote") // unfinished work of a killed worker
+		r := b.startStage(m, c)
+		b.awaitTaken("promote") // unfinished work of a killed worker
 		more()
 		var err error
 		if round%3 == 2 {
 			_, err = operate.Promote(t.Context(), b.js, "promote", operate.PromoteOptions{Who: "anna"})
 		} else {
-			_, err = operate.Promote(t.Context(), b.js, "promote", operate.PromoteOptions{Readout: b.published("promote", m, []string{"b", "c"}[round%2]), Who: "anna"})
+			_, err = operate.Promote(t.Context(), b.js, "promote", operate.PromoteOptions{Readout: b.publishReadout("promote", m, []string{"b", "c"}[round%2]), Who: "anna"})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		more()
 		if round%2 == 0 {
-			b.taken("promote")
+			b.awaitTaken("promote")
 			more()
-			r.stop(t)
+			r.stopStage(t)
 			continue
 		}
-		r.crash(t) // only some partitions may have the promotion
-		b.expire("promote")
+		r.crashStage(t) // only some partitions may have the promotion
+		b.expireMembers("promote")
 		b.repeatKind("promote", wire.KindPromote)
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	more()
-	all := b.taken("promote")
+	all := b.awaitTaken("promote")
 	if n := len(all.Promotions); n != rounds || all.Newest().Number != rounds || all.Newest().Who != "anna" {
 		t.Errorf("promotions %+v", all.Promotions)
 	}
@@ -184,7 +184,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	for name, l := range byName(t, m) {
 		alones[name] = map[string][]codec.Prediction{}
 		for key, packets := range sent {
-			alones[name][key] = alone(t, only(m, l), codec.Reject, packets...)
+			alones[name][key] = predictAlone(t, withReadout(m, l), codec.Reject, packets...)
 		}
 	}
 	for key := range sent {
@@ -193,13 +193,13 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 			break
 		}
 	}
-	got := named(t, m, b.await("promote", want))
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-	r.stop(t)
+	got := nameReadouts(t, m, b.awaitPredictions("promote", want))
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.stopStage(t)
 	checkReadouts(t, m, got, alones)
-	sums := b.digests("promote", 3)
+	sums := b.finalDigests("promote", 3)
 	for p := range 3 {
-		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
@@ -208,8 +208,8 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	// A new job with the same name has the same states, and ignores the promotions
 	// still in the log.
 	b.forgetOutput("promote")
-	r = b.start(m, c)
-	anew := b.await("promote", want)
+	r = b.startStage(m, c)
+	anew := b.awaitPredictions("promote", want)
 	for name, l := range byName(t, m) {
 		for key := range sent {
 			for i, p := range anew[key] {
@@ -219,16 +219,16 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 			}
 		}
 	}
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-	r.stop(t)
-	if again := b.digests("promote", 3); !slices.Equal(again, sums) {
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.stopStage(t)
+	if again := b.finalDigests("promote", 3); !slices.Equal(again, sums) {
 		t.Errorf("final states %v, the first time %v", again, sums)
 	}
 }
 
-// named replaces an empty name with the job's first readout, for messages before the
+// nameReadouts replaces an empty name with the job's first readout, for messages before the
 // first promotion.
-func named(t *testing.T, m *reservoir.Model, all map[string][]codec.Prediction) map[string][]codec.Prediction {
+func nameReadouts(t *testing.T, m *reservoir.Model, all map[string][]codec.Prediction) map[string][]codec.Prediction {
 	t.Helper()
 	first, err := readoutOf(m, m.Readouts[0])
 	if err != nil {
@@ -289,14 +289,14 @@ func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Pred
 
 // An invalid promotion is refused with a sentence, and the job stays unchanged.
 func TestPromotionsRefused(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Marked})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Marked})
 	other := *m.Readouts[0]
 	other.Name, other.Classes = "other", []string{"c0", "c2", "c1"}
 	m.Readouts = append(m.Readouts, &other)
 	b := newRig(t)
-	c := quick("refuse", 2)
-	r := b.start(m, c)
-	defer r.stop(t)
+	c := quickConfig("refuse", 2)
+	r := b.startStage(m, c)
+	defer r.stopStage(t)
 	entry := func() uint64 {
 		out, err := b.js.Stream(t.Context(), wire.OutputStream("refuse"))
 		if err != nil {
@@ -313,14 +313,14 @@ func TestPromotionsRefused(t *testing.T) {
 		_, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Readout: fingerprint, Who: "a"})
 		return err
 	}
-	if err := try(b.published("refuse", m, "test")); !errors.Is(err, operate.ErrActive) {
+	if err := try(b.publishReadout("refuse", m, "test")); !errors.Is(err, operate.ErrActive) {
 		t.Error(err)
 	}
-	pipelinetest.Mentions(t, try(b.published("refuse", m, "other")), "its classes are", "start a new job")
+	pipelinetest.Mentions(t, try(b.publishReadout("refuse", m, "other")), "its classes are", "start a new job")
 	if err := try(strings.Repeat("0", wire.HashDigits)); !errors.Is(err, registry.ErrNoEntry) {
 		t.Error(err)
 	}
-	retired := b.published("refuse", m, "c")
+	retired := b.publishReadout("refuse", m, "c")
 	models, err := registry.Open(t.Context(), b.js, "refuse")
 	if err != nil {
 		t.Fatal(err)
@@ -339,10 +339,10 @@ func TestPromotionsRefused(t *testing.T) {
 	}
 
 	// The job's first readout is refused, too, if retired.
-	if _, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Readout: b.published("refuse", m, "b"), Who: "a"}); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Readout: b.publishReadout("refuse", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	first := b.published("refuse", m, "test")
+	first := b.publishReadout("refuse", m, "test")
 	if err := models.Retire(t.Context(), first, registry.Retirement{Who: "a", When: registry.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -359,31 +359,31 @@ func TestPromotionsRefused(t *testing.T) {
 // readout. A program without promotions is refused by the job's entry and by each
 // record.
 func TestPromotionWaitsForItsReadout(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newRig(t)
-	c := quick("waits", 1)
-	lacks := b.start(only(m, m.Readouts[0]), c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
-	b.settle(lacks, 1)
-	lacks.stop(t)
-	if _, err := operate.Promote(t.Context(), b.js, "waits", operate.PromoteOptions{Readout: b.published("waits", m, "b"), Who: "a"}); err != nil {
+	c := quickConfig("waits", 1)
+	lacks := b.startStage(withReadout(m, m.Readouts[0]), c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	b.settleMessages(lacks, 1)
+	lacks.stopStage(t)
+	if _, err := operate.Promote(t.Context(), b.js, "waits", operate.PromoteOptions{Readout: b.publishReadout("waits", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	b.forget("waits")
-	lacks = b.start(only(m, m.Readouts[0]), c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
-	b.settle(lacks, 2)
-	lacks.stop(t)
-	r := b.start(m, c)
-	b.taken("waits")
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 3, 1, .5, false)})
-	got := b.await("waits", 3)["a"]
-	r.stop(t)
+	b.forgetRegistry("waits")
+	lacks = b.startStage(withReadout(m, m.Readouts[0]), c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
+	b.settleMessages(lacks, 2)
+	lacks.stopStage(t)
+	r := b.startStage(m, c)
+	b.awaitTaken("waits")
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 3, 1, .5, false)})
+	got := b.awaitPredictions("waits", 3)["a"]
+	r.stopStage(t)
 	names := byName(t, m)
 	if got[0].Readout != "" || got[1].Readout != "" || names[got[2].Readout] != m.Readouts[1] {
 		t.Errorf("readouts %q, %q, %q", got[0].Readout, got[1].Readout, got[2].Readout)
 	}
-	if _, record := b.last("waits", 0); record.Promoted.Number != 1 {
+	if _, record := b.lastRecord("waits", 0); record.Promoted.Number != 1 {
 		t.Errorf("record %+v", record.Promoted)
 	}
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("waits"))
@@ -403,11 +403,11 @@ func TestPromotionWaitsForItsReadout(t *testing.T) {
 // worker reads, and a promotion reaches every partition. (A model missing in the
 // registry is not retried as if a server lagged.)
 func TestPromotionInCluster(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newTrioRig(t)
-	c := quick("trio", 3)
+	c := quickConfig("trio", 3)
 	c.Replicas, c.Lease = 3, 3*time.Second
-	r := b.start(only(m, m.Readouts[0]), c)
+	r := b.startStage(withReadout(m, m.Readouts[0]), c)
 	models, err := registry.Open(t.Context(), b.js, "trio")
 	if err != nil {
 		t.Fatal(err)
@@ -415,13 +415,13 @@ func TestPromotionInCluster(t *testing.T) {
 	if all, err := models.List(t.Context()); err != nil || len(all) != 1 {
 		t.Fatalf("models %+v, %v; want the worker's", all, err)
 	}
-	if _, err := operate.Promote(t.Context(), b.js, "trio", operate.PromoteOptions{Readout: b.published("trio", m, "b"), Who: "a"}); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "trio", operate.PromoteOptions{Readout: b.publishReadout("trio", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	b.taken("trio")
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
-	if got := b.await("trio", 1)["a"]; byName(t, m)[got[0].Readout] != m.Readouts[1] {
+	b.awaitTaken("trio")
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	if got := b.awaitPredictions("trio", 1)["a"]; byName(t, m)[got[0].Readout] != m.Readouts[1] {
 		t.Errorf("readout %q", got[0].Readout)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

@@ -22,9 +22,9 @@ import (
 // first readout, in any partition, and later promotions reach all.
 func TestResizeKeepsReadouts(t *testing.T) {
 	t.Parallel()
-	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
-	c := quick("moves", 3)
+	c := quickConfig("moves", 3)
 	rng := rand.New(rand.NewPCG(8, 4))
 	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
 	open, begun := map[string]bool{}, map[string][]string{} // by key: the readout of each of its sequences
@@ -39,7 +39,7 @@ func TestResizeKeepsReadouts(t *testing.T) {
 			seqs[key]++
 			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), end)
 			sent[key] = append(sent[key], p)
-			b.publish([]pipelinetest.Packet{p})
+			b.publishPackets([]pipelinetest.Packet{p})
 		}
 	}
 	sometimes := func() bool { return rng.IntN(4) == 0 }
@@ -52,21 +52,21 @@ func TestResizeKeepsReadouts(t *testing.T) {
 		to      int
 		promote string
 	}{{5, "b"}, {2, "c"}, {7, "b"}, {3, "c"}} {
-		r := b.start(m, c)
+		r := b.startStage(m, c)
 		more(active, sometimes)
-		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-		if _, err := operate.Promote(t.Context(), b.js, "moves", operate.PromoteOptions{Readout: b.published("moves", m, step.promote), Who: "anna"}); err != nil {
+		r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+		if _, err := operate.Promote(t.Context(), b.js, "moves", operate.PromoteOptions{Readout: b.publishReadout("moves", m, step.promote), Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
-		b.taken("moves")
+		b.awaitTaken("moves")
 		active = names[step.promote]
 		more(active, sometimes)
-		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-		r.stop(t)
-		b.resize(m, c, step.to)
+		r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+		r.stopStage(t)
+		b.resizeJob(m, c, step.to)
 		c.Partitions = step.to
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	more(active, func() bool { return true })
 	want := 0
 	alones := map[string]map[string][]codec.Prediction{}
@@ -74,12 +74,12 @@ func TestResizeKeepsReadouts(t *testing.T) {
 		alones[name] = map[string][]codec.Prediction{}
 		want = 0
 		for key, packets := range sent {
-			alones[name][key] = alone(t, only(m, l), codec.Reject, packets...)
+			alones[name][key] = predictAlone(t, withReadout(m, l), codec.Reject, packets...)
 			want += len(alones[name][key])
 		}
 	}
-	got := named(t, m, b.await("moves", want))
-	r.stop(t)
+	got := nameReadouts(t, m, b.awaitPredictions("moves", want))
+	r.stopStage(t)
 	checkReadouts(t, m, got, alones)
 	for key, ps := range got {
 		sequence := 0
@@ -98,12 +98,12 @@ func TestResizeKeepsReadouts(t *testing.T) {
 // needs it keeps the previous readout, until the entry is repaired.
 func TestPromotionOfTornEntry(t *testing.T) {
 	t.Parallel()
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b, book := newRig(t), &pipelinetest.LogBook{}
 	b.log = book.Logger()
-	c := quick("torn", 1)
-	first := only(m, m.Readouts[0])
-	r := b.start(first, c)
+	c := quickConfig("torn", 1)
+	first := withReadout(m, m.Readouts[0])
+	r := b.startStage(first, c)
 	torn := func() {
 		s, err := b.js.Stream(t.Context(), wire.ModelStream("torn"))
 		if err == nil {
@@ -117,7 +117,7 @@ func TestPromotionOfTornEntry(t *testing.T) {
 		_, err := operate.Promote(t.Context(), b.js, "torn", operate.PromoteOptions{Readout: name, Who: "a"})
 		return err
 	}
-	name := b.published("torn", m, "b")
+	name := b.publishReadout("torn", m, "b")
 	torn()
 	if err := promote(name); !errors.Is(err, registry.ErrDamaged) {
 		t.Errorf("promotion of a torn entry: %v", err)
@@ -125,22 +125,22 @@ func TestPromotionOfTornEntry(t *testing.T) {
 	if all, err := operate.PromotionsOf(t.Context(), b.js, "torn"); err != nil || len(all.Promotions) > 0 {
 		t.Errorf("%+v, %v; want no promotion", all, err)
 	}
-	b.published("torn", m, "test")
-	b.published("torn", m, "b")
-	r.stop(t)
+	b.publishReadout("torn", m, "test")
+	b.publishReadout("torn", m, "b")
+	r.stopStage(t)
 	if err := promote(name); err != nil {
 		t.Fatal(err)
 	}
 	torn()
-	r = b.start(first, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	r = b.startStage(first, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
 	pipelinetest.Until(t, "the worker's warning", func() bool { return book.Lines("this worker cannot use it") > 0 })
-	b.published("torn", m, "b")
-	b.taken("torn")
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
-	got := b.await("torn", 2)["a"]
+	b.publishReadout("torn", m, "b")
+	b.awaitTaken("torn")
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
+	got := b.awaitPredictions("torn", 2)["a"]
 	if got[0].Readout != "" || got[1].Readout != name {
 		t.Errorf("readouts %q and %q, want the first one and %q", got[0].Readout, got[1].Readout, name)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

@@ -52,9 +52,9 @@ func BenchmarkProtocol(b *testing.B) {
 			for i := range b.N {
 				for _, protocol := range []bool{i%2 == 0, i%2 != 0} {
 					if protocol {
-						with = append(with, l.stage())
+						with = append(with, l.runStage())
 					} else {
-						plain = append(plain, l.plain())
+						plain = append(plain, l.runPlain())
 					}
 				}
 			}
@@ -94,7 +94,7 @@ func BenchmarkDurability(b *testing.B) {
 				l := newLoad(b, benchRig(b, sync), partitions)
 				var all []window
 				for range b.N {
-					all = append(all, l.stage())
+					all = append(all, l.runStage())
 				}
 				b.ReportMetric(l.published.RowsPerSecond(), "published-rows/s")
 				b.ReportMetric(medianOf(all, window.rate), "rows/s")
@@ -109,7 +109,7 @@ func BenchmarkDurability(b *testing.B) {
 func benchRig(b *testing.B, sync bool) *rig {
 	if url := os.Getenv(serverVariable); url != "" {
 		r := &rig{t: b, url: url, log: testLog(b)}
-		nc, err := r.dial(b.Context(), "test")
+		nc, err := r.dialServer(b.Context(), "test")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 		l.c.Replicas = 3
 	}
 	_ = r.js.DeleteStream(b.Context(), wire.InputStream(l.c.Job)) // of an earlier run on a given server
-	l.clear()
+	l.clearAnswers()
 	if err := store.EnsureStreams(b.Context(), r.js, l.c.WithDefaults().Layout(), r.log); err != nil {
 		b.Fatal(err)
 	}
@@ -156,8 +156,8 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	return l
 }
 
-// clear deletes the job's answers.
-func (l *load) clear() {
+// clearAnswers deletes the job's answers.
+func (l *load) clearAnswers() {
 	ctx := context.Background()
 	_ = l.rig.js.DeleteStream(ctx, wire.OutputStream(l.c.Job)) // absent the first time
 	_ = l.rig.js.DeleteObjectStore(ctx, wire.SnapshotBucket(l.c.Job))
@@ -179,28 +179,28 @@ func (w window) rate() float64       { return float64(w.rows) / w.wall.Seconds()
 func (w window) cpu() float64        { return 1e6 * w.processor.Seconds() / float64(w.rows) }
 func (w window) commitRate() float64 { return float64(w.commits) / w.wall.Seconds() }
 
-// stage answers the load by the stage itself.
-func (l *load) stage() window {
-	l.clear()
-	r := l.rig.startWith(l.m, l.c, fastest)
-	w := l.measure(&r.counters, func() {})
-	r.stop(l.b)
+// runStage answers the load by the stage itself.
+func (l *load) runStage() window {
+	l.clearAnswers()
+	r := l.rig.startWith(l.m, l.c, fastestEngine)
+	w := l.measureWindow(&r.counters, func() {})
+	r.stopStage(l.b)
 	if w.snapshots == 0 {
 		l.b.Fatal("no snapshot was taken: this does not measure the protocol")
 	}
 	return w
 }
 
-// plain answers the load by plainStage.
-func (l *load) plain() window {
-	l.clear()
-	s := l.rig.startPlain(l.m, l.c, fastest)
-	w := l.measure(&s.counters, s.flush)
-	s.close()
+// runPlain answers the load by plainStage.
+func (l *load) runPlain() window {
+	l.clearAnswers()
+	s := l.rig.startPlain(l.m, l.c, fastestEngine)
+	w := l.measureWindow(&s.counters, s.flushPublishes)
+	s.closeStage()
 	return w
 }
 
-func (l *load) measure(c *pipeline.Counters, flush func()) window {
+func (l *load) measureWindow(c *pipeline.Counters, flush func()) window {
 	reach := func(messages uint64) pipeline.Stats {
 		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Microsecond) {
 			if s := c.Stats(); s.Messages >= messages {
@@ -245,7 +245,7 @@ func median(v []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-func fastest(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+func fastestEngine(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	return cpu.New(net, slots, cpu.Options{Threads: 1})
 }
 

@@ -38,22 +38,22 @@ func TestCrashes(t *testing.T) {
 			}
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
-			c := quick("crash", 4)
+			c := quickConfig("crash", 4)
 			shuffled := pipelinetest.Disorder(packets, rand.New(rand.NewPCG(4, 2)))
 			for i := 0; i < 5; i++ {
 				c.Shards, c.RowBudget = 1+i%2, 5+20*i
-				r := b.start(m, c)
+				r := b.startStage(m, c)
 				from, to := i*len(shuffled)/5, (i+1)*len(shuffled)/5
-				b.publish(shuffled[from:to])
+				b.publishPackets(shuffled[from:to])
 				if i == 4 {
-					got := b.await("crash", count(exp))
-					r.stop(t)
+					got := b.awaitPredictions("crash", count(exp))
+					r.stopStage(t)
 					same(t, clean(got, outcome.FlagReordered), exp)
 					return
 				}
 				time.Sleep(time.Duration(i) * 7 * time.Millisecond)
-				r.crash(t)
-				b.expire("crash")
+				r.crashStage(t)
+				b.expireMembers("crash")
 			}
 		})
 	}
@@ -67,26 +67,26 @@ func TestScaleOutAndIn(t *testing.T) {
 	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("scale", 8)
-	part := func(i int) { b.publish(packets[i*len(packets)/5 : (i+1)*len(packets)/5]) }
-	w1 := b.start(m, c)
+	c := quickConfig("scale", 8)
+	part := func(i int) { b.publishPackets(packets[i*len(packets)/5 : (i+1)*len(packets)/5]) }
+	w1 := b.startStage(m, c)
 	part(0)
-	w2 := b.start(m, c)
+	w2 := b.startStage(m, c)
 	part(1)
-	w1.until(t, "half of the partitions", func(s pipeline.Stats) bool { return s.Owned == 4 })
-	w2.until(t, "the other half", func(s pipeline.Stats) bool { return s.Owned == 4 })
-	w3 := b.start(m, c)
+	w1.waitUntil(t, "half of the partitions", func(s pipeline.Stats) bool { return s.Owned == 4 })
+	w2.waitUntil(t, "the other half", func(s pipeline.Stats) bool { return s.Owned == 4 })
+	w3 := b.startStage(m, c)
 	part(2)
-	w1.crash(t)
+	w1.crashStage(t)
 	part(3)
-	w2.stop(t)
+	w2.stopStage(t)
 	part(4)
-	w3.until(t, "all partitions", func(s pipeline.Stats) bool { return s.Owned == 8 })
-	got := b.await("scale", count(exp))
-	w3.stop(t)
+	w3.waitUntil(t, "all partitions", func(s pipeline.Stats) bool { return s.Owned == 8 })
+	got := b.awaitPredictions("scale", count(exp))
+	w3.stopStage(t)
 	same(t, got, exp)
 	for p := range 8 {
-		if _, r := b.last("scale", p); r.Kind != wire.KindReleased || r.Epoch < 2 {
+		if _, r := b.lastRecord("scale", p); r.Kind != wire.KindReleased || r.Epoch < 2 {
 			t.Errorf("partition %d ends with %+v, want a release after at least two claims", p, r)
 		}
 	}
@@ -100,7 +100,7 @@ func TestZombieIsFenced(t *testing.T) {
 	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("zombie", 1)
+	c := quickConfig("zombie", 1)
 	asleep, wake := make(chan struct{}), make(chan struct{})
 	calls := 0
 	z := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -112,9 +112,9 @@ func TestZombieIsFenced(t *testing.T) {
 			}
 		}}, err
 	})
-	b.publish(packets[:len(packets)/2])
+	b.publishPackets(packets[:len(packets)/2])
 	<-asleep
-	_, before := b.last("zombie", 0)
+	_, before := b.lastRecord("zombie", 0)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("zombie"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +131,12 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Errorf("claimed %+v after %+v", other.Record, before)
 	}
 	close(wake)
-	b.publish(packets[len(packets)/2:])
-	z.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
-	got := b.await("zombie", count(exp)) // the worker has reclaimed the partition by then
-	z.stop(t)
+	b.publishPackets(packets[len(packets)/2:])
+	z.waitUntil(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
+	got := b.awaitPredictions("zombie", count(exp)) // the worker has reclaimed the partition by then
+	z.stopStage(t)
 	same(t, got, exp)
-	if _, r := b.last("zombie", 0); r.Epoch != before.Epoch+2 {
+	if _, r := b.lastRecord("zombie", 0); r.Epoch != before.Epoch+2 {
 		t.Errorf("epoch %d, want %d", r.Epoch, before.Epoch+2)
 	}
 }
@@ -155,24 +155,24 @@ func (s *sleeper) Advance(x []float32, runs []reservoir.Run, scores []float32) e
 func TestOneStoppedOthersGoOn(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("partly", 4)
-	r := b.start(m, c)
+	c := quickConfig("partly", 4)
+	r := b.startStage(m, c)
 	var packets []pipelinetest.Packet
 	for i := range 16 {
 		packets = append(packets, pipelinetest.One(fmt.Sprintf("k%d", i), 1, 2, 1, true))
 	}
-	b.publish(packets)
-	b.settle(r, 16)
-	r.stop(t)
+	b.publishPackets(packets)
+	b.settleMessages(r, 16)
+	r.stopStage(t)
 	if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: wire.OutputSubject("partly", 2), Data: []byte("?")}); err != nil {
 		t.Fatal(err)
 	}
-	r = b.start(m, c)
+	r = b.startStage(m, c)
 	for i := range packets {
 		packets[i].Seq = 2
 	}
-	b.publish(packets)
-	r.until(t, "a stopped partition", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })
+	b.publishPackets(packets)
+	r.waitUntil(t, "a stopped partition", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })
 	r.cancel()
-	mentions(t, r.wait(t), "partly.out.2", "another program publishes there")
+	mentions(t, r.waitForEnd(t), "partly.out.2", "another program publishes there")
 }

@@ -29,8 +29,8 @@ func (s *stopping) Next() (producer.Item, error) {
 	return s.Source.Next()
 }
 
-// series makes n series of 30 to 50 samples on k streams.
-func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]pipelinetest.Recording) {
+// numberedSeries makes n series of 30 to 50 samples on k streams.
+func numberedSeries(n, k int, timed bool) (list []producer.Item, perStream map[string][]pipelinetest.Recording) {
 	perStream = map[string][]pipelinetest.Recording{}
 	for i, r := range pipelinetest.Recordings(n, 50) {
 		rows := 30 + i%21
@@ -52,8 +52,8 @@ func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]
 func TestPublisherToStage(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, pipeline.Config{Job: "pub", Partitions: 4})
-	list, streams := series(60, 7, false)
+	r := b.startStage(m, pipeline.Config{Job: "pub", Partitions: 4})
+	list, streams := numberedSeries(60, 7, false)
 	var told int
 	p := producer.Publisher{Channels: m.Channels, RowsPerMessage: 8, Playing: 5, Progress: func(producer.Published) { told++ }}
 	got, err := p.Publish(t.Context(), b.nc, producer.FromSlice(list))
@@ -68,11 +68,11 @@ func TestPublisherToStage(t *testing.T) {
 	if got.Streams != 7 || got.Rows != uint64(rows) || got.Messages != uint64(messages) || got.Skipped != 0 {
 		t.Fatalf("published %+v, want 7 streams, %d rows, %d messages", got, rows, messages)
 	}
-	s := b.settle(r, messages)
+	s := b.settleMessages(r, messages)
 	if s.Gaps != 0 || s.Duplicates != 0 || s.Rows != uint64(rows) {
 		t.Fatalf("stage saw %+v", s)
 	}
-	out := b.predictions("pub")
+	out := b.readPredictions("pub")
 	for name, list := range streams {
 		if len(out[name]) != len(list) {
 			t.Fatalf("stream %s: %d predictions, want %d", name, len(out[name]), len(list))
@@ -84,7 +84,7 @@ func TestPublisherToStage(t *testing.T) {
 			}
 		}
 	}
-	r.stop(t)
+	r.stopStage(t)
 	if told == 0 && got.Elapsed > 200*time.Millisecond {
 		t.Error("no progress was told")
 	}
@@ -94,8 +94,8 @@ func TestPublisherToStage(t *testing.T) {
 // uninterrupted publisher; another source is refused.
 func TestPublisherResume(t *testing.T) {
 	b := newRig(t)
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "res", Partitions: 4})
-	list, _ := series(40, 5, true)
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "res", Partitions: 4})
+	list, _ := numberedSeries(40, 5, true)
 	p := producer.Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 4, Playing: 3, Resume: true, Job: "res"}
 	ctx, cancel := context.WithCancel(t.Context())
 	first, err := p.Publish(ctx, b.nc, &stopping{producer.FromSlice(list), 17, cancel})
@@ -113,7 +113,7 @@ func TestPublisherResume(t *testing.T) {
 	if second.Skipped != first.Messages || second.Skipped+second.Messages != uint64(total) {
 		t.Fatalf("first %+v, second %+v, want %d messages in all", first, second, total)
 	}
-	s := b.settle(r, total)
+	s := b.settleMessages(r, total)
 	if s.Messages != uint64(total) || s.Duplicates+s.Gaps+s.DeadLetters != 0 {
 		t.Fatalf("stage saw %+v, want %d clean messages", s, total)
 	}
@@ -125,23 +125,23 @@ func TestPublisherResume(t *testing.T) {
 	if _, err := p.Publish(t.Context(), b.nc, producer.FromSlice(list)); err == nil || !strings.Contains(err.Error(), "rows per message") {
 		t.Fatalf("resuming with other messages: %v, want an error that says why", err)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }
 
 // Without Resume a second run restarts its numbers and is not treated as repeats.
 func TestPublisherNewIncarnation(t *testing.T) {
 	b := newRig(t)
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "inc", Partitions: 2})
-	list, _ := series(6, 3, false)
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "inc", Partitions: 2})
+	list, _ := numberedSeries(6, 3, false)
 	p := producer.Publisher{Channels: []string{"x", "y"}}
 	for range 2 {
 		if _, err := p.Publish(t.Context(), b.nc, producer.FromSlice(list)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := b.settle(r, 12)
+	s := b.settleMessages(r, 12)
 	if s.Messages != 12 || s.Duplicates != 0 || s.Incarnations != 3 {
 		t.Fatalf("%+v, want 12 messages, no duplicates, 3 new incarnations", s)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

@@ -66,7 +66,7 @@ func (r *readouts) Readout(name string) (*readout.Linear, error) {
 	}
 	if r.ctx.Err() == nil && !r.reading[name] {
 		r.reading[name] = true
-		r.ends.Go(func() { r.read(name) })
+		r.ends.Go(func() { r.readRegistry(name) })
 	}
 	if err := r.failed[name]; err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (r *readouts) Readout(name string) (*readout.Linear, error) {
 	return nil, errReading
 }
 
-// close ends the reading; no caller remains.
-func (r *readouts) close() {
+// stopReading ends the reading; no caller remains.
+func (r *readouts) stopReading() {
 	r.stop()
 	r.ends.Wait()
 }
@@ -83,8 +83,8 @@ func (r *readouts) close() {
 // readAgain is the pause before a failed readout is re-read.
 const readAgain = 5 * time.Second
 
-// read reads a readout from the registry.
-func (r *readouts) read(name string) {
+// readRegistry reads a readout from the registry.
+func (r *readouts) readRegistry(name string) {
 	l, err := r.fromRegistry(name)
 	r.mu.Lock()
 	r.failed[name] = err
@@ -115,24 +115,24 @@ type follower struct {
 	shadowed shadowed
 }
 
-// newest returns the job's newest promotion, with the number 0 if there is none that
+// newestPromotion returns the job's newest promotion, with the number 0 if there is none that
 // this worker can follow: an unknown readout's promotion is not published into the
 // input.
-func (f *follower) newest(e *wire.Entry, has *readouts, log *slog.Logger) wire.Promotion {
+func (f *follower) newestPromotion(e *wire.Entry, has *readouts, log *slog.Logger) wire.Promotion {
 	p := e.Promotions.Last()
 	if p.Readout == "" {
 		return p
 	}
 	if _, err := has.Readout(p.Readout); err != nil {
 		if !errors.Is(err, errReading) {
-			f.warn(p, err, log)
+			f.warnUnfollowed(p, err, log)
 		}
 		return wire.Promotion{}
 	}
 	return p
 }
 
-func (f *follower) warn(p wire.Promotion, err error, log *slog.Logger) {
+func (f *follower) warnUnfollowed(p wire.Promotion, err error, log *slog.Logger) {
 	if now := time.Now(); now.Sub(f.warned) >= store.ToldEvery {
 		f.warned = now
 		log.Warn("a readout was promoted, but this worker cannot use it: its partitions keep the one before", "promotion", p.Number, "readout", p.Readout, "err", err)

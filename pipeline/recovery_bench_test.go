@@ -34,23 +34,23 @@ func BenchmarkRecovery(b *testing.B) {
 			rig := newRig(b)
 			c := pipeline.Config{Job: "recovery", Partitions: partitions, MaxMessage: 900 << 10, MaxStreams: 2 * streams, MaxSlots: 2 * streams,
 				SnapshotMessages: 1 << 30, SnapshotEvery: time.Hour}
-			r := rig.launch(m, c, fastest)
+			r := rig.launchStage(m, c, fastestEngine)
 			rig.oneRowEach(r, m, streams)
-			r.stop(b) // with snapshots
-			r = rig.launch(m, c, fastest)
+			r.stopStage(b) // with snapshots
+			r = rig.launchStage(m, c, fastestEngine)
 			rig.oneRowEach(r, m, behind) // each the second of its stream: an early prediction
-			r.until(b, "all answered", func(s pipeline.Stats) bool { return s.Predictions == uint64(behind) })
-			r.crash(b)
+			r.waitUntil(b, "all answered", func(s pipeline.Stats) bool { return s.Predictions == uint64(behind) })
+			r.crashStage(b)
 
 			var restart, put, get, decode, adopt time.Duration
 			var size int
 			for range b.N {
-				rig.expire(c.Job)
+				rig.expireMembers(c.Job)
 				begin := time.Now()
-				r := rig.launch(m, c, fastest)
-				r.until(b, "all replayed", func(s pipeline.Stats) bool { return s.Replayed == uint64(behind) && s.Replaying == 0 })
+				r := rig.launchStage(m, c, fastestEngine)
+				r.waitUntil(b, "all replayed", func(s pipeline.Stats) bool { return s.Replayed == uint64(behind) && s.Replaying == 0 })
 				restart += time.Since(begin)
-				r.crash(b)
+				r.crashStage(b)
 				size = 0
 				for p := range partitions {
 					size += rig.recoverOnce(m, c, p, &put, &get, &decode, &adopt)
@@ -78,7 +78,7 @@ func (b *rig) oneRowEach(r *running, m *reservoir.Model, n int) {
 	if _, err := (producer.Publisher{Channels: m.Channels, Playing: 256}).Publish(b.t.Context(), b.nc, producer.FromSlice(list)); err != nil {
 		b.t.Fatal(err)
 	}
-	r.until(b.t, "all taken", func(s pipeline.Stats) bool { return s.Messages == uint64(n) })
+	r.waitUntil(b.t, "all taken", func(s pipeline.Stats) bool { return s.Messages == uint64(n) })
 }
 
 // recoverOnce does a recovery's parts by hand and adds up their times.
@@ -92,14 +92,14 @@ func (b *rig) recoverOnce(m *reservoir.Model, c pipeline.Config, part int, put, 
 	}
 	lap := time.Now()
 	took := func(d *time.Duration) { *d += time.Since(lap); lap = time.Now() }
-	_, rec := b.last(c.Job, part)
+	_, rec := b.lastRecord(c.Job, part)
 	snaps, err := store.OpenSnapshots(ctx, b.js, c.Job, c.Replicas)
 	fatal(err)
 	lap = time.Now()
 	raw, err := snaps.Get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
-	sh, err := shard.New(c.WithDefaults().Shard(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
+	sh, err := shard.New(c.WithDefaults().Shard(), m, m.Readouts[0], fastestEngine, new(stats.Counters), b.log)
 	fatal(err)
 	defer sh.Close()
 	lap = time.Now()

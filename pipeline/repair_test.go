@@ -24,9 +24,9 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
-	b := p.rig()
-	c := quick("sum", 1)
-	b.answer(m, c, sequences("a", 3, 1), 3)
+	b := p.newRig()
+	c := quickConfig("sum", 1)
+	b.answerPackets(m, c, endedSequences("a", 3, 1), 3)
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.srv.Close()
-	input, output := p.stream(wire.InputStream(c.Job)), p.stream(wire.OutputStream(c.Job))
+	input, output := p.streamFolder(wire.InputStream(c.Job)), p.streamFolder(wire.OutputStream(c.Job))
 	durable := filepath.Join(input, "obs", "kept")
 	before := map[string][]byte{}
 	for _, dir := range []string{input, output, durable} {
@@ -55,13 +55,13 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.start(p.port)
+	p.startServer(p.port)
 	for dir, sum := range before {
 		if got, err := os.ReadFile(filepath.Join(dir, server.JetStreamMetaFileSum)); err != nil || !slices.Equal(got, sum) {
 			t.Errorf("%s: checksum %q, %v, want %q", dir, got, err, sum)
 		}
 	}
-	b = p.rig()
+	b = p.newRig()
 	in, err = b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil || !in.CachedInfo().Created.Equal(created) {
 		t.Fatalf("the input was created %v, want %v: %v", in.CachedInfo().Created, created, err)
@@ -69,13 +69,13 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	if _, err := in.Consumer(t.Context(), "kept"); err != nil {
 		t.Errorf("the durable consumer: %v", err)
 	}
-	b.expire(c.Job)
-	r := b.start(m, c)
-	b.publish(sequences("a", 2, 2))
-	if got := b.await(c.Job, 5)["a"]; len(got) != 5 {
+	b.expireMembers(c.Job)
+	r := b.startStage(m, c)
+	b.publishPackets(endedSequences("a", 2, 2))
+	if got := b.awaitPredictions(c.Job, 5)["a"]; len(got) != 5 {
 		t.Errorf("%d predictions, want 5", len(got))
 	}
-	r.stop(t)
+	r.stopStage(t)
 }
 
 // A job whose output is younger than its other NATS streams has lost the output, or is
@@ -84,19 +84,19 @@ func TestYoungOutputIsTold(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
-	b := p.rig()
-	c := quick("young", 1)
+	b := p.newRig()
+	c := quickConfig("young", 1)
 	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
-	b.publish(sequences("a", 2, 1))
+	b.publishPackets(endedSequences("a", 2, 1))
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
 	if err != nil {
 		t.Fatal(err)
 	}
 	created := in.CachedInfo().Created
 	p.srv.Close()
-	inf := filepath.Join(p.stream(wire.InputStream(c.Job)), server.JetStreamMetaFile)
+	inf := filepath.Join(p.streamFolder(wire.InputStream(c.Job)), server.JetStreamMetaFile)
 	text, err := os.ReadFile(inf)
 	if err != nil {
 		t.Fatal(err)
@@ -107,21 +107,21 @@ func TestYoungOutputIsTold(t *testing.T) {
 	}
 	for _, err := range []error{
 		os.WriteFile(inf, []byte(aged), 0o600), os.Remove(filepath.Join(filepath.Dir(inf), server.JetStreamMetaFileSum)),
-		os.RemoveAll(p.stream(wire.OutputStream(c.Job))),
+		os.RemoveAll(p.streamFolder(wire.OutputStream(c.Job))),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.start(p.port)
+	p.startServer(p.port)
 	const told = "the output is new and empty, but other NATS streams of the job are older"
 	for i, want := range []int{1, 0} {
-		b = p.rig()
+		b = p.newRig()
 		book := &pipelinetest.LogBook{}
 		b.log = book.Logger()
-		r := b.start(m, c)
-		b.await(c.Job, 2)
-		r.stop(t)
+		r := b.startStage(m, c)
+		b.awaitPredictions(c.Job, 2)
+		r.stopStage(t)
 		if n := book.Lines(told); n != want || n > 0 && book.Lines("YOUNG-IN (2 messages)") != 1 {
 			t.Errorf("start %d: told %d times, want %d", i, n, want)
 		}

@@ -22,10 +22,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// replaced makes a job continue with another job's network.
-func (b *rig) replaced(m *reservoir.Model, c pipeline.Config, with *reservoir.Model, by pipeline.Config) operate.Replaced {
+// replaceNetwork makes a job continue with another job's network.
+func (b *rig) replaceNetwork(m *reservoir.Model, c pipeline.Config, with *reservoir.Model, by pipeline.Config) operate.Replaced {
 	b.t.Helper()
-	r, err := b.resizer(m, c).replace(b.t.Context(), b.resizer(with, by))
+	r, err := b.newChanger(m, c).replaceJob(b.t.Context(), b.newChanger(with, by))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -35,10 +35,10 @@ func (b *rig) replaced(m *reservoir.Model, c pipeline.Config, with *reservoir.Mo
 	return r
 }
 
-// follows requires that a job's predictions of each stream come from one network up to
+// checkSwitch requires that a job's predictions of each stream come from one network up to
 // some position, and afterwards from another network with the same policy. It returns
 // the number of streams in which the second network has begun.
-func follows(t *testing.T, got, first, then map[string][]codec.Prediction) (switched int) {
+func checkSwitch(t *testing.T, got, first, then map[string][]codec.Prediction) (switched int) {
 	t.Helper()
 	for stream, all := range got {
 		was, is, behind := first[stream], then[stream], false
@@ -71,20 +71,20 @@ func TestReplace(t *testing.T) {
 	blue, green := pipelinetest.Model(t, 3, policy), pipelinetest.Bank(t, 2, 9, 3, policy)
 	want := map[bool]map[string][]codec.Prediction{false: direct(t, blue, streams, sent), true: direct(t, green, streams, sent)}
 	b := newRig(t)
-	own, other := quick("blue", 6), beside("green", "blue")
+	own, other := quickConfig("blue", 6), configBeside("green", "blue")
 	other.MaxSlots = 4 // most states are stored apart
 	part := len(packets) / 6
-	first := b.start(blue, own)
-	b.publish(packets[:part])
-	second := b.start(green, other)
-	b.publish(packets[part : 2*part])
-	second.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
-	first.crash(t)
-	second.crash(t)
-	b.expire(own.Job)
-	b.expire(other.Job)
+	first := b.startStage(blue, own)
+	b.publishPackets(packets[:part])
+	second := b.startStage(green, other)
+	b.publishPackets(packets[part : 2*part])
+	second.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
+	first.crashStage(t)
+	second.crashStage(t)
+	b.expireMembers(own.Job)
+	b.expireMembers(other.Job)
 	var r operate.Replaced
-	b.meanwhile(packets[2*part:3*part], func() { r = b.replaced(blue, own, green, other) })
+	b.publishMeanwhile(packets[2*part:3*part], func() { r = b.replaceNetwork(blue, own, green, other) })
 	if r.Generation != 1 {
 		t.Errorf("the job is %+v, want generation 1", r)
 	}
@@ -93,36 +93,36 @@ func TestReplace(t *testing.T) {
 	}
 	cut := r.Cut
 	r.Cut = 0
-	if again := b.replaced(blue, own, green, other); again != r {
+	if again := b.replaceNetwork(blue, own, green, other); again != r {
 		t.Errorf("the second time, the job is %+v, it was %+v", again, r)
 	}
 	mentions(t, b.launchFails(blue, own), "network")
 	if err := b.launchFails(blue, own); !errors.Is(err, pipeline.ErrOtherModel) {
 		t.Errorf("a worker with the network of before: %v", err)
 	}
-	next := b.start(green, own)
-	second = b.start(green, other) // the other job may continue, or be deleted
-	b.publish(packets[3*part : 4*part])
-	next.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
-	next.crash(t)
-	b.expire(own.Job)
-	next = b.start(green, own)
-	b.publish(packets[4*part:])
+	next := b.startStage(green, own)
+	second = b.startStage(green, other) // the other job may continue, or be deleted
+	b.publishPackets(packets[3*part : 4*part])
+	next.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
+	next.crashStage(t)
+	b.expireMembers(own.Job)
+	next = b.startStage(green, own)
+	b.publishPackets(packets[4*part:])
 	t.Logf("cut after message %d", cut)
-	b.await(own.Job, count(want[true]))
-	next.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-	all := b.predictions(own.Job)
+	b.awaitPredictions(own.Job, count(want[true]))
+	next.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	all := b.readPredictions(own.Job)
 	if count(all) != count(want[true]) {
 		t.Errorf("%d predictions, want %d", count(all), count(want[true]))
 	}
-	if n := follows(t, all, want[false], want[true]); n < len(streams) {
+	if n := checkSwitch(t, all, want[false], want[true]); n < len(streams) {
 		t.Errorf("%d of %d streams have predictions of the other network", n, len(streams))
 	}
-	same(t, clean(b.await(other.Job, count(want[true])), outcome.FlagReordered), clean(want[true], outcome.FlagReordered))
-	next.stop(t)
-	second.stop(t)
+	same(t, clean(b.awaitPredictions(other.Job, count(want[true])), outcome.FlagReordered), clean(want[true], outcome.FlagReordered))
+	next.stopStage(t)
+	second.stopStage(t)
 	for p := range own.Partitions {
-		if _, err := b.resizer(green, own).verify(t.Context(), b.js, p); err != nil {
+		if _, err := b.newChanger(green, own).verifyPartition(t.Context(), b.js, p); err != nil {
 			t.Error(err)
 		}
 		if got, want := b.stateOfKeys(own.Job, p), b.stateOfKeys(other.Job, p); got != want {
@@ -168,12 +168,12 @@ func TestReplaceInterrupted(t *testing.T) {
 	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
 	want := map[bool]map[string][]codec.Prediction{false: direct(t, blue, streams, sent), true: direct(t, green, streams, sent)}
 	b := newRig(t)
-	own, other := quick("blue", 3), beside("green", "blue")
+	own, other := quickConfig("blue", 3), configBeside("green", "blue")
 	third := len(packets) / 3
-	b.answer(blue, own, packets[:third], third)
-	b.start(green, other).stop(t) // it has not read all input
+	b.answerPackets(blue, own, packets[:third], third)
+	b.startStage(green, other).stopStage(t) // it has not read all input
 	ended := errors.New("ended by the test")
-	s := b.resizer(blue, own)
+	s := b.newChanger(blue, own)
 	for _, last := range []string{"note replace-drain", "note replace-store", "note replace-publish"} {
 		s.before = func(what string) error {
 			if what == last {
@@ -181,23 +181,23 @@ func TestReplaceInterrupted(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := s.replace(t.Context(), b.resizer(green, other)); !errors.Is(err, ended) {
+		if _, err := s.replaceJob(t.Context(), b.newChanger(green, other)); !errors.Is(err, ended) {
 			t.Fatal(last, err)
 		}
 		if last == "note replace-store" { // no worker of either starts, nor another change
 			mentions(t, b.launchFails(blue, own), "states of job \"green\"")
 			mentions(t, b.launchFails(green, other), "states of job \"green\"")
-			if _, err := b.resizer(blue, own).resize(t.Context(), 5); !errors.Is(err, operate.ErrShared) && !errors.Is(err, pipeline.ErrChanging) {
+			if _, err := b.newChanger(blue, own).resizeJob(t.Context(), 5); !errors.Is(err, operate.ErrShared) && !errors.Is(err, pipeline.ErrChanging) {
 				t.Errorf("the number of partitions changes meanwhile: %v", err)
 			}
 		}
 		s.before = nil
-		if err := s.abandon(t.Context()); err != nil {
+		if err := s.abandonChange(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		r := b.start(blue, own)
-		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-		r.stop(t)
+		r := b.startStage(blue, own)
+		r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+		r.stopStage(t)
 	}
 	seen, times := map[string]int{}, 0
 	s.before = func(what string) error { // records are written at the claim, and at the publication
@@ -209,7 +209,7 @@ func TestReplaceInterrupted(t *testing.T) {
 	}
 	rest := packets[third : 2*third]
 	for {
-		r, err := s.replace(t.Context(), b.resizer(green, other))
+		r, err := s.replaceJob(t.Context(), b.newChanger(green, other))
 		if err == nil {
 			break
 		}
@@ -217,11 +217,11 @@ func TestReplaceInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(rest) > 0 {
-			b.publish(rest[:1])
+			b.publishPackets(rest[:1])
 			rest = rest[1:]
 		}
 		if r.Step == string(wire.ReplacePublish) {
-			if err := s.abandon(t.Context()); !errors.Is(err, operate.ErrPastCut) {
+			if err := s.abandonChange(t.Context()); !errors.Is(err, operate.ErrPastCut) {
 				t.Fatalf("abandoned where states are published: %v", err)
 			}
 		}
@@ -229,21 +229,21 @@ func TestReplaceInterrupted(t *testing.T) {
 	if len(seen) < 11 || times < 14 || seen["record 0"] < 4 {
 		t.Errorf("interrupted %d times, before %v", times, seen)
 	}
-	b.publish(rest)
-	b.publish(packets[2*third:])
-	r := b.start(green, own)
-	b.await(own.Job, count(want[true]))
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-	r.stop(t)
-	all := b.predictions(own.Job)
+	b.publishPackets(rest)
+	b.publishPackets(packets[2*third:])
+	r := b.startStage(green, own)
+	b.awaitPredictions(own.Job, count(want[true]))
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.stopStage(t)
+	all := b.readPredictions(own.Job)
 	if count(all) != count(want[true]) {
 		t.Errorf("%d predictions, want %d", count(all), count(want[true]))
 	}
-	if n := follows(t, all, want[false], want[true]); n < len(streams) {
+	if n := checkSwitch(t, all, want[false], want[true]); n < len(streams) {
 		t.Errorf("%d of %d streams have predictions of the other network", n, len(streams))
 	}
 	for p := range own.Partitions {
-		if _, err := b.resizer(green, own).verify(t.Context(), b.js, p); err != nil {
+		if _, err := b.newChanger(green, own).verifyPartition(t.Context(), b.js, p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -254,11 +254,11 @@ func TestReplaceInterrupted(t *testing.T) {
 func TestReplaceAndPromotions(t *testing.T) {
 	t.Parallel()
 	policy := reservoir.Policy{Kind: reservoir.Marked}
-	blue := several(t, policy)
+	blue := severalReadouts(t, policy)
 	green := pipelinetest.Bank(t, 2, 9, len(blue.Readouts[0].Classes), policy)
 	b := newRig(t)
-	own, other := quick("blue", 2), beside("green", "blue")
-	next := only(green, green.Readouts[0])
+	own, other := quickConfig("blue", 2), configBeside("green", "blue")
+	next := withReadout(green, green.Readouts[0])
 	second := *next.Readouts[0]
 	second.Name, second.Weights = "d", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(second.Weights))
 	green.Readouts = append(green.Readouts, &second)
@@ -269,52 +269,52 @@ func TestReplaceAndPromotions(t *testing.T) {
 		return all
 	}
 	promote := func(job string, m *reservoir.Model, readoutName string) {
-		if _, err := operate.Promote(t.Context(), b.js, job, operate.PromoteOptions{Readout: b.published(job, m, readoutName), Who: "anna"}); err != nil {
+		if _, err := operate.Promote(t.Context(), b.js, job, operate.PromoteOptions{Readout: b.publishReadout(job, m, readoutName), Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
-		b.taken(job)
+		b.awaitTaken(job)
 	}
-	first, behind := b.start(blue, own), b.start(green, other)
-	b.publish(packets(1))
+	first, behind := b.startStage(blue, own), b.startStage(green, other)
+	b.publishPackets(packets(1))
 	promote(own.Job, blue, "b")
 	promote(own.Job, blue, "c")
 	promote(other.Job, green, "d")
-	b.publish(packets(7))
-	b.await(own.Job, 12)
-	b.await(other.Job, 12)
-	first.stop(t)
-	behind.stop(t)
-	b.replaced(blue, own, green, other)
+	b.publishPackets(packets(7))
+	b.awaitPredictions(own.Job, 12)
+	b.awaitPredictions(other.Job, 12)
+	first.stopStage(t)
+	behind.stopStage(t)
+	b.replaceNetwork(blue, own, green, other)
 	if n := b.repeatKind(own.Job, wire.KindPromote); n < 6 {
 		t.Fatalf("%d promotions were sent again, want those of two partitions and two jobs", n)
 	}
-	first = b.start(green, own)
-	b.publish(packets(13))
-	b.await(own.Job, 18)
-	all := b.taken(own.Job)
+	first = b.startStage(green, own)
+	b.publishPackets(packets(13))
+	b.awaitPredictions(own.Job, 18)
+	all := b.awaitTaken(own.Job)
 	if n := all.Newest(); n.Number != 3 || len(all.Promotions) != 2 {
 		t.Errorf("promotions %+v, want numbers 2 and 3", all.Promotions)
 	}
 	if p, err := operate.Promote(t.Context(), b.js, own.Job, operate.PromoteOptions{Who: "anna"}); err != nil || p.Number != 4 || p.Readout != "" {
 		t.Errorf("rolled back to %+v (%v), want the readout that the network began with, number 4", p, err)
 	}
-	b.taken(own.Job)
-	b.publish(packets(19))
-	got := b.await(own.Job, 24)["s"]
-	first.stop(t)
+	b.awaitTaken(own.Job)
+	b.publishPackets(packets(19))
+	got := b.awaitPredictions(own.Job, 24)["s"]
+	first.stopStage(t)
 	var sent []pipelinetest.Packet
 	for _, from := range []uint64{1, 7, 13, 19} {
 		sent = append(sent, packets(from)...)
 	}
-	for i, m := range []*reservoir.Model{only(blue, blue.Readouts[0]), only(blue, blue.Readouts[2]), only(green, &second), next} {
-		for k, want := range alone(t, m, codec.Reject, sent...)[6*i : 6*i+6] {
+	for i, m := range []*reservoir.Model{withReadout(blue, blue.Readouts[0]), withReadout(blue, blue.Readouts[2]), withReadout(green, &second), next} {
+		for k, want := range predictAlone(t, m, codec.Reject, sent...)[6*i : 6*i+6] {
 			if p := got[6*i+k]; !slices.Equal(p.Scores, want.Scores) {
 				t.Errorf("prediction %d is %+v, want the scores %v", 6*i+k, p, want.Scores)
 			}
 		}
 	}
 	for p := range own.Partitions {
-		if _, err := b.resizer(green, own).verify(t.Context(), b.js, p); err != nil {
+		if _, err := b.newChanger(green, own).verifyPartition(t.Context(), b.js, p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -326,17 +326,17 @@ func TestReplaceRefused(t *testing.T) {
 	policy := reservoir.Policy{Kind: reservoir.Marked}
 	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
 	b := newRig(t)
-	own, other := quick("blue", 2), beside("green", "blue")
-	apart := quick("apart", 2)
+	own, other := quickConfig("blue", 2), configBeside("green", "blue")
+	apart := quickConfig("apart", 2)
 	apart.InputSubject = "apart.*"
-	b.start(blue, own).stop(t)
-	b.start(green, apart).stop(t)
-	b.start(green, other).stop(t)
-	b.start(pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue")).stop(t)
-	b.start(several(t, policy), beside("many", "blue")).stop(t)
+	b.startStage(blue, own).stopStage(t)
+	b.startStage(green, apart).stopStage(t)
+	b.startStage(green, other).stopStage(t)
+	b.startStage(pipelinetest.Bank(t, 2, 9, 3, policy), configBeside("three", "blue")).stopStage(t)
+	b.startStage(severalReadouts(t, policy), configBeside("many", "blue")).stopStage(t)
 	refused := func(m *reservoir.Model, c pipeline.Config, with *reservoir.Model, by pipeline.Config, want error, words ...string) {
 		t.Helper()
-		_, err := b.resizer(m, c).replace(t.Context(), b.resizer(with, by))
+		_, err := b.newChanger(m, c).replaceJob(t.Context(), b.newChanger(with, by))
 		if !errors.Is(err, want) {
 			t.Fatalf("job %s with job %s: %v, want %v", c.Job, by.Job, err, want)
 		}
@@ -346,13 +346,13 @@ func TestReplaceRefused(t *testing.T) {
 	none.Job = "none"
 	refused(blue, own, green, none, wire.ErrNoJob, `"none"`)
 	refused(blue, own, green, apart, operate.ErrUnfit, "does not read the input", "--input-job blue")
-	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue"), operate.ErrUnfit, "classes", `"c2"`)
+	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), configBeside("three", "blue"), operate.ErrUnfit, "classes", `"c2"`)
 	refused(green, other, blue, own, operate.ErrShared, `"green"`)
 	refused(blue, own, pipelinetest.Bank(t, 2, 8, 2, policy), other, pipeline.ErrOtherModel, `"green"`)
 	refused(green, own, green, other, pipeline.ErrOtherModel, `"blue"`)
-	r := b.start(green, other)
+	r := b.startStage(green, other)
 	refused(blue, own, green, other, operate.ErrWorkers)
-	r.stop(t)
+	r.stopStage(t)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("blue"))
 	if err != nil {
 		t.Fatal(err)
@@ -360,13 +360,13 @@ func TestReplaceRefused(t *testing.T) {
 	if e, _, err := store.ReadEntry(t.Context(), out, "blue"); err != nil || e.Resize != (wire.Resize{}) {
 		t.Errorf("the entry of job blue is %+v (%v)", e, err)
 	}
-	b.start(blue, own).stop(t)
-	two := only(blue, blue.Readouts[0])
+	b.startStage(blue, own).stopStage(t)
+	two := withReadout(blue, blue.Readouts[0])
 	l := *two.Readouts[0]
 	l.Name, l.Weights = "x", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(l.Weights))
 	two.Readouts = []*readout.Linear{&l}
-	b.start(two, beside("same", "blue")).stop(t)
-	refused(blue, own, two, beside("same", "blue"), operate.ErrUnfit, "one network", "model promote")
+	b.startStage(two, configBeside("same", "blue")).stopStage(t)
+	refused(blue, own, two, configBeside("same", "blue"), operate.ErrUnfit, "one network", "model promote")
 }
 
 // A worker of the other job that begins while its states are read may pass the cut: the
@@ -378,11 +378,11 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 	policy := reservoir.Policy{Kind: reservoir.Marked}
 	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
 	b := newRig(t)
-	own, other := quick("blue", 2), beside("green", "blue")
+	own, other := quickConfig("blue", 2), configBeside("green", "blue")
 	half := len(packets) / 2
-	b.answer(blue, own, packets[:half], half)
-	b.start(green, other).stop(t)
-	s := b.resizer(blue, own)
+	b.answerPackets(blue, own, packets[:half], half)
+	b.startStage(green, other).stopStage(t)
+	s := b.newChanger(blue, own)
 	var notes []string
 	claimed := false
 	s.before = func(what string) error {
@@ -412,7 +412,7 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 		_, err = b.js.PublishMsg(t.Context(), next)
 		return err
 	}
-	r, err := s.replace(t.Context(), b.resizer(green, other))
+	r, err := s.replaceJob(t.Context(), b.newChanger(green, other))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,12 +425,12 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 	if !claimed || drains < 4 {
 		t.Errorf("claimed %v; the notes are %v, want a second cut, and so four of replace-drain", claimed, notes)
 	}
-	b.publish(packets[half:])
-	w := b.start(green, own)
-	w.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
-	w.stop(t)
-	all := b.predictions(own.Job)
-	if n := follows(t, all, direct(t, blue, streams, sent), direct(t, green, streams, sent)); n == 0 {
+	b.publishPackets(packets[half:])
+	w := b.startStage(green, own)
+	w.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+	w.stopStage(t)
+	all := b.readPredictions(own.Job)
+	if n := checkSwitch(t, all, direct(t, blue, streams, sent), direct(t, green, streams, sent)); n == 0 {
 		t.Errorf("no stream has predictions of the other network, cut %d", r.Cut)
 	}
 }
@@ -444,24 +444,24 @@ func TestReplaceWithALateJob(t *testing.T) {
 	policy := reservoir.Policy{Kind: reservoir.Marked}
 	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
 	b := newRig(t)
-	own, other := quick("blue", 2), beside("green", "blue")
+	own, other := quickConfig("blue", 2), configBeside("green", "blue")
 	old := []pipelinetest.Packet{
 		pipelinetest.One("silent", 1, 3, .5, true), pipelinetest.One("silent", 2, 3, .25, true), // between two sequences
 		pipelinetest.One("open", 1, 3, .5, false),
 		pipelinetest.One("waits", 1, 3, .5, true), pipelinetest.One("waits", 3, 3, .125, true), // its second is missing
 		pipelinetest.One("both", 1, 3, .5, true),
 	}
-	b.answer(blue, own, old, len(old))
+	b.answerPackets(blue, own, old, len(old))
 	other.Shared.From = pipeline.FromNow
-	late := b.start(green, other)
-	w := b.start(blue, own)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first message
-	b.await(own.Job, 5)
-	late.until(t, "the message", func(s pipeline.Stats) bool { return s.Messages > 0 && s.Lag == 0 })
-	w.stop(t)
-	late.stop(t)
-	b.replaced(blue, own, green, other)
-	b.publish([]pipelinetest.Packet{
+	late := b.startStage(green, other)
+	w := b.startStage(blue, own)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first message
+	b.awaitPredictions(own.Job, 5)
+	late.waitUntil(t, "the message", func(s pipeline.Stats) bool { return s.Messages > 0 && s.Lag == 0 })
+	w.stopStage(t)
+	late.stopStage(t)
+	b.replaceNetwork(blue, own, green, other)
+	b.publishPackets([]pipelinetest.Packet{
 		pipelinetest.One("silent", 2, 3, .25, true), // repeated
 		pipelinetest.One("silent", 3, 3, .75, true),
 		pipelinetest.One("open", 2, 3, .5, true),
@@ -469,15 +469,15 @@ func TestReplaceWithALateJob(t *testing.T) {
 		pipelinetest.One("both", 2, 3, .5, true), // repeated
 		pipelinetest.One("both", 3, 3, .5, true),
 	})
-	w = b.start(green, own)
-	w.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+	w = b.startStage(green, own)
+	w.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
 	s := w.counters.Stats()
-	w.stop(t)
+	w.stopStage(t)
 	if s.Duplicates != 2 || s.Parked != 0 {
 		t.Errorf("%d repeats, %d messages wait; want 2 and none", s.Duplicates, s.Parked)
 	}
 	got := map[string]string{}
-	for stream, all := range b.predictions(own.Job) {
+	for stream, all := range b.readPredictions(own.Job) {
 		for _, p := range all {
 			got[stream] += fmt.Sprintf("%d %v; ", p.Seq, p.Flags)
 		}

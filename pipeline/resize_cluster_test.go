@@ -38,9 +38,9 @@ func newTrioRig(t *testing.T) *rig {
 	}
 }
 
-// burst stores packets, many in parallel and each until the server acknowledges it: its
+// publishBurst stores packets, many in parallel and each until the server acknowledges it: its
 // producers number the messages, so that a leader may change in between.
-func (b *rig) burst(packets []pipelinetest.Packet) {
+func (b *rig) publishBurst(packets []pipelinetest.Packet) {
 	b.t.Helper()
 	const atOnce = 100
 	for len(packets) > 0 {
@@ -87,7 +87,7 @@ func TestResizeInCluster(t *testing.T) {
 	m := pipelinetest.Timed(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 40, Hop: 40}))
 	want := direct(t, m, streams, sent)
 	b := newTrioRig(t)
-	c := quick("trio", 6)
+	c := quickConfig("trio", 6)
 	c.Replicas = 3
 	c.Lease = 2 * time.Second // for servers that share two cores
 	rest := packets
@@ -100,12 +100,12 @@ func TestResizeInCluster(t *testing.T) {
 	numbers := []int{16, 5}
 	some := len(packets) / (len(numbers) + 1)
 	for _, to := range numbers {
-		r := b.start(m, c)
-		b.burst(next(some / 4))
-		r.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 20 })
-		r.stop(t)
+		r := b.startStage(m, c)
+		b.publishBurst(next(some / 4))
+		r.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 20 })
+		r.stopStage(t)
 		var beside sync.WaitGroup
-		s := b.resizer(m, c)
+		s := b.newChanger(m, c)
 		begun := false
 		s.before = func(what string) error {
 			if what != "mapping" || begun {
@@ -113,7 +113,7 @@ func TestResizeInCluster(t *testing.T) {
 			}
 			begun = true
 			burst := next(some - some/4)
-			beside.Go(func() { b.burst(burst) })
+			beside.Go(func() { b.publishBurst(burst) })
 			beside.Go(func() { // another server leads the input
 				for range 3 {
 					time.Sleep(150 * time.Millisecond)
@@ -126,7 +126,7 @@ func TestResizeInCluster(t *testing.T) {
 		var done operate.Resized
 		for attempt := 1; ; attempt++ { // a server that elects a leader may not answer
 			var err error
-			if done, err = s.resize(t.Context(), to); err == nil {
+			if done, err = s.resizeJob(t.Context(), to); err == nil {
 				break
 			}
 			if attempt == 10 {
@@ -140,15 +140,15 @@ func TestResizeInCluster(t *testing.T) {
 		}
 		c.Partitions = to
 	}
-	r := b.start(m, c)
-	b.burst(next(len(packets)))
-	got := b.await(c.Job, count(want))
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.publishBurst(next(len(packets)))
+	got := b.awaitPredictions(c.Job, count(want))
+	r.stopStage(t)
 	same(t, clean(got, 1<<1), clean(want, 1<<1))
 	if dead := b.deadLetters(c.Job); len(dead) > 0 {
 		t.Errorf("%d dead letters, the first: %+v", len(dead), dead[0])
 	}
-	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
+	b.onStream(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
 		t.Logf("%d input messages of %d", s.CachedInfo().State.Msgs, len(packets))
 		return nil
 	})

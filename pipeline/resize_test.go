@@ -27,29 +27,31 @@ type changer struct {
 	before func(what string) error // optional: called before each write
 }
 
-func (b *rig) resizer(m *reservoir.Model, c pipeline.Config) *changer {
-	job := &pipeline.Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+func (b *rig) newChanger(m *reservoir.Model, c pipeline.Config) *changer {
+	job := &pipeline.Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}
 	job.SetKeep(-1, nil)
 	return &changer{job: job}
 }
 
-func (c *changer) resize(ctx context.Context, to int) (operate.Resized, error) {
+func (c *changer) resizeJob(ctx context.Context, to int) (operate.Resized, error) {
 	return operate.Resize(ctx, c.job, operate.ResizeOptions{To: to, Before: c.before})
 }
 
-func (c *changer) replace(ctx context.Context, with *changer) (operate.Replaced, error) {
+func (c *changer) replaceJob(ctx context.Context, with *changer) (operate.Replaced, error) {
 	return operate.Replace(ctx, c.job, operate.ReplaceOptions{With: with.job, Before: c.before})
 }
 
-func (c *changer) abandon(ctx context.Context) error { return operate.Abandon(ctx, c.job, c.before) }
+func (c *changer) abandonChange(ctx context.Context) error {
+	return operate.Abandon(ctx, c.job, c.before)
+}
 
-func (c *changer) verify(ctx context.Context, js jetstream.JetStream, part int) (replay.Verification, error) {
+func (c *changer) verifyPartition(ctx context.Context, js jetstream.JetStream, part int) (replay.Verification, error) {
 	return replay.Verify(ctx, js, c.job, part)
 }
 
-func (b *rig) resize(m *reservoir.Model, c pipeline.Config, to int) {
+func (b *rig) resizeJob(m *reservoir.Model, c pipeline.Config, to int) {
 	b.t.Helper()
-	r, err := b.resizer(m, c).resize(b.t.Context(), to)
+	r, err := b.newChanger(m, c).resizeJob(b.t.Context(), to)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -58,13 +60,13 @@ func (b *rig) resize(m *reservoir.Model, c pipeline.Config, to int) {
 	}
 }
 
-// meanwhile publishes packets until none are left, in parallel to f.
-func (b *rig) meanwhile(packets []pipelinetest.Packet, f func()) {
+// publishMeanwhile publishes packets until none are left, in parallel to f.
+func (b *rig) publishMeanwhile(packets []pipelinetest.Packet, f func()) {
 	b.t.Helper()
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		for _, p := range packets {
-			b.publish([]pipelinetest.Packet{p})
+			b.publishPackets([]pipelinetest.Packet{p})
 			time.Sleep(200 * time.Microsecond)
 		}
 	})
@@ -93,7 +95,7 @@ func TestResize(t *testing.T) {
 			}
 			want := direct(t, m, streams, sent)
 			b := newRig(t)
-			c := quick("grow", 6)
+			c := quickConfig("grow", 6)
 			c.MaxSlots = 4 // most states are stored apart
 			at := 0
 			next := func(n int) []pipelinetest.Packet {
@@ -103,26 +105,26 @@ func TestResize(t *testing.T) {
 			}
 			some := len(packets) / 8
 			for i, to := range []int{16, 5, 1, 12} {
-				r := b.start(m, c)
-				b.publish(next(some))
-				r.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
+				r := b.startStage(m, c)
+				b.publishPackets(next(some))
+				r.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
 				if i%2 == 0 {
-					r.stop(t)
+					r.stopStage(t)
 				} else {
-					r.crash(t)
+					r.crashStage(t)
 				}
-				b.publish(next(some / 2)) // unanswered input
-				b.meanwhile(next(some/2), func() { b.resize(m, c, to) })
+				b.publishPackets(next(some / 2)) // unanswered input
+				b.publishMeanwhile(next(some/2), func() { b.resizeJob(m, c, to) })
 				b.nothingOf(c.Job, to, 16)
 				c.Partitions = to
 			}
-			r := b.start(m, c)
-			b.publish(next(len(packets)))
-			got := b.await(c.Job, count(want))
-			r.stop(t)
+			r := b.startStage(m, c)
+			b.publishPackets(next(len(packets)))
+			got := b.awaitPredictions(c.Job, count(want))
+			r.stopStage(t)
 			same(t, clean(got, 1<<1), clean(want, 1<<1))
 			for p := range c.Partitions {
-				if _, err := b.resizer(m, c).verify(t.Context(), b.js, p); err != nil {
+				if _, err := b.newChanger(m, c).verifyPartition(t.Context(), b.js, p); err != nil {
 					t.Error(err)
 				}
 			}
@@ -144,7 +146,7 @@ func (b *rig) nothingOf(job string, from, to int) {
 		if all, err := snaps.Entries(b.t.Context(), p); err != nil || len(all) > 0 {
 			b.t.Errorf("of %d partitions, partition %d has the snapshots %v: %v", from, p, all, err)
 		}
-		b.must(wire.RowStream(job), func(ctx context.Context, s jetstream.Stream) error {
+		b.onStream(wire.RowStream(job), func(ctx context.Context, s jetstream.Stream) error {
 			info, err := s.Info(ctx, jetstream.WithSubjectFilter(wire.RowSubjects(job, p)))
 			if err == nil && len(info.State.Subjects) > 0 {
 				b.t.Errorf("of %d partitions, partition %d has rows on %v", from, p, info.State.Subjects)
@@ -162,25 +164,25 @@ func TestResizeNeedsRoom(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 4)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	want := direct(t, m, streams, sent)
-	b, c := newRig(t), quick("room", 4)
+	b, c := newRig(t), quickConfig("room", 4)
 	c.MaxStreams = 11
-	r := b.start(m, c)
-	b.publish(packets[:len(packets)/2])
-	r.until(t, "all of it", func(s pipeline.Stats) bool { return s.Messages >= uint64(len(packets)/2) })
-	r.stop(t)
-	if _, err := b.resizer(m, c).resize(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "more partitions") {
+	r := b.startStage(m, c)
+	b.publishPackets(packets[:len(packets)/2])
+	r.waitUntil(t, "all of it", func(s pipeline.Stats) bool { return s.Messages >= uint64(len(packets)/2) })
+	r.stopStage(t)
+	if _, err := b.newChanger(m, c).resizeJob(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "more partitions") {
 		t.Errorf("12 streams in a partition that may remember 11: %v", err)
 	}
-	if err := b.resizer(m, c).abandon(t.Context()); !errors.Is(err, operate.ErrPastCut) {
+	if err := b.newChanger(m, c).abandonChange(t.Context()); !errors.Is(err, operate.ErrPastCut) {
 		t.Errorf("abandoned behind the cut: %v", err)
 	}
 	c.MaxStreams = 12
-	b.resize(m, c, 1)
+	b.resizeJob(m, c, 1)
 	c.Partitions = 1
-	r = b.start(m, c)
-	b.publish(packets[len(packets)/2:])
-	got := b.await(c.Job, count(want))
-	r.stop(t)
+	r = b.startStage(m, c)
+	b.publishPackets(packets[len(packets)/2:])
+	got := b.awaitPredictions(c.Job, count(want))
+	r.stopStage(t)
 	same(t, clean(got, 1<<1), clean(want, 1<<1))
 }
 
@@ -193,12 +195,12 @@ func TestResizeInterrupted(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
 	want := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("ended", 4)
-	b.answer(m, c, packets[:len(packets)/3], len(packets)/3)
-	b.publish(packets[len(packets)/3 : len(packets)/2])
+	c := quickConfig("ended", 4)
+	b.answerPackets(m, c, packets[:len(packets)/3], len(packets)/3)
+	b.publishPackets(packets[len(packets)/3 : len(packets)/2])
 	seen := map[string]bool{}
 	ended := errors.New("ended by the test")
-	s := b.resizer(m, c)
+	s := b.newChanger(m, c)
 	s.before = func(what string) error {
 		if seen[what] {
 			return nil
@@ -208,7 +210,7 @@ func TestResizeInterrupted(t *testing.T) {
 	}
 	rest := packets[len(packets)/2 : len(packets)*2/3]
 	for attempt := 0; ; attempt++ {
-		_, err := s.resize(t.Context(), 6)
+		_, err := s.resizeJob(t.Context(), 6)
 		if err == nil {
 			break
 		}
@@ -216,14 +218,14 @@ func TestResizeInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(rest) > 0 {
-			b.publish(rest[:1])
+			b.publishPackets(rest[:1])
 			rest = rest[1:]
 		}
 		if attempt == 3 { // a worker does not start in between
 			mentions(t, b.launchFails(m, c), "from 4 to 6")
 		}
 	}
-	b.publish(rest)
+	b.publishPackets(rest)
 	for _, what := range []string{"note claim", "record 0", "note switch", "mapping", "note drain", "note store", "note publish", "record 5", "note "} {
 		if !seen[what] {
 			t.Errorf("no attempt ended before %q: only before %v", what, seen)
@@ -231,10 +233,10 @@ func TestResizeInterrupted(t *testing.T) {
 	}
 	mentions(t, b.launchFails(m, c), "6")
 	c.Partitions = 6
-	r := b.start(m, c)
-	b.publish(packets[len(packets)*2/3:])
-	got := b.await(c.Job, count(want))
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.publishPackets(packets[len(packets)*2/3:])
+	got := b.awaitPredictions(c.Job, count(want))
+	r.stopStage(t)
 	same(t, got, want)
 }
 
@@ -243,7 +245,7 @@ func (b *rig) launchFails(m *reservoir.Model, c pipeline.Config) error {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	err := (&pipeline.Worker{Job: *b.resizer(m, c).job}).Run(ctx)
+	err := (&pipeline.Worker{Job: *b.newChanger(m, c).job}).Run(ctx)
 	if err == nil {
 		b.t.Fatal("a worker started")
 	}
@@ -259,24 +261,24 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
 	want := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("late", 4)
-	late := b.start(m, c)
-	b.publish(packets[:100])
-	late.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 50 })
-	if _, err := b.resizer(m, c).resize(t.Context(), 6); !errors.Is(err, operate.ErrWorkers) {
+	c := quickConfig("late", 4)
+	late := b.startStage(m, c)
+	b.publishPackets(packets[:100])
+	late.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 50 })
+	if _, err := b.newChanger(m, c).resizeJob(t.Context(), 6); !errors.Is(err, operate.ErrWorkers) {
 		t.Fatalf("with a worker at work: %v, want %v", err, operate.ErrWorkers)
 	}
 	changed := make(chan error, 1)
 	go func() {
 		err := operate.ErrWorkers
 		for errors.Is(err, operate.ErrWorkers) { // it may have been listed between two checks
-			_, err = b.resizer(m, c).resize(t.Context(), 6)
+			_, err = b.newChanger(m, c).resizeJob(t.Context(), 6)
 		}
 		changed <- err
 	}()
 	var err error
 	for waiting := true; waiting; {
-		b.expire(c.Job) // the worker works, and is not listed
+		b.expireMembers(c.Job) // the worker works, and is not listed
 		select {
 		case err = <-changed:
 			waiting = false
@@ -286,12 +288,12 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mentions(t, late.wait(t), "eusn-stream job resize", "start")
+	mentions(t, late.waitForEnd(t), "eusn-stream job resize", "start")
 	c.Partitions = 6
-	r := b.start(m, c)
-	b.publish(packets[100:])
-	got := b.await(c.Job, count(want))
-	r.stop(t)
+	r := b.startStage(m, c)
+	b.publishPackets(packets[100:])
+	got := b.awaitPredictions(c.Job, count(want))
+	r.stopStage(t)
 	same(t, got, want)
 }
 
@@ -300,33 +302,33 @@ func TestResizeOfLittle(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("little", 3)
+	c := quickConfig("little", 3)
 	for _, to := range []int{0, -1, 4097} {
-		if _, err := b.resizer(m, c).resize(t.Context(), to); err == nil {
+		if _, err := b.newChanger(m, c).resizeJob(t.Context(), to); err == nil {
 			t.Errorf("%d partitions were taken", to)
 		}
 	}
-	if _, err := b.resizer(m, c).resize(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "there is no job") {
+	if _, err := b.newChanger(m, c).resizeJob(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "there is no job") {
 		t.Errorf("of a job that does not exist: %v", err)
 	}
-	b.start(m, c).stop(t)
-	b.resize(m, c, 5)
-	b.resize(m, c, 5)
+	b.startStage(m, c).stopStage(t)
+	b.resizeJob(m, c, 5)
+	b.resizeJob(m, c, 5)
 	c.Partitions = 5
-	b.start(m, c).stop(t)
-	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
-	b.publish([]pipelinetest.Packet{pipelinetest.One("m1", 1, 3, .5, true)})
-	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
-	b.resize(m, c, 2) // all input is gone
+	b.startStage(m, c).stopStage(t)
+	b.onStream(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("m1", 1, 3, .5, true)})
+	b.onStream(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+	b.resizeJob(m, c, 2) // all input is gone
 	c.Partitions = 2
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("m2", 1, 3, .5, true)})
-	if got := b.await(c.Job, 1); len(got) != 1 {
+	r := b.startStage(m, c)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("m2", 1, 3, .5, true)})
+	if got := b.awaitPredictions(c.Job, 1); len(got) != 1 {
 		t.Errorf("predictions of %v", got)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	for p := range 2 {
-		if v, err := b.resizer(m, c).verify(t.Context(), b.js, p); err != nil || v.Recorded != v.Digest && v.Replayed > 0 {
+		if v, err := b.newChanger(m, c).verifyPartition(t.Context(), b.js, p); err != nil || v.Recorded != v.Digest && v.Replayed > 0 {
 			t.Error(fmt.Sprintf("%+v", v), err)
 		}
 	}

@@ -30,15 +30,15 @@ func TestOutputGoesBack(t *testing.T) {
 			b.otherHistory(job, r.SnapSeq)
 		},
 		"no snapshot at all": func(b *rig, job string, r wire.Record) {
-			b.remove(wire.SnapshotStream(job))
+			b.removeStream(wire.SnapshotStream(job))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPast(t)
-			b := p.rig()
+			b := p.newRig()
 			b.keep = time.Hour
-			c := quick("older", 1)
+			c := quickConfig("older", 1)
 			c.SnapshotMessages, c.MaxSlots = 3, 4 // rows are stored apart
 			var packets []pipelinetest.Packet
 			for i := range 60 {
@@ -46,37 +46,37 @@ func TestOutputGoesBack(t *testing.T) {
 			}
 			feed := func(b *rig, r *running, from, to int) {
 				for i := from; i < to; i += 4 {
-					b.publish(packets[i:min(i+4, to)])
-					b.settle(r, min(i+4, to))
+					b.publishPackets(packets[i:min(i+4, to)])
+					b.settleMessages(r, min(i+4, to))
 				}
 			}
-			r := b.start(m, c)
+			r := b.startStage(m, c)
 			feed(b, r, 0, 24)
-			r.until(t, "two snapshots", func(s pipeline.Stats) bool { return s.Snapshots >= 2 })
+			r.waitUntil(t, "two snapshots", func(s pipeline.Stats) bool { return s.Snapshots >= 2 })
 			feed(b, r, 24, 40)
-			r.crash(t)
-			putBack := p.keep(wire.OutputStream(c.Job))
-			b = p.rig()
+			r.crashStage(t)
+			putBack := p.keepStreams(wire.OutputStream(c.Job))
+			b = p.newRig()
 			b.keep = time.Hour
-			_, old := b.last(c.Job, 0)
-			b.expire(c.Job)
-			r = b.start(m, c)
+			_, old := b.lastRecord(c.Job, 0)
+			b.expireMembers(c.Job)
+			r = b.startStage(m, c)
 			feed(b, r, 40, 60)
-			want := b.predictions(c.Job)
-			r.crash(t)
+			want := b.readPredictions(c.Job)
+			r.crashStage(t)
 			p.srv.Close()
 			putBack()
-			p.start(p.port)
-			b = p.rig()
+			p.startServer(p.port)
+			b = p.newRig()
 			b.keep = time.Hour
-			b.expire(c.Job)
-			if _, now := b.last(c.Job, 0); now != old || now.Snap == "" {
+			b.expireMembers(c.Job)
+			if _, now := b.lastRecord(c.Job, 0); now != old || now.Snap == "" {
 				t.Fatalf("the record is %+v, want %+v", now, old)
 			}
 			lose(b, c.Job, old)
-			r = b.launch(m, c, pipelinetest.Generic)
-			got := b.await(c.Job, count(want))
-			r.stop(t)
+			r = b.launchStage(m, c, pipelinetest.Generic)
+			got := b.awaitPredictions(c.Job, count(want))
+			r.stopStage(t)
 			same(t, got, want)
 		})
 	}
@@ -139,8 +139,8 @@ func TestRecordLost(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("bare", 1)
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, true)}, 1)
+	c := quickConfig("bare", 1)
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, true)}, 1)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
 	if err == nil {
 		err = out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 0)))
@@ -148,7 +148,7 @@ func TestRecordLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	mentions(t, s.Run(ctx), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup", "--job NEW --input-job bare")

@@ -48,9 +48,9 @@ func rigOf(t testing.TB, srv *natsserver.Server) *rig {
 	return &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
 }
 
-// dial connects a stage: in process, or by the rig's address where the test
+// dialServer connects a stage: in process, or by the rig's address where the test
 // wants the connection to outlive the server.
-func (b *rig) dial(ctx context.Context, name string) (*nats.Conn, error) {
+func (b *rig) dialServer(ctx context.Context, name string) (*nats.Conn, error) {
 	if b.bar != nil {
 		if err := b.bar(name); err != nil {
 			return nil, err
@@ -65,8 +65,8 @@ func (b *rig) dial(ctx context.Context, name string) (*nats.Conn, error) {
 	return b.srv.Connect(name, b.log)
 }
 
-// publish stores packets and waits for each acknowledgement.
-func (b *rig) publish(packets []pipelinetest.Packet) {
+// publishPackets stores packets and waits for each acknowledgement.
+func (b *rig) publishPackets(packets []pipelinetest.Packet) {
 	b.t.Helper()
 	for _, p := range packets {
 		b.publishOn("sensors.", p)
@@ -83,10 +83,10 @@ func (b *rig) publishOn(prefix string, packets ...pipelinetest.Packet) {
 	}
 }
 
-// expire ends the leases of a job's workers, as time would.
-func (b *rig) expire(job string) {
+// expireMembers ends the leases of a job's workers, as time would.
+func (b *rig) expireMembers(job string) {
 	b.t.Helper()
-	b.must("KV_"+wire.MemberBucket(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
+	b.onStream("KV_"+wire.MemberBucket(job), func(ctx context.Context, s jetstream.Stream) error { return s.Purge(ctx) })
 }
 
 // newLoggedRig is newRig, with its stages' log in a book.
@@ -97,8 +97,8 @@ func newLoggedRig(t testing.TB) (*rig, *pipelinetest.LogBook) {
 	return b, book
 }
 
-// must does something to a NATS stream.
-func (b *rig) must(stream string, do func(context.Context, jetstream.Stream) error) {
+// onStream does something to a NATS stream.
+func (b *rig) onStream(stream string, do func(context.Context, jetstream.Stream) error) {
 	b.t.Helper()
 	s, err := b.js.Stream(context.Background(), stream)
 	if err == nil {

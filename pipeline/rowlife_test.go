@@ -16,14 +16,14 @@ import (
 // Objects left by killed workers are swept; objects named by a snapshot or of other
 // partitions stay.
 func TestRowsAreSwept(t *testing.T) {
-	b, m, c := opened(t, "rows", 8)
+	b, m, c := openedJob(t, "rows", 8)
 	c.Partitions = 1
 	for _, subject := range []string{"rows.rows.0.1", "rows.rows.0.0", "rows.rows.7.1", "rows.rows.0.99"} {
 		if _, err := b.js.Publish(t.Context(), subject, []byte("left behind")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	s, err := b.js.Stream(t.Context(), wire.RowStream("rows"))
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func TestRowsAreSwept(t *testing.T) {
 		}
 		return int(info.State.Subjects[subject])
 	}
-	for end := time.Now().Add(patience); of("rows.rows.0.0") > 0 || of("rows.rows.0.1") > len(b.named("rows", 0)); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); of("rows.rows.0.0") > 0 || of("rows.rows.0.1") > len(b.namedRows("rows", 0)); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the orphans are still there")
 		}
@@ -44,10 +44,10 @@ func TestRowsAreSwept(t *testing.T) {
 		t.Error("rows of another partition or a later owner were deleted")
 	}
 	for i := range 8 {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 2, 1, true)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 2, 1, true)})
 	}
-	b.await("rows", 8)
-	r.stop(t)
+	b.awaitPredictions("rows", 8)
+	r.stopStage(t)
 }
 
 // Rows that came and went before the first snapshot are named by none, and deleted with
@@ -55,19 +55,19 @@ func TestRowsAreSwept(t *testing.T) {
 func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("early", 1)
+	c := quickConfig("early", 1)
 	c.MaxSlots, c.SnapshotMessages = 2, 1000
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	const streams = 8
 	for seq := range uint64(3) {
 		for i := range streams {
-			b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), seq+1, 2, float32(i)/9, false)})
+			b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), seq+1, 2, float32(i)/9, false)})
 		}
 	}
-	if s := b.settle(r, 3*streams); s.Fetched < streams {
+	if s := b.settleMessages(r, 3*streams); s.Fetched < streams {
 		t.Fatalf("%d rows came back: the test has lost its subject", s.Fetched)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	b.onlyNamedRows("early", 1)
 }
 
@@ -77,7 +77,7 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 	b.t.Helper()
 	named := map[uint64]bool{}
 	for p := range partitions {
-		for _, ref := range b.named(job, p) {
+		for _, ref := range b.namedRows(job, p) {
 			named[ref.Seq] = true
 		}
 	}
@@ -105,10 +105,10 @@ func (b *rig) onlyNamedRows(job string, partitions int) {
 	}
 }
 
-// named returns the stored rows in a partition's snapshot.
-func (b *rig) named(job string, part int) (refs []wire.RowRef) {
+// namedRows returns the stored rows in a partition's snapshot.
+func (b *rig) namedRows(job string, part int) (refs []wire.RowRef) {
 	b.t.Helper()
-	_, r := b.last(job, part)
+	_, r := b.lastRecord(job, part)
 	if r.Snap == "" {
 		return nil
 	}

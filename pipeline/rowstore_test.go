@@ -17,20 +17,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// opened returns a job stopped with open sequences, most of whose rows are stored.
-func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, pipeline.Config) {
+// openedJob returns a job stopped with open sequences, most of whose rows are stored.
+func openedJob(t *testing.T, job string, streams int) (*rig, *reservoir.Model, pipeline.Config) {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick(job, 1)
+	c := quickConfig(job, 1)
 	c.MaxSlots = 2
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	for i := range streams {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 1, 2, float32(i)/9, false)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 1, 2, float32(i)/9, false)})
 	}
-	b.settle(r, streams)
-	r.stop(t)
-	if n := len(b.named(job, 0)); n < streams-2 {
+	b.settleMessages(r, streams)
+	r.stopStage(t)
+	if n := len(b.namedRows(job, 0)); n < streams-2 {
 		t.Fatalf("%d rows of %d are stored apart: the test has lost its subject", n, streams)
 	}
 	return b, m, c
@@ -50,12 +50,12 @@ func TestRowDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, m, conf := opened(t, "hurt", 6)
+			b, m, conf := openedJob(t, "hurt", 6)
 			s, err := b.js.Stream(t.Context(), wire.RowStream("hurt"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, ref := range b.named("hurt", 0) {
+			for _, ref := range b.namedRows("hurt", 0) {
 				if err := c.hurt(s, ref, b); err != nil {
 					t.Fatal(err)
 				}
@@ -65,13 +65,13 @@ func TestRowDamage(t *testing.T) {
 			mentions(t, err, c.says...)
 			_, err = operate.Snapshot(t.Context(), b.js, "hurt", 0)
 			mentions(t, err, c.says...)
-			before := len(b.predictions("hurt"))
-			r := b.start(m, conf)
+			before := len(b.readPredictions("hurt"))
+			r := b.startStage(m, conf)
 			for i := range 6 {
-				b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
+				b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
 			}
-			mentions(t, r.wait(t), c.says...)
-			if n := len(b.predictions("hurt")); n != before {
+			mentions(t, r.waitForEnd(t), c.says...)
+			if n := len(b.readPredictions("hurt")); n != before {
 				t.Errorf("%d streams have predictions", n)
 			}
 		})
@@ -81,13 +81,13 @@ func TestRowDamage(t *testing.T) {
 // An overtaken worker finds rows missing that its successor no longer uses: the worker
 // is late, and its partition is intact.
 func TestMissingRowOfTheOvertaken(t *testing.T) {
-	b, m, c := opened(t, "late", 6)
-	r := b.start(m, c)
+	b, m, c := openedJob(t, "late", 6)
+	r := b.startStage(m, c)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("late"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, ours := b.last("late", 0)
+	_, ours := b.lastRecord("late", 0)
 	other := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
 	empty, err := wire.NoPredictions(codec.PredictionMeta{Labels: []string{"a", "b"}})
 	if err != nil {
@@ -104,9 +104,9 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
 	}
-	r.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
+	r.waitUntil(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
 	// It reclaims the partition, and now the rows are missing.
-	mentions(t, r.wait(t), "is lost")
+	mentions(t, r.waitForEnd(t), "is lost")
 }

@@ -51,7 +51,7 @@ type run struct {
 	stopping atomic.Bool
 }
 
-func (w *Worker) prepare() (*run, error) {
+func (w *Worker) prepareRun() (*run, error) {
 	if w.Dial == nil {
 		return nil, errors.New("pipeline: stage without model, engine factory or connection")
 	}
@@ -65,7 +65,7 @@ func (w *Worker) prepare() (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{worker: w, cfg: p.Config, log: p.Log, shown: w.Counters, now: w.now()}
+	r := &run{worker: w, cfg: p.Config, log: p.Log, shown: w.Counters, now: w.leaseClock()}
 	if r.shown == nil {
 		r.shown = new(Counters)
 	}
@@ -76,11 +76,11 @@ func (w *Worker) prepare() (*run, error) {
 	return r, nil
 }
 
-// open connects, creates or checks the job's NATS streams, and sets up shards and
+// openRun connects, creates or checks the job's NATS streams, and sets up shards and
 // emitters.
-func (r *run) open(ctx context.Context) error {
+func (r *run) openRun(ctx context.Context) error {
 	r.conns.open = func(name string) (*nats.Conn, error) { return r.worker.Dial(ctx, name) }
-	nc, err := r.conns.dial("commit")
+	nc, err := r.conns.dialAnother("commit")
 	if err != nil {
 		return err
 	}
@@ -101,31 +101,31 @@ func (r *run) open(ctx context.Context) error {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
 	r.server.Link = store.Follow(nc)
-	if err := elsewhere(ctx, nc, r.server.JS, r.cfg.Job); err != nil {
+	if err := checkDomains(ctx, nc, r.server.JS, r.cfg.Job); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return r.ensureStreams(ctx) }); err != nil {
+	if err := r.retryRequest(ctx, func() error { return r.ensureStreams(ctx) }); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return r.settleInput(ctx) }); err != nil {
+	if err := r.retryRequest(ctx, func() error { return r.settleInput(ctx) }); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return r.settleModel(ctx) }); err != nil {
+	if err := r.retryRequest(ctx, func() error { return r.settleModel(ctx) }); err != nil {
 		return err
 	}
 	if err := r.openShards(ctx); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return r.openJob(ctx) }); err != nil {
+	if err := r.retryRequest(ctx, func() error { return r.openJob(ctx) }); err != nil {
 		return err
 	}
-	if err := r.patiently(ctx, func() error { return r.publishModel(ctx) }); err != nil {
+	if err := r.retryRequest(ctx, func() error { return r.publishModel(ctx) }); err != nil {
 		return err
 	}
-	err = r.patiently(ctx, func() error {
+	err = r.retryRequest(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, joinWait)
 		defer cancel()
-		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.log)
+		return r.self.joinJob(ctx, r.server, r.members, r.cfg.Job, r.log)
 	})
 	if err == nil {
 		r.server.In.From, r.owners.Server.Entered = r.self.source.From, r.self.entered
@@ -134,7 +134,7 @@ func (r *run) open(ctx context.Context) error {
 		store.MarkBegun(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.cfg.Shared.Job == "", r.log)
 	}
 	if err == nil && r.worker.drain == nil {
-		err = r.patiently(ctx, func() error { return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source) })
+		err = r.retryRequest(ctx, func() error { return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source) })
 	}
 	if err == nil {
 		err = r.openShadows(ctx)
@@ -161,7 +161,7 @@ func (r *run) ensureStreams(ctx context.Context) error {
 		r.cfg.Input, err = formatOn(ctx, r.server.JS, r.cfg.Job, source, r.cfg.Input, r.worker.Model.Channels)
 	}
 	if err == nil {
-		cfg, err = ensure(ctx, r.server.JS, cfg, r.worker.NewPartitions, r.log)
+		cfg, err = ensureJob(ctx, r.server.JS, cfg, r.worker.NewPartitions, r.log)
 	}
 	if err == nil {
 		err = cfg.Validate() // with the job's partitions
@@ -187,7 +187,7 @@ func (r *run) drainedInput(ctx context.Context) error {
 	}
 	cfg := r.worker.Config
 	cfg.Shared.Job = other
-	if cfg, err = cfg.on(in); err == nil {
+	if cfg, err = cfg.onInput(in); err == nil {
 		r.cfg.Shared, r.cfg.InputSubject, r.cfg.MaxMessage = cfg.Shared, cfg.InputSubject, cfg.MaxMessage
 	}
 	return err
@@ -235,7 +235,7 @@ func (r *run) openShards(ctx context.Context) error {
 		return err
 	}
 	for range r.cfg.Shards {
-		s, err := shard.New(r.cfg.shard(), r.worker.Model, r.self.readout, r.worker.NewEngine, r.counters, r.log)
+		s, err := shard.New(r.cfg.shardConfig(), r.worker.Model, r.self.readout, r.worker.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
@@ -284,9 +284,9 @@ func (r *run) perShard() int { return (r.cfg.Partitions + r.cfg.Shards - 1) / r.
 // partition.
 const joinWait = 3 * store.CommitTimeout
 
-// patiently retries, a few times, requests that time out on a loaded server or in a
+// retryRequest retries, a few times, requests that time out on a loaded server or in a
 // cluster that elects leaders. f must be able to continue after a failure.
-func (r *run) patiently(ctx context.Context, f func() error) error {
+func (r *run) retryRequest(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
 		if !errors.Is(err, context.DeadlineExceeded) && !store.IsUnanswered(err) || ctx.Err() != nil || attempt == natsclient.JetStreamAttempts {
@@ -306,7 +306,7 @@ func (r *run) openJob(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.inputJob(), Pattern: r.cfg.pattern()}
+	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.inputJob(), Pattern: r.cfg.inputPattern()}
 	if d := r.worker.drain; d != nil {
 		r.server.In.Mixed = d.Mixed
 	}
@@ -342,35 +342,35 @@ func (r *run) openJob(ctx context.Context) error {
 		maxMessage = r.limit + store.HeaderRoom
 	}
 	r.owners = &owner.Worker{
-		Job: r.cfg.Job, Partitions: r.cfg.Partitions, Lease: r.cfg.Lease, Keep: r.keeps(),
-		Name: r.self.worker, Model: r.self.model, Empty: r.empty, Pull: r.conns.share(r.cfg.Partitions, maxMessage),
+		Job: r.cfg.Job, Partitions: r.cfg.Partitions, Lease: r.cfg.Lease, Keep: r.keepTime(),
+		Name: r.self.worker, Model: r.self.model, Empty: r.empty, Pull: r.conns.shareReaders(r.cfg.Partitions, maxMessage),
 		Server:   r.server,
 		Counters: r.counters, Log: r.log, Now: r.now,
-		Lives: r.members.others, Reader: r.conns.reader, Connected: r.conns.connected,
+		Lives: r.members.hasOthers, Reader: r.conns.readerOf, Connected: r.conns.allConnected,
 		Safeguards: r.worker.guard.Safeguards,
 	}
-	r.owners.Common = owner.NewCommon(r.owners, cmp.Or(r.worker.apart, owner.ApartTime), r.conns.common)
+	r.owners.Common = owner.NewCommon(r.owners, cmp.Or(r.worker.apart, owner.ApartTime), r.conns.commonReader)
 	return nil
 }
 
-// keeps returns how long replaced objects are kept.
-func (r *run) keeps() time.Duration {
+// keepTime returns how long replaced objects are kept.
+func (r *run) keepTime() time.Duration {
 	if r.worker.keep == 0 {
 		return owner.KeepReplaced
 	}
 	return max(0, r.worker.keep)
 }
 
-// close frees the resources of open and clears the current values of the counters.
-func (r *run) close() {
+// closeRun frees the resources of open and clears the current values of the counters.
+func (r *run) closeRun() {
 	r.shown.running.CompareAndSwap(r, nil)
 	if r.owners != nil {
 		r.owners.Common.Close()
 	}
 	if r.self.readouts != nil {
-		r.self.readouts.close()
+		r.self.readouts.stopReading()
 	}
-	r.conns.close()
+	r.conns.closeAll()
 	for _, s := range r.shards {
 		if err := s.Close(); err != nil {
 			r.log.Error("engine did not close", "err", err)
@@ -379,8 +379,8 @@ func (r *run) close() {
 	r.counters.ClearNow()
 }
 
-// interruptions counts events after which the server may have changed: breaks of
+// countInterruptions counts events after which the server may have changed: breaks of
 // connections, recoveries of consumers.
-func (r *run) interruptions() uint64 {
-	return r.counters.Resets.Load() + r.conns.breaks()
+func (r *run) countInterruptions() uint64 {
+	return r.counters.Resets.Load() + r.conns.countBreaks()
 }

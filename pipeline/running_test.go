@@ -28,20 +28,20 @@ type running struct {
 	done     chan error
 }
 
-func (b *rig) start(m *reservoir.Model, c pipeline.Config) *running {
+func (b *rig) startStage(m *reservoir.Model, c pipeline.Config) *running {
 	return b.startWith(m, c, pipelinetest.Generic)
 }
 
 func (b *rig) startWith(m *reservoir.Model, c pipeline.Config, engine pipeline.EngineFactory) *running {
 	b.t.Helper()
-	before := b.restored(c)
-	r := b.launch(m, c, engine)
+	before := b.countRestored(c)
+	r := b.launchStage(m, c, engine)
 	r.before = before
 	return r
 }
 
-// launch starts a stage and returns when it reads.
-func (b *rig) launch(m *reservoir.Model, c pipeline.Config, engine pipeline.EngineFactory) *running {
+// launchStage starts a stage and returns when it reads.
+func (b *rig) launchStage(m *reservoir.Model, c pipeline.Config, engine pipeline.EngineFactory) *running {
 	b.t.Helper()
 	r := &running{done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -51,7 +51,7 @@ func (b *rig) launch(m *reservoir.Model, c pipeline.Config, engine pipeline.Engi
 		Job: pipeline.Job{
 			Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log,
 			Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
-				nc, err := b.dial(ctx, name)
+				nc, err := b.dialServer(ctx, name)
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				if err == nil {
@@ -77,8 +77,8 @@ func (b *rig) launch(m *reservoir.Model, c pipeline.Config, engine pipeline.Engi
 	return r
 }
 
-// restored counts the input messages contained in a stage's snapshots.
-func (b *rig) restored(c pipeline.Config) int {
+// countRestored counts the input messages contained in a stage's snapshots.
+func (b *rig) countRestored(c pipeline.Config) int {
 	b.t.Helper()
 	c = c.WithDefaults()
 	out, err := b.js.Stream(context.Background(), wire.OutputStream(c.Job))
@@ -113,17 +113,17 @@ func (b *rig) restored(c pipeline.Config) int {
 	return n
 }
 
-func (r *running) stop(t testing.TB) {
+func (r *running) stopStage(t testing.TB) {
 	t.Helper()
 	r.cancel()
-	if err := r.wait(t); err != nil {
+	if err := r.waitForEnd(t); err != nil {
 		t.Fatalf("stage ended with %v", err)
 	}
 }
 
-// crash ends a stage like a killed process: nothing more reaches the server, no last
+// crashStage ends a stage like a killed process: nothing more reaches the server, no last
 // commit, no release.
-func (r *running) crash(t testing.TB) {
+func (r *running) crashStage(t testing.TB) {
 	t.Helper()
 	r.mu.Lock() // it may be opening one more connection
 	for _, nc := range r.conns {
@@ -131,10 +131,10 @@ func (r *running) crash(t testing.TB) {
 	}
 	r.mu.Unlock()
 	r.cancel()
-	_ = r.wait(t) // with any error
+	_ = r.waitForEnd(t) // with any error
 }
 
-func (r *running) wait(t testing.TB) error {
+func (r *running) waitForEnd(t testing.TB) error {
 	t.Helper()
 	select {
 	case err := <-r.done:
@@ -146,8 +146,8 @@ func (r *running) wait(t testing.TB) error {
 	}
 }
 
-// until waits for a condition on the stage's counters.
-func (r *running) until(t testing.TB, what string, ok func(pipeline.Stats) bool) pipeline.Stats {
+// waitUntil waits for a condition on the stage's counters.
+func (r *running) waitUntil(t testing.TB, what string, ok func(pipeline.Stats) bool) pipeline.Stats {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if s := r.counters.Stats(); ok(s) {
@@ -163,25 +163,25 @@ func (r *running) until(t testing.TB, what string, ok func(pipeline.Stats) bool)
 	return pipeline.Stats{}
 }
 
-// settle waits until n messages are processed.
-func (b *rig) settle(r *running, messages int) pipeline.Stats {
+// settleMessages waits until n messages are processed.
+func (b *rig) settleMessages(r *running, messages int) pipeline.Stats {
 	b.t.Helper()
-	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s pipeline.Stats) bool {
+	return r.waitUntil(b.t, fmt.Sprintf("%d messages answered", messages), func(s pipeline.Stats) bool {
 		return int(s.Messages+s.Duplicates+s.DeadLetters+s.Replayed)+r.before >= messages && s.Lag == 0
 	})
 }
 
-// answer runs a stage until it has processed the given number of messages, including
+// answerPackets runs a stage until it has processed the given number of messages, including
 // those published here.
-func (b *rig) answer(m *reservoir.Model, c pipeline.Config, packets []pipelinetest.Packet, messages int) {
+func (b *rig) answerPackets(m *reservoir.Model, c pipeline.Config, packets []pipelinetest.Packet, messages int) {
 	b.t.Helper()
-	r := b.start(m, c)
-	b.publish(packets)
-	b.settle(r, messages)
-	r.stop(b.t)
+	r := b.startStage(m, c)
+	b.publishPackets(packets)
+	b.settleMessages(r, messages)
+	r.stopStage(b.t)
 }
 
-// quick is a job with leases and snapshots as short as tests are.
-func quick(job string, partitions int) pipeline.Config {
+// quickConfig is a job with leases and snapshots as short as tests are.
+func quickConfig(job string, partitions int) pipeline.Config {
 	return pipeline.Config{Job: job, Partitions: partitions, Lease: 600 * time.Millisecond, SnapshotMessages: 7, StopTimeout: 300 * time.Millisecond}
 }

@@ -44,7 +44,7 @@ func BenchmarkShadows(b *testing.B) {
 			var with, without []window
 			for i := range b.N {
 				for _, shadows := range []bool{i%2 == 0, i%2 != 0} {
-					if w := l.pass(shadows); shadows {
+					if w := l.runPass(shadows); shadows {
 						with = append(with, w)
 					} else {
 						without = append(without, w)
@@ -101,17 +101,17 @@ func newShadowLoad(b *testing.B, spec reservoir.Spec, rows, messages int) *shado
 		b.Fatal(err)
 	}
 	l := &shadowLoad{b: b, rig: newRig(b), m: m, rows: rows, messages: messages, c: pipeline.Config{Job: "bench", Partitions: 8, MaxMessage: 900 << 10}}
-	r := l.rig.startWith(m, l.c, fastest)
+	r := l.rig.startWith(m, l.c, fastestEngine)
 	for i := range benchShadows {
-		l.shadows = append(l.shadows, l.rig.published(l.c.Job, m, fmt.Sprint("r", i+1)))
+		l.shadows = append(l.shadows, l.rig.publishReadout(l.c.Job, m, fmt.Sprint("r", i+1)))
 	}
-	r.stop(b)
-	l.pass(false) // warms up
+	r.stopStage(b)
+	l.runPass(false) // warms up
 	return l
 }
 
-// pass stores the messages and makes a stage answer them.
-func (l *shadowLoad) pass(shadows bool) window {
+// runPass stores the messages and makes a stage answer them.
+func (l *shadowLoad) runPass(shadows bool) window {
 	ctx := l.b.Context()
 	for _, print := range l.shadows {
 		if !shadows {
@@ -130,7 +130,7 @@ func (l *shadowLoad) pass(shadows bool) window {
 	if _, err := (producer.Publisher{Channels: l.m.Channels, RowsPerMessage: l.rows, Playing: streams}).Publish(ctx, l.rig.nc, producer.FromSlice(list)); err != nil {
 		l.b.Fatal(err)
 	}
-	r := l.rig.launch(l.m, l.c, fastest)
+	r := l.rig.launchStage(l.m, l.c, fastestEngine)
 	reach := func(messages int) pipeline.Stats {
 		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Microsecond) {
 			if s := r.counters.Stats(); s.Messages >= uint64(messages) {
@@ -157,7 +157,7 @@ func (l *shadowLoad) pass(shadows bool) window {
 	if shadows != (len(scored) == benchShadows) || len(scored) > benchShadows {
 		l.b.Fatalf("%d shadows are scored: this does not measure what it says", len(scored))
 	}
-	r.stop(l.b)
+	r.stopStage(l.b)
 	for _, one := range scored {
 		if _, err := operate.EndShadow(ctx, l.rig.js, l.c.Job, one.Readout); err != nil {
 			l.b.Fatal(err)

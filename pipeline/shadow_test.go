@@ -24,8 +24,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// shadowed returns the predictions of a job's shadows, by shadow and stream.
-func (b *rig) shadowed(job string) (all map[string]map[string][]codec.Prediction, missing uint64, outs map[int]uint64) {
+// readShadows returns the predictions of a job's shadows, by shadow and stream.
+func (b *rig) readShadows(job string) (all map[string]map[string][]codec.Prediction, missing uint64, outs map[int]uint64) {
 	b.t.Helper()
 	outs = map[int]uint64{}
 	all = map[string]map[string][]codec.Prediction{}
@@ -66,8 +66,8 @@ func (b *rig) repeatShadows(job string, n uint64) {
 	}
 }
 
-// shadowing waits until a worker scores n shadows.
-func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
+// awaitShadows waits until a worker scores n shadows.
+func (r *running) awaitShadows(t *testing.T, b *rig, job string, n int) {
 	t.Helper()
 	pipelinetest.Until(t, fmt.Sprintf("%d shadows are scored", n), func() bool {
 		all := r.counters.AtWork()
@@ -80,9 +80,9 @@ func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
 // readout. The job's own predictions and states are the same as without shadows.
 func TestShadowsThroughCrashes(t *testing.T) {
 	t.Parallel()
-	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
-	c := quick("shadow", 3)
+	c := quickConfig("shadow", 3)
 	rng := rand.New(rand.NewPCG(8, 9))
 	const keys, rounds = 7, 4
 	sent, seqs := map[string][]pipelinetest.Packet{}, map[string]uint64{}
@@ -92,43 +92,43 @@ func TestShadowsThroughCrashes(t *testing.T) {
 			seqs[key]++
 			p := pipelinetest.One(key, seqs[key], 2, rng.Float32(), rng.IntN(4) == 0)
 			sent[key] = append(sent[key], p)
-			b.publish([]pipelinetest.Packet{p})
+			b.publishPackets([]pipelinetest.Packet{p})
 		}
 	}
-	own := only(m, m.Readouts[0]) // workers read the others from the registry
-	r := b.start(own, c)
+	own := withReadout(m, m.Readouts[0]) // workers read the others from the registry
+	r := b.startStage(own, c)
 	names := map[string]string{} // of readouts, by their fingerprints
 	for _, name := range []string{"b", "c"} {
-		print := b.published("shadow", m, name)
+		print := b.publishReadout("shadow", m, name)
 		names[print] = name
 		if _, err := operate.SetShadow(t.Context(), b.js, "shadow", operate.Shadow{Readout: print, Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for round := range rounds {
-		r.shadowing(t, b, "shadow", 2)
+		r.awaitShadows(t, b, "shadow", 2)
 		more()
 		if round%2 == 0 {
-			r.crash(t)
-			b.expire("shadow")
+			r.crashStage(t)
+			b.expireMembers("shadow")
 		} else {
-			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-			r.stop(t)
+			r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+			r.stopStage(t)
 		}
 		more() // input before a worker's start has shadow scores, too
-		r = b.start(own, c)
+		r = b.startStage(own, c)
 	}
-	r.shadowing(t, b, "shadow", 2)
+	r.awaitShadows(t, b, "shadow", 2)
 	more()
 	want := map[string][]codec.Prediction{}
 	total := 0
 	for key, packets := range sent {
-		want[key] = alone(t, only(m, m.Readouts[0]), codec.Reject, packets...)
+		want[key] = predictAlone(t, withReadout(m, m.Readouts[0]), codec.Reject, packets...)
 		total += len(want[key])
 	}
-	active := b.await("shadow", total)
+	active := b.awaitPredictions("shadow", total)
 	same(t, active, want)
-	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	var counted uint64
 	for _, s := range r.counters.Shadows() {
 		counted += s.Predictions
@@ -139,10 +139,10 @@ func TestShadowsThroughCrashes(t *testing.T) {
 	if counted == 0 {
 		t.Error("nothing is counted")
 	}
-	r.stop(t)
+	r.stopStage(t)
 
 	b.repeatShadows("shadow", 5)
-	all, missing, outs := b.shadowed("shadow")
+	all, missing, outs := b.readShadows("shadow")
 	if missing != 0 || len(all) != 2 {
 		t.Fatalf("%d shadows, %d predictions missing", len(all), missing)
 	}
@@ -160,7 +160,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		}
 		alones := map[string][]codec.Prediction{}
 		for key, packets := range sent {
-			alones[key] = alone(t, only(m, m.Readouts[i]), codec.Reject, packets...)
+			alones[key] = predictAlone(t, withReadout(m, m.Readouts[i]), codec.Reject, packets...)
 			for n := range alones[key] {
 				alones[key][n].Inputs = nil // not contained in shadow predictions
 			}
@@ -168,10 +168,10 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		same(t, plain, alones)
 	}
 	for p := range 3 {
-		if _, record := b.last("shadow", p); record.Outs != outs[p] {
+		if _, record := b.lastRecord("shadow", p); record.Outs != outs[p] {
 			t.Errorf("partition %d has %d predictions, and the last of a shadow has the number %d", p, record.Outs, outs[p])
 		}
-		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
@@ -180,33 +180,33 @@ func TestShadowsThroughCrashes(t *testing.T) {
 
 // A promoted shadow ends as a shadow; the other shadows name the active readout.
 func TestShadowIsPromoted(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b := newRig(t)
-	c := quick("rise", 1)
-	r := b.start(m, c)
-	first, second, third := b.published("rise", m, "test"), b.published("rise", m, "b"), b.published("rise", m, "c")
+	c := quickConfig("rise", 1)
+	r := b.startStage(m, c)
+	first, second, third := b.publishReadout("rise", m, "test"), b.publishReadout("rise", m, "b"), b.publishReadout("rise", m, "c")
 	for _, print := range []string{second, third} {
 		if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: print, Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.shadowing(t, b, "rise", 2)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
-	b.await("rise", 1)
+	r.awaitShadows(t, b, "rise", 2)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	b.awaitPredictions("rise", 1)
 	if _, err := operate.Promote(t.Context(), b.js, "rise", operate.PromoteOptions{Readout: second, Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	b.taken("rise")
-	r.shadowing(t, b, "rise", 1)
+	b.awaitTaken("rise")
+	r.awaitShadows(t, b, "rise", 1)
 	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: second, Who: "anna"}); !errors.Is(err, operate.ErrActive) {
 		t.Errorf("the readout that answers as a shadow: %v", err)
 	}
 	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: first, Who: "anna"}); err != nil { // the former readout may now be a shadow
 		t.Error(err)
 	}
-	r.shadowing(t, b, "rise", 2)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
-	b.await("rise", 2)
+	r.awaitShadows(t, b, "rise", 2)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
+	b.awaitPredictions("rise", 2)
 	if _, err := operate.Promote(t.Context(), b.js, "rise", operate.PromoteOptions{Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +214,8 @@ func TestShadowIsPromoted(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Readout != third {
 		t.Errorf("shadows %+v, %v: want %s alone", left, err, third)
 	}
-	r.stop(t)
-	all, _, _ := b.shadowed("rise")
+	r.stopStage(t)
+	all, _, _ := b.readShadows("rise")
 	var who []string
 	for _, p := range all[third]["a"] {
 		who = append(who, p.Details.ActiveReadout)
@@ -227,28 +227,28 @@ func TestShadowIsPromoted(t *testing.T) {
 
 // An invalid shadow is refused with a sentence.
 func TestShadowsRefused(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Marked})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Marked})
 	other := *m.Readouts[0]
 	other.Name, other.Classes = "other", []string{"c0", "c2", "c1"}
 	m.Readouts = append(m.Readouts, &other)
 	b := newRig(t)
-	r := b.start(m, quick("refuse", 1))
-	defer r.stop(t)
+	r := b.startStage(m, quickConfig("refuse", 1))
+	defer r.stopStage(t)
 	try := func(print string) error {
 		_, err := operate.SetShadow(t.Context(), b.js, "refuse", operate.Shadow{Readout: print, Who: "a"})
 		return err
 	}
-	if err := try(b.published("refuse", m, "test")); !errors.Is(err, operate.ErrActive) {
+	if err := try(b.publishReadout("refuse", m, "test")); !errors.Is(err, operate.ErrActive) {
 		t.Error(err)
 	}
-	pipelinetest.Mentions(t, try(b.published("refuse", m, "other")), "its classes are")
+	pipelinetest.Mentions(t, try(b.publishReadout("refuse", m, "other")), "its classes are")
 	if err := try(strings.Repeat("0", wire.HashDigits)); !errors.Is(err, registry.ErrNoEntry) {
 		t.Error(err)
 	}
 	if _, err := b.js.Stream(t.Context(), wire.ShadowStream("refuse")); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		t.Errorf("a NATS stream of shadows where there is none: %v", err)
 	}
-	good := b.published("refuse", m, "b")
+	good := b.publishReadout("refuse", m, "b")
 	if err := try(good); err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestShadowsRefused(t *testing.T) {
 		l := *m.Readouts[0]
 		l.Name, l.Weights = fmt.Sprint("more", i), pipelinetest.Noise(rng, len(l.Weights))
 		m.Readouts = append(m.Readouts, &l)
-		err := try(b.published("refuse", m, l.Name))
+		err := try(b.publishReadout("refuse", m, l.Name))
 		if wanted := i == wire.MostShadows-1; errors.Is(err, operate.ErrShadows) != wanted || !wanted && err != nil {
 			t.Errorf("shadow %d: %v", i+2, err)
 		}
@@ -276,22 +276,22 @@ func TestShadowsRefused(t *testing.T) {
 // If the server does not store shadow predictions, or the list is invalid, the job
 // continues, and reports it.
 func TestShadowsHoldNothingBack(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b, book := newLoggedRig(t)
-	c := quick("lame", 1)
-	r := b.start(m, c)
-	if _, err := operate.SetShadow(t.Context(), b.js, "lame", operate.Shadow{Readout: b.published("lame", m, "b"), Who: "anna"}); err != nil {
+	c := quickConfig("lame", 1)
+	r := b.startStage(m, c)
+	if _, err := operate.SetShadow(t.Context(), b.js, "lame", operate.Shadow{Readout: b.publishReadout("lame", m, "b"), Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	r.shadowing(t, b, "lame", 1)
+	r.awaitShadows(t, b, "lame", 1)
 	if err := b.js.DeleteStream(t.Context(), wire.ShadowStream("lame")); err != nil {
 		t.Fatal(err)
 	}
 	for i := range uint64(3) {
-		b.publish([]pipelinetest.Packet{pipelinetest.One("a", i+1, 1, .5, false)})
-		b.await("lame", int(i)+1)
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", i+1, 1, .5, false)})
+		b.awaitPredictions("lame", int(i)+1)
 	}
-	r.until(t, "3 predictions", func(s pipeline.Stats) bool { return s.Predictions == 3 })
+	r.waitUntil(t, "3 predictions", func(s pipeline.Stats) bool { return s.Predictions == 3 })
 	if s := r.counters.Shadows(); len(s) != 1 || s[0].Missed != 3 || s[0].Predictions != 0 {
 		t.Errorf("counted %+v", s)
 	}
@@ -310,10 +310,10 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 	if _, err := store.WriteEntry(t.Context(), b.js, &e, "lame", seq); err != nil {
 		t.Fatal(err)
 	}
-	r.shadowing(t, b, "lame", 0)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 1, .5, false)})
-	b.await("lame", 4)
-	r.stop(t)
+	r.awaitShadows(t, b, "lame", 0)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 4, 1, .5, false)})
+	b.awaitPredictions("lame", 4)
+	r.stopStage(t)
 	if book.Lines("cannot score a shadow") != 1 {
 		t.Errorf("the log:\n%s", book)
 	}
@@ -335,45 +335,45 @@ func (n *narrow) SetReadouts(all []*readout.Linear) error {
 // Shadows that the engine no longer accepts since a promotion, in the middle of a batch
 // and after it, are counted as missed, and the job answers.
 func TestShadowsWithoutRoom(t *testing.T) {
-	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	more := *m.Readouts[0]
 	more.Name, more.Weights = "d", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(more.Weights))
 	m.Readouts = append(m.Readouts, &more)
 	b, book := newLoggedRig(t)
-	c := quick("narrow", 1)
+	c := quickConfig("narrow", 1)
 	three := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := pipelinetest.Generic(net, slots)
 		return &narrow{e, 3}, err
 	}
 	r := b.startWith(m, c, three)
-	second, third, fourth := b.published("narrow", m, "b"), b.published("narrow", m, "c"), b.published("narrow", m, "d")
+	second, third, fourth := b.publishReadout("narrow", m, "b"), b.publishReadout("narrow", m, "c"), b.publishReadout("narrow", m, "d")
 	for _, print := range []string{second, third} {
 		if _, err := operate.SetShadow(t.Context(), b.js, "narrow", operate.Shadow{Readout: print, Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r.shadowing(t, b, "narrow", 2)
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
-	b.await("narrow", 1)
-	r.until(t, "a prediction of each shadow", func(pipeline.Stats) bool {
+	r.awaitShadows(t, b, "narrow", 2)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
+	b.awaitPredictions("narrow", 1)
+	r.waitUntil(t, "a prediction of each shadow", func(pipeline.Stats) bool {
 		all := r.counters.Shadows()
 		return len(all) == 2 && all[0].Predictions == 1 && all[1].Predictions == 1
 	})
 	if _, err := operate.Promote(t.Context(), b.js, "narrow", operate.PromoteOptions{Readout: fourth, Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	b.taken("narrow")
+	b.awaitTaken("narrow")
 	for i := range uint64(4) {
-		b.publish([]pipelinetest.Packet{pipelinetest.One("a", i+2, 1, .5, false)})
-		b.await("narrow", int(i)+2)
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", i+2, 1, .5, false)})
+		b.awaitPredictions("narrow", int(i)+2)
 	}
-	r.until(t, "5 predictions", func(s pipeline.Stats) bool { return s.Predictions == 5 })
+	r.waitUntil(t, "5 predictions", func(s pipeline.Stats) bool { return s.Predictions == 5 })
 	for _, s := range r.counters.Shadows() {
 		if s.Missed != 4 || s.Predictions != 1 {
 			t.Errorf("counted %+v, want 1 prediction and 4 that were left out", s)
 		}
 	}
-	r.stop(t)
+	r.stopStage(t)
 	if book.Lines("does not take the shadows") != 1 {
 		t.Errorf("the log:\n%s", book)
 	}

@@ -19,13 +19,13 @@ type shadowed struct {
 	reading bool // of some of the last time
 }
 
-// of returns the shadows in a job's entry, as far as this worker can load them; other
+// shadowsOf returns the shadows in a job's entry, as far as this worker can load them; other
 // reports a changed list. A missing readout is left out: the job's predictions do not
 // wait for it.
-func (f *shadowed) of(e *wire.Entry, has *readouts, first *readout.Linear, log *slog.Logger) (now *[]shard.Shadow, other bool) {
+func (f *shadowed) shadowsOf(e *wire.Entry, has *readouts, first *readout.Linear, log *slog.Logger) (now *[]shard.Shadow, other bool) {
 	named, err := wire.ParseShadows(e.Shadows)
 	if err != nil {
-		f.warn(log, "", err)
+		f.warnMissing(log, "", err)
 	}
 	var all []shard.Shadow
 	f.reading = false
@@ -40,7 +40,7 @@ func (f *shadowed) of(e *wire.Entry, has *readouts, first *readout.Linear, log *
 		case errors.Is(err, errReading):
 			f.reading = true
 		default:
-			f.warn(log, s.Readout, err)
+			f.warnMissing(log, s.Readout, err)
 		}
 	}
 	if slices.Equal(all, f.now) {
@@ -50,7 +50,7 @@ func (f *shadowed) of(e *wire.Entry, has *readouts, first *readout.Linear, log *
 	return &all, true
 }
 
-func (f *shadowed) warn(log *slog.Logger, readout string, err error) {
+func (f *shadowed) warnMissing(log *slog.Logger, readout string, err error) {
 	if now := time.Now(); now.Sub(f.warned) >= store.ToldEvery {
 		f.warned = now
 		log.Warn("this worker cannot score a shadow of the job, and leaves it out; the job's own predictions are as without it", "readout", readout, "err", err)

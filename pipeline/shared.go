@@ -33,7 +33,7 @@ const (
 // ErrSource reports a job that cannot read the configured input.
 var ErrSource = errors.New("another input")
 
-func (s SharedInput) validate(job string) error {
+func (s SharedInput) checkShared(job string) error {
 	switch {
 	case s.Job == "" && s.From != "" && s.From != FromBeginning:
 		return fmt.Errorf("the job begins in its own input at %s: only a job that reads another job's input (input.job) can begin elsewhere than at its beginning", s.From)
@@ -44,12 +44,12 @@ func (s SharedInput) validate(job string) error {
 	case s.Job == job:
 		return fmt.Errorf("job %q would read the input of another job, and names itself: leave input.job out, or choose another name for the new job (job)", job)
 	}
-	_, err := s.time()
+	_, err := s.fromTime()
 	return err
 }
 
-// time returns the time in From; zero for a word.
-func (s SharedInput) time() (time.Time, error) {
+// fromTime returns the time in From; zero for a word.
+func (s SharedInput) fromTime() (time.Time, error) {
 	if s.From == "" || s.From == FromBeginning || s.From == FromNow {
 		return time.Time{}, nil
 	}
@@ -90,13 +90,13 @@ func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config
 	if err != nil {
 		return c, own, err
 	}
-	if c, err = c.on(in); err != nil {
+	if c, err = c.onInput(in); err != nil {
 		return c, own, err
 	}
 	created := wire.CreatedText(in.CachedInfo().Created)
 	if !begun {
 		own = wire.Source{Job: c.Shared.Job, Created: created}
-		own.From, err = c.Shared.begin(ctx, js, in)
+		own.From, err = c.Shared.firstMessage(ctx, js, in)
 	} else if own.Created != created {
 		err = fmt.Errorf("pipeline: job %q reads an input created %s, but %s was created %s: it was deleted and created again, or the server did not load it; %s: %w",
 			job, own.Created, in.CachedInfo().Config.Name, created, store.LostTrack(own.Job), ErrSource)
@@ -142,7 +142,7 @@ func otherSource(job, theirs, own string) error {
 func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string) (jetstream.Stream, error) {
 	e, _, err := entryOf(ctx, js, other)
 	if err == nil {
-		err = settled(e, job, other)
+		err = checkSettled(e, job, other)
 	}
 	if err != nil {
 		return nil, err
@@ -160,8 +160,8 @@ func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string)
 	return in, nil
 }
 
-// on uses the configuration of an existing input.
-func (c Config) on(in jetstream.Stream) (Config, error) {
+// onInput uses the configuration of an existing input.
+func (c Config) onInput(in jetstream.Stream) (Config, error) {
 	info := in.CachedInfo()
 	pattern := store.PatternOf(info.Config)
 	partitions, err := store.PartitionsIn(info.Config)
@@ -174,7 +174,7 @@ func (c Config) on(in jetstream.Stream) (Config, error) {
 	if c.InputSubject == "" {
 		c.InputSubject = pattern.Filter()
 	}
-	if c.pattern().Filter() != pattern.Filter() {
+	if c.inputPattern().Filter() != pattern.Filter() {
 		return c, fmt.Errorf("pipeline: the input of job %q takes messages on %s, the configuration says %s: leave input.subject out, and it is that job's: %w", c.Shared.Job, pattern.Filter(), c.InputSubject, ErrSource)
 	}
 	if c.Partitions != 0 && c.Partitions != partitions {
@@ -185,10 +185,10 @@ func (c Config) on(in jetstream.Stream) (Config, error) {
 	return c, nil
 }
 
-// begin returns the message with which a new job begins; 0 = the first.
-func (s SharedInput) begin(ctx context.Context, js jetstream.JetStream, in jetstream.Stream) (uint64, error) {
+// firstMessage returns the message with which a new job begins; 0 = the first.
+func (s SharedInput) firstMessage(ctx context.Context, js jetstream.JetStream, in jetstream.Stream) (uint64, error) {
 	state := in.CachedInfo().State
-	at, err := s.time()
+	at, err := s.fromTime()
 	switch {
 	case err != nil || s.From == "" || s.From == FromBeginning:
 		return 0, err
@@ -209,12 +209,12 @@ func stillSettled(ctx context.Context, js jetstream.JetStream, job string, sourc
 	if err != nil {
 		return err
 	}
-	return settled(e, job, source.Job)
+	return checkSettled(e, job, source.Job)
 }
 
-// settled refuses to read the input of a job whose number of partitions changes, or
+// checkSettled refuses to read the input of a job whose number of partitions changes, or
 // which is to continue with the reader's states.
-func settled(e wire.Entry, reader, job string) error {
+func checkSettled(e wire.Entry, reader, job string) error {
 	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil
 	}

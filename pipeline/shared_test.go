@@ -23,9 +23,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// beside returns a job that reads another job's input.
-func beside(job, input string) pipeline.Config {
-	c := quick(job, 0)
+// configBeside returns a job that reads another job's input.
+func configBeside(job, input string) pipeline.Config {
+	c := quickConfig(job, 0)
 	c.Shared = pipeline.SharedInput{Job: input}
 	return c
 }
@@ -41,7 +41,7 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	blue := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	green := pipelinetest.Bank(t, 2, 9, 2, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
 	b := newRig(t)
-	own, other := quick("blue", 6), beside("green", "blue")
+	own, other := quickConfig("blue", 6), configBeside("green", "blue")
 	other.MaxSlots = 4 // most states are stored apart
 	at, part := 0, len(packets)/8
 	next := func(n int) []pipelinetest.Packet {
@@ -49,33 +49,33 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 		at = min(len(packets), at+n)
 		return packets[from:at]
 	}
-	first := b.start(blue, own)
-	b.publish(next(4 * part))
+	first := b.startStage(blue, own)
+	b.publishPackets(next(4 * part))
 	for range 3 {
-		second := b.start(green, other)
-		b.publish(next(part))
-		first.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
-		second.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
-		first.crash(t)
-		second.crash(t)
-		b.expire(own.Job)
-		b.expire(other.Job)
-		first = b.start(blue, own)
+		second := b.startStage(green, other)
+		b.publishPackets(next(part))
+		first.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
+		second.waitUntil(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
+		first.crashStage(t)
+		second.crashStage(t)
+		b.expireMembers(own.Job)
+		b.expireMembers(other.Job)
+		first = b.startStage(blue, own)
 	}
-	second := b.start(green, other)
-	b.publish(next(len(packets)))
+	second := b.startStage(green, other)
+	b.publishPackets(next(len(packets)))
 	want := map[string]map[string][]codec.Prediction{own.Job: direct(t, blue, streams, sent), other.Job: direct(t, green, streams, sent)}
 	for job, all := range want {
-		same(t, clean(b.await(job, count(all)), outcome.FlagReordered), clean(all, outcome.FlagReordered))
+		same(t, clean(b.awaitPredictions(job, count(all)), outcome.FlagReordered), clean(all, outcome.FlagReordered))
 		if dead := b.deadLetters(job); len(dead) > 0 {
 			t.Errorf("job %s has %d dead letters, the first: %+v", job, len(dead), dead[0])
 		}
 	}
-	first.stop(t)
-	second.stop(t)
+	first.stopStage(t)
+	second.stopStage(t)
 	for p := range own.Partitions {
 		for c, m := range map[*pipeline.Config]*reservoir.Model{&own: blue, &other: green} {
-			if _, err := b.resizer(m, *c).verify(t.Context(), b.js, p); err != nil {
+			if _, err := b.newChanger(m, *c).verifyPartition(t.Context(), b.js, p); err != nil {
 				t.Error(err)
 			}
 		}
@@ -128,22 +128,22 @@ func TestSharedSilence(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 			b := newRig(t)
-			jobs := []pipeline.Config{quick("blue", 2), beside("green", "blue")}
+			jobs := []pipeline.Config{quickConfig("blue", 2), configBeside("green", "blue")}
 			running := map[string]*running{}
 			for i := range jobs {
 				jobs[i].Idle = time.Hour
 				if jobs[i].Job == quickOne {
 					jobs[i].Idle = 300 * time.Millisecond
 				}
-				running[jobs[i].Job] = b.start(m, jobs[i])
+				running[jobs[i].Job] = b.startStage(m, jobs[i])
 			}
 			const keys = 8
 			for k := range keys {
-				b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", k), 1, 2, .5, false)})
+				b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", k), 1, 2, .5, false)})
 			}
-			running[quickOne].until(t, "end of all sequences", func(s pipeline.Stats) bool { return s.Idle == keys && s.Lag == 0 })
+			running[quickOne].waitUntil(t, "end of all sequences", func(s pipeline.Stats) bool { return s.Idle == keys && s.Lag == 0 })
 			for k := range keys {
-				b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", k), 2, 2, .25, true)})
+				b.publishPackets([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", k), 2, 2, .25, true)})
 			}
 			sums := map[string][]string{}
 			for _, c := range jobs {
@@ -152,7 +152,7 @@ func TestSharedSilence(t *testing.T) {
 					want, idle = 2*keys, keys
 				}
 				ended := 0
-				for _, ps := range b.await(c.Job, want) {
+				for _, ps := range b.awaitPredictions(c.Job, want) {
 					for _, p := range ps {
 						if p.Flags&outcome.FlagIdle != 0 {
 							ended++
@@ -160,24 +160,24 @@ func TestSharedSilence(t *testing.T) {
 					}
 				}
 				r := running[c.Job]
-				r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-				r.stop(t)
-				if got := count(b.predictions(c.Job)); got != want || ended != idle {
+				r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+				r.stopStage(t)
+				if got := count(b.readPredictions(c.Job)); got != want || ended != idle {
 					t.Errorf("job %s made %d predictions, %d of them at a silence, want %d and %d", c.Job, got, ended, want, idle)
 				}
 				if dead := b.deadLetters(c.Job); len(dead) > 0 {
 					t.Errorf("job %s has %d dead letters, the first: %+v", c.Job, len(dead), dead[0])
 				}
-				sums[c.Job] = b.digests(c.Job, 2)
+				sums[c.Job] = b.finalDigests(c.Job, 2)
 			}
 			for _, c := range jobs { // the same log, without any clock
 				b.forgetOutput(c.Job)
 				c.Idle = 0
-				r := b.start(m, c)
-				b.await(c.Job, keys)
-				r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-				r.stop(t)
-				if again := b.digests(c.Job, 2); !slices.Equal(again, sums[c.Job]) {
+				r := b.startStage(m, c)
+				b.awaitPredictions(c.Job, keys)
+				r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+				r.stopStage(t)
+				if again := b.finalDigests(c.Job, 2); !slices.Equal(again, sums[c.Job]) {
 					t.Errorf("job %s: final states %v, with clocks %v", c.Job, again, sums[c.Job])
 				}
 			}
@@ -192,32 +192,32 @@ func TestSharedFrom(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	own := quick("blue", 1)
-	first := b.start(m, own)
-	b.publish(sequences("s", 3, 1))
-	b.await(own.Job, 3)
+	own := quickConfig("blue", 1)
+	first := b.startStage(m, own)
+	b.publishPackets(endedSequences("s", 3, 1))
+	b.awaitPredictions(own.Job, 3)
 	time.Sleep(10 * time.Millisecond)
 	between := time.Now()
-	b.publish(sequences("s", 1, 2))
-	now, since := beside("now", "blue"), beside("since", "blue")
+	b.publishPackets(endedSequences("s", 1, 2))
+	now, since := configBeside("now", "blue"), configBeside("since", "blue")
 	now.SnapshotMessages, since.SnapshotMessages = 1000, 1000
 	now.Shared.From, since.Shared.From = pipeline.FromNow, between.UTC().Format(time.RFC3339Nano)
 	want := map[string]int{"now": 2, "since": 3}
 	for _, c := range []pipeline.Config{now, since} {
-		r := b.start(m, c)
+		r := b.startStage(m, c)
 		if c.Job == "now" {
-			b.publish(sequences("s", 1, 3))
+			b.publishPackets(endedSequences("s", 1, 3))
 		}
-		b.await(c.Job, want[c.Job]-1)
-		r.crash(t)
-		b.expire(c.Job)
+		b.awaitPredictions(c.Job, want[c.Job]-1)
+		r.crashStage(t)
+		b.expireMembers(c.Job)
 	}
-	b.publish(sequences("s", 1, 4))
+	b.publishPackets(endedSequences("s", 1, 4))
 	for _, c := range []pipeline.Config{now, since} {
 		c.Shared = pipeline.SharedInput{} // the job's entry has it
-		r := b.start(m, c)
-		got := b.await(c.Job, want[c.Job])["s"]
-		r.stop(t)
+		r := b.startStage(m, c)
+		got := b.awaitPredictions(c.Job, want[c.Job])["s"]
+		r.stopStage(t)
 		var words []string
 		for _, p := range got {
 			words = append(words, p.Flags.Integrity())
@@ -225,17 +225,17 @@ func TestSharedFrom(t *testing.T) {
 		if len(words) != want[c.Job] || words[0] != "gap" || words[len(words)-1] != "complete" {
 			t.Errorf("job %s has made the predictions %v, want %d, the first with a gap", c.Job, words, want[c.Job])
 		}
-		all := b.await(own.Job, 6)["s"]
+		all := b.awaitPredictions(own.Job, 6)["s"]
 		for i, p := range got {
 			if !slices.Equal(p.Scores, all[6-len(got)+i].Scores) {
 				t.Errorf("job %s, prediction %d has the scores %v, of job %s %v", c.Job, i, p.Scores, own.Job, all[6-len(got)+i].Scores)
 			}
 		}
-		if v, err := b.resizer(m, c).verify(t.Context(), b.js, 0); err != nil {
+		if v, err := b.newChanger(m, c).verifyPartition(t.Context(), b.js, 0); err != nil {
 			t.Errorf("job %s: %+v: %v", c.Job, v, err)
 		}
 	}
-	first.stop(t)
+	first.stopStage(t)
 }
 
 // An unreadable input is refused with a sentence, before any creation.
@@ -243,15 +243,15 @@ func TestSharedRefusals(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	own := quick("blue", 2)
+	own := quickConfig("blue", 2)
 	own.Input = formats.Input{Format: formats.JSON}
-	b.start(m, own).stop(t)
-	apart := quick("apart", 2)
+	b.startStage(m, own).stopStage(t)
+	apart := quickConfig("apart", 2)
 	apart.InputSubject = "apart.*"
-	b.start(m, apart).stop(t)
-	green := beside("green", "blue")
+	b.startStage(m, apart).stopStage(t)
+	green := configBeside("green", "blue")
 	green.Input = formats.Input{Format: formats.Auto}
-	b.start(m, green).stop(t)
+	b.startStage(m, green).stopStage(t)
 	for name, try := range map[string]struct {
 		change func(c *pipeline.Config)
 		words  []string
@@ -269,7 +269,7 @@ func TestSharedRefusals(t *testing.T) {
 		"another's":       {func(c *pipeline.Config) { c.Job, c.Shared.Job = "green", "apart" }, []string{`the input of job "blue"`, `the input of job "apart"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := beside("new", "blue")
+			c := configBeside("new", "blue")
 			c.Input = formats.Input{Format: formats.Auto}
 			try.change(&c)
 			mentions(t, b.launchFails(m, c), try.words...)
@@ -286,13 +286,13 @@ func TestSharedRefusals(t *testing.T) {
 	if e, _, err := store.ReadEntry(t.Context(), out, "green"); err != nil || e.Source.Job != "blue" || formats.JSON != mustParse(t, e.Input).Format {
 		t.Errorf("the reader's entry is %+v (%v), want blue's input, read as JSON", e, err)
 	}
-	b.delete("BLUE-IN", "BLUE-OUT", "BLUE-DLQ", "BLUE-ROWS", "OBJ_BLUE-SNAP", "KV_BLUE-MEMBERS")
-	b.start(m, own).stop(t)
+	b.deleteStreams("BLUE-IN", "BLUE-OUT", "BLUE-DLQ", "BLUE-ROWS", "OBJ_BLUE-SNAP", "KV_BLUE-MEMBERS")
+	b.startStage(m, own).stopStage(t)
 	mentions(t, b.launchFails(m, green), "created", "BLUE-IN")
 }
 
-// delete removes NATS streams.
-func (b *rig) delete(streams ...string) {
+// deleteStreams removes NATS streams.
+func (b *rig) deleteStreams(streams ...string) {
 	b.t.Helper()
 	for _, name := range streams {
 		if err := b.js.DeleteStream(context.Background(), name); err != nil {
@@ -316,23 +316,23 @@ func TestSharedStays(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	own, green := quick("blue", 2), beside("green", "blue")
-	b.start(m, own).stop(t)
-	first := b.start(m, green)
+	own, green := quickConfig("blue", 2), configBeside("green", "blue")
+	b.startStage(m, own).stopStage(t)
+	first := b.startStage(m, green)
 	bad := pipelinetest.One("s", 1, 2, 1, true)
 	bad.Raw = []byte("no samples")
-	b.publish([]pipelinetest.Packet{bad})
-	second := b.start(m, own)
+	b.publishPackets([]pipelinetest.Packet{bad})
+	second := b.startStage(m, own)
 	for _, r := range []*running{first, second} {
-		r.until(t, "dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
-		r.stop(t)
+		r.waitUntil(t, "dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
+		r.stopStage(t)
 	}
-	if _, err := b.resizer(m, own).resize(t.Context(), 3); !errors.Is(err, operate.ErrShared) {
+	if _, err := b.newChanger(m, own).resizeJob(t.Context(), 3); !errors.Is(err, operate.ErrShared) {
 		t.Errorf("resize of the input: %v, want %v", err, operate.ErrShared)
 	} else {
 		mentions(t, err, "green")
 	}
-	if _, err := b.resizer(m, green).resize(t.Context(), 3); !errors.Is(err, operate.ErrShared) {
+	if _, err := b.newChanger(m, green).resizeJob(t.Context(), 3); !errors.Is(err, operate.ErrShared) {
 		t.Errorf("resize by the reader: %v, want %v", err, operate.ErrShared)
 	}
 	for _, job := range []string{"blue", "green"} {
@@ -349,33 +349,33 @@ func TestSharedStays(t *testing.T) {
 		}
 	}
 	// A reader that begins during the change, and a reader that is gone.
-	blue := b.resizer(m, own)
+	blue := b.newChanger(m, own)
 	blue.before = func(what string) error {
 		if what == "note switch" {
 			return errors.New("killed")
 		}
 		return nil
 	}
-	b.delete("GREEN-OUT", "GREEN-DLQ", "GREEN-ROWS", "OBJ_GREEN-SNAP", "KV_GREEN-MEMBERS")
-	if _, err := blue.resize(t.Context(), 3); err == nil || errors.Is(err, operate.ErrShared) {
+	b.deleteStreams("GREEN-OUT", "GREEN-DLQ", "GREEN-ROWS", "OBJ_GREEN-SNAP", "KV_GREEN-MEMBERS")
+	if _, err := blue.resizeJob(t.Context(), 3); err == nil || errors.Is(err, operate.ErrShared) {
 		t.Fatalf("resize without readers: %v", err)
 	}
 	mentions(t, b.launchFails(m, green), "blue", "being changed")
 	blue.before = nil
-	b.resize(m, own, 3)
+	b.resizeJob(m, own, 3)
 	blue.before = func(what string) error { // between the two looks for readers
 		if what == "note claim" {
-			b.start(m, green).stop(t)
+			b.startStage(m, green).stopStage(t)
 		}
 		return nil
 	}
-	if _, err := blue.resize(t.Context(), 2); !errors.Is(err, operate.ErrShared) {
+	if _, err := blue.resizeJob(t.Context(), 2); !errors.Is(err, operate.ErrShared) {
 		t.Errorf("a resize goes on beside a reader that began meanwhile: %v", err)
 	}
-	if err := blue.abandon(t.Context()); err != nil {
+	if err := blue.abandonChange(t.Context()); err != nil {
 		t.Error(err)
 	}
 	own.Partitions = 3
-	b.start(m, own).stop(t)
-	b.start(m, green).stop(t)
+	b.startStage(m, own).stopStage(t)
+	b.startStage(m, green).stopStage(t)
 }

@@ -13,8 +13,8 @@ import (
 func TestOrphansAreSwept(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := quick("sweep", 1)
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false)}, 1)
+	c := quickConfig("sweep", 1)
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false)}, 1)
 	store, err := b.js.ObjectStore(t.Context(), wire.SnapshotBucket("sweep"))
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestOrphansAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := store.GetInfo(t.Context(), "p0.e1.77"); err != nil {
 			break
@@ -33,15 +33,15 @@ func TestOrphansAreSwept(t *testing.T) {
 			t.Fatal("the orphan is still there")
 		}
 	}
-	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 2, 1, true)})
-	b.settle(r, 2)
-	r.stop(t)
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 2, 2, 1, true)})
+	b.settleMessages(r, 2)
+	r.stopStage(t)
 	for _, name := range []string{"p7.e1.5", "somebody's"} { // not ours to judge
 		if _, err := store.GetInfo(t.Context(), name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := flags(b.predictions("sweep")["a"]); got != "2.1:" {
+	if got := flags(b.readPredictions("sweep")["a"]); got != "2.1:" {
 		t.Errorf("predictions %q", got)
 	}
 }

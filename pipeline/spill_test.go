@@ -45,7 +45,7 @@ func TestSpillSameBits(t *testing.T) {
 			}
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
-			conf := quick("spill", 3)
+			conf := quickConfig("spill", 3)
 			shuffled := pipelinetest.Disorder(packets, rand.New(rand.NewPCG(6, 2)))
 			const parts = 4
 			spilled, fetched := uint64(0), uint64(0)
@@ -54,20 +54,20 @@ func TestSpillSameBits(t *testing.T) {
 				if conf.StopTimeout = patience; i%2 == 0 && i < parts-1 {
 					conf.StopTimeout = 300 * time.Millisecond // a crash waits for answers this long
 				}
-				r := b.start(m, conf)
-				b.publish(shuffled[i*len(shuffled)/parts : (i+1)*len(shuffled)/parts])
+				r := b.startStage(m, conf)
+				b.publishPackets(shuffled[i*len(shuffled)/parts : (i+1)*len(shuffled)/parts])
 				switch {
 				case i == parts-1:
-					got := b.await("spill", count(exp))
+					got := b.awaitPredictions("spill", count(exp))
 					same(t, clean(got, outcome.FlagReordered), exp)
-					r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-					r.stop(t)
+					r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+					r.stopStage(t)
 				case i%2 == 0:
 					time.Sleep(time.Duration(i) * 9 * time.Millisecond)
-					r.crash(t)
-					b.expire("spill")
+					r.crashStage(t)
+					b.expireMembers("spill")
 				default:
-					r.stop(t) // the next stage begins with stored rows
+					r.stopStage(t) // the next stage begins with stored rows
 				}
 				s := r.counters.Stats()
 				spilled, fetched = spilled+s.Spilled, fetched+s.Fetched
@@ -80,7 +80,7 @@ func TestSpillSameBits(t *testing.T) {
 			}
 			t.Logf("%d rows stored, %d read back", spilled, fetched)
 			b.onlyNamedRows("spill", 3)
-			sums := b.digests("spill", 3)
+			sums := b.finalDigests("spill", 3)
 
 			// A damaged row is detected even if unused; and exported states are
 			// complete.
@@ -104,13 +104,13 @@ func TestSpillSameBits(t *testing.T) {
 
 			b.forgetOutput("spill")
 			conf.MaxSlots = 0
-			r := b.start(m, conf)
-			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && int(s.Predictions) == count(exp) })
+			r := b.startStage(m, conf)
+			r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && int(s.Predictions) == count(exp) })
 			if s := r.counters.Stats(); s.Spilled != 0 {
 				t.Errorf("%d rows stored with room for all", s.Spilled)
 			}
-			r.stop(t)
-			if roomy := b.digests("spill", 3); !slices.Equal(roomy, sums) {
+			r.stopStage(t)
+			if roomy := b.finalDigests("spill", 3); !slices.Equal(roomy, sums) {
 				t.Errorf("final states %v, with room for all %v", sums, roomy)
 			}
 		})
@@ -124,19 +124,19 @@ func TestSpilledStatesMove(t *testing.T) {
 	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	exp := direct(t, m, streams, sent)
 	b := newRig(t)
-	c := quick("old", 1)
+	c := quickConfig("old", 1)
 	c.MaxSlots = 2
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	half := len(packets) / 2
-	b.publish(packets[:half])
-	b.settle(r, half)
-	r.stop(t)
-	got := b.predictions("old")
+	b.publishPackets(packets[:half])
+	b.settleMessages(r, half)
+	r.stopStage(t)
+	got := b.readPredictions("old")
 	j, err := admin.Open(t.Context(), b.js, "old")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(b.named("old", 0)) == 0 {
+	if len(b.namedRows("old", 0)) == 0 {
 		t.Fatal("no row is stored apart: the test has lost its subject")
 	}
 	raw, err := operate.Snapshot(t.Context(), b.js, j.Name(), 0)
@@ -147,7 +147,7 @@ func TestSpilledStatesMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heir := quick("heir", 1)
+	heir := quickConfig("heir", 1)
 	heir.InputSubject, heir.MaxSlots = "other.*", 3
 	store, err := b.js.ObjectStore(t.Context(), wire.SnapshotBucket("old"))
 	if err != nil {
@@ -163,14 +163,14 @@ func TestSpilledStatesMove(t *testing.T) {
 	if err := operate.Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)
 	}
-	r = b.start(m, heir)
+	r = b.startStage(m, heir)
 	for _, p := range packets[half:] {
 		b.publishOn("other.", p)
 	}
-	for name, ps := range b.await("heir", count(exp)-count(got)) {
+	for name, ps := range b.awaitPredictions("heir", count(exp)-count(got)) {
 		got[name] = append(got[name], ps...)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	same(t, got, exp)
 }
 
@@ -192,7 +192,7 @@ func TestSpillWithinOneMessage(t *testing.T) {
 			p.Batch.Keys, p.Batch.Key = append(p.Batch.Keys, fmt.Sprint("s", k)), append(p.Batch.Key, int32(len(p.Batch.Key)))
 			p.Batch.Ends = append(p.Batch.Ends, rng.IntN(2) == 0)
 		}
-		packets = append(packets, joined(p))
+		packets = append(packets, joinKeys(p))
 	}
 	for i := 0; i+8 <= len(packets); i += 8 { // the first of eight comes last, and brings seven
 		first := packets[i]
@@ -200,24 +200,24 @@ func TestSpillWithinOneMessage(t *testing.T) {
 		packets[i+7] = first
 	}
 	run := func(job string, slots int) map[string][]codec.Prediction {
-		c := quick(job, 1)
+		c := quickConfig(job, 1)
 		c.MaxSlots, c.Latency, c.InputSubject = slots, 50*time.Millisecond, job+".*"
-		r := b.start(m, c)
+		r := b.startStage(m, c)
 		for _, p := range packets {
 			b.publishOn(job+".", p)
 		}
-		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == uint64(len(packets)) && s.Lag == 0 })
+		r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Messages == uint64(len(packets)) && s.Lag == 0 })
 		if slots > 0 && r.counters.Stats().Fetched < 20 {
 			t.Fatal("hardly any row was stored apart: the test has lost its subject")
 		}
-		r.stop(t)
-		return b.predictions(job)
+		r.stopStage(t)
+		return b.readPredictions(job)
 	}
 	same(t, run("few", 2), run("room", 0))
 }
 
-// joined gives all streams of a message one key.
-func joined(p pipelinetest.Packet) pipelinetest.Packet {
+// joinKeys gives all streams of a message one key.
+func joinKeys(p pipelinetest.Packet) pipelinetest.Packet {
 	var keys []string
 	for i, k := range p.Batch.Key {
 		id := p.Batch.Keys[k]

@@ -61,11 +61,11 @@ func TestStageEqualsEngine(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				r := b.start(m, c)
-				b.publish(packets)
-				s := b.settle(r, len(packets))
-				r.stop(t)
-				same(t, b.predictions(c.Job), exp)
+				r := b.startStage(m, c)
+				b.publishPackets(packets)
+				s := b.settleMessages(r, len(packets))
+				r.stopStage(t)
+				same(t, b.readPredictions(c.Job), exp)
 				if s.Duplicates+s.Gaps+s.DeadLetters != 0 || s.Rows != 20*60 {
 					t.Errorf("clean input counted as %+v", s)
 				}
@@ -82,7 +82,7 @@ func BenchmarkStage(b *testing.B) {
 			m := pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Count, Length: 256})
 			rig := newRig(b)
 			c := pipeline.Config{Job: "bench"}
-			rig.start(m, c).stop(b)
+			rig.startStage(m, c).stopStage(b)
 			var list []producer.Item
 			for i := range 256 {
 				list = append(list, producer.Item{Stream: fmt.Sprintf("s%d", i), X: make([]float32, 2*rows*4)})
@@ -96,10 +96,10 @@ func BenchmarkStage(b *testing.B) {
 				messages += int(got.Messages)
 			}
 			b.ResetTimer()
-			r := rig.start(m, c)
-			s := rig.settle(r, messages)
+			r := rig.startStage(m, c)
+			s := rig.settleMessages(r, messages)
 			b.StopTimer()
-			r.stop(b)
+			r.stopStage(b)
 			b.ReportMetric(float64(s.Rows)/b.Elapsed().Seconds(), "rows/s")
 			b.ReportMetric(float64(s.Engine.Seconds())/b.Elapsed().Seconds(), "engine-s/s")
 			b.ReportMetric(float64(s.Messages)/float64(s.Batches), "messages/batch")

@@ -151,13 +151,13 @@ type Stats struct {
 // Stats reads all counters. They are read one after another, so a snapshot taken while
 // the stage works may differ by the messages in progress.
 func (c *Counters) Stats() Stats {
-	lag := c.lag() // first: messages no longer in the lag are counted below
-	s := read(&c.counts)
+	lag := c.totalLag() // first: messages no longer in the lag are counted below
+	s := readCounters(&c.counts)
 	s.Lag = lag
 	return s
 }
 
-func read(n *stats.Counters) Stats {
+func readCounters(n *stats.Counters) Stats {
 	s := Stats{
 		Messages: n.Messages.Load(), Rows: n.Rows.Load(), Bytes: n.Bytes.Load(), Restores: n.Restores.Load(), Replayed: n.Replayed.Load(),
 		Duplicates: n.Duplicates.Load(), Gaps: n.Gaps.Load(), Losses: n.Losses.Load(), Contradictions: n.Contradictions.Load(), FarTimes: n.FarTimes.Load(), Incarnations: n.Incarnations.Load(), Held: n.Held.Load(),

@@ -125,7 +125,7 @@ func (c *Counters) Status() Status {
 		return Status{}
 	}
 	s := Status{
-		Running: true, Connected: r.conns.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
+		Running: true, Connected: r.conns.allConnected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
 		Worker: r.self.worker, Arithmetic: reservoir.Canonical, Model: r.self.meta.SHA256, ModelName: r.self.meta.Model, Readout: r.self.meta.Readout,
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
 		Consumers: c.counts.Server.Consumers.Load(), MaxConsumers: c.counts.Server.ConsumerLimit.Load(),
@@ -139,13 +139,13 @@ func (c *Counters) Status() Status {
 	slices.Sort(s.Engines)
 	s.Engines = slices.Compact(s.Engines)
 	if v := r.view.Load(); v != nil {
-		s.Renewed, s.Partitions = v.renewed, v.partitions()
+		s.Renewed, s.Partitions = v.renewed, v.listPartitions()
 	}
 	return s
 }
 
-// lag returns the sum over all partitions.
-func (c *Counters) lag() (n int64) {
+// totalLag returns the sum over all partitions.
+func (c *Counters) totalLag() (n int64) {
 	r := c.running.Load()
 	if r == nil {
 		return 0
@@ -168,8 +168,8 @@ type view struct {
 	later   map[int]error
 }
 
-// show publishes the manager's data for Status.
-func (m *manager) show() {
+// publishView publishes the manager's data for Status.
+func (m *manager) publishView() {
 	later := map[int]error{}
 	for p, w := range m.deferred {
 		later[p] = w.err
@@ -177,7 +177,7 @@ func (m *manager) show() {
 	m.run.view.Store(&view{m.renewed, m.share, maps.Clone(m.owned), maps.Clone(m.stopped), later})
 }
 
-func (v *view) partitions() []PartitionHealth {
+func (v *view) listPartitions() []PartitionHealth {
 	ids := slices.AppendSeq(slices.Clone(v.share), maps.Keys(v.owned))
 	slices.Sort(ids)
 	var all []PartitionHealth
@@ -196,8 +196,8 @@ func (v *view) partitions() []PartitionHealth {
 	return all
 }
 
-// ownerships returns the ownerships published by the manager.
-func (r *run) ownerships() map[int]*owner.Ownership {
+// shownOwnerships returns the ownerships published by the manager.
+func (r *run) shownOwnerships() map[int]*owner.Ownership {
 	if v := r.view.Load(); v != nil {
 		return v.owned
 	}

@@ -42,21 +42,21 @@ func TestLagAfterIdleTime(t *testing.T) {
 		return &gate{e, open}, err
 	})
 	batches := r.counters.Stats().Batches
-	r.until(t, "20 orders in an idle stage", func(s pipeline.Stats) bool { return s.Batches > batches+20 })
+	r.waitUntil(t, "20 orders in an idle stage", func(s pipeline.Stats) bool { return s.Batches > batches+20 })
 	const n = 30
 	for i := range n {
-		b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), i == n-1, 1, 2)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), i == n-1, 1, 2)})
 	}
-	r.until(t, "30 messages that wait", func(s pipeline.Stats) bool { return s.Lag == n })
+	r.waitUntil(t, "30 messages that wait", func(s pipeline.Stats) bool { return s.Lag == n })
 	if h := r.counters.Status().Partitions; len(h) != 1 || h[0].Lag != n || !h[0].Unsaved.IsZero() {
 		t.Errorf("partitions %+v, want one with a lag of %d and nothing unsaved", h, n)
 	}
 	close(open)
-	s := b.settle(r, n)
+	s := b.settleMessages(r, n)
 	if s.PredictionsBy[outcome.IntegrityComplete] != 1 || s.Predictions != 1 {
 		t.Errorf("%d predictions, by integrity %v, want one that is complete", s.Predictions, s.PredictionsBy)
 	}
-	r.stop(t)
+	r.stopStage(t)
 	if s := r.counters.Stats(); s.Lag != 0 {
 		t.Errorf("lag %d of a stage that has ended", s.Lag)
 	}
@@ -78,7 +78,7 @@ func TestStatus(t *testing.T) {
 	if why := unready(new(pipeline.Counters)); why != "the stage is starting, or has ended" {
 		t.Errorf("before a start: %q", why)
 	}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	waitFor(t, "readiness", func() bool { return unready(&r.counters) == "" })
 	s := r.counters.Status()
 	sum, _ := m.Fingerprint()
@@ -95,7 +95,7 @@ func TestStatus(t *testing.T) {
 	}
 
 	begin := time.Now()
-	b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", 1, false, 1, 2)})
+	b.publishPackets([]pipelinetest.Packet{pipelinetest.Rows("s", 1, false, 1, 2)})
 	unsaved := func() (at time.Time) {
 		for _, h := range r.counters.Status().Partitions {
 			if !h.Unsaved.IsZero() {
@@ -119,7 +119,7 @@ func TestStatus(t *testing.T) {
 	})
 	r.cancel()
 	waitFor(t, "the stop", func() bool { return unready(&r.counters) == "the stage is stopping" })
-	_ = r.wait(t) // without a server it cannot release
+	_ = r.waitForEnd(t) // without a server it cannot release
 	if why := unready(&r.counters); why != "the stage is starting, or has ended" {
 		t.Errorf("after the end: %q", why)
 	}
@@ -131,16 +131,16 @@ func TestReplayingIsNotReady(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := pipeline.Config{Partitions: 1, SnapshotEvery: time.Hour}
-	r := b.start(m, c)
+	r := b.startStage(m, c)
 	const n = 5
 	for i := range n {
-		b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), true, 1, 2)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), true, 1, 2)})
 	}
-	b.settle(r, n)
-	r.crash(t)
+	b.settleMessages(r, n)
+	r.crashStage(t)
 
 	open := make(chan struct{})
-	r = b.launch(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	r = b.launchStage(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := pipelinetest.Generic(net, slots)
 		return &gate{e, open}, err
 	})
@@ -159,7 +159,7 @@ func TestReplayingIsNotReady(t *testing.T) {
 	if s := r.counters.Stats(); s.Replayed != n || s.Messages != 0 || s.Predictions != 0 {
 		t.Errorf("%d replayed, %d messages, %d predictions, want %d, 0, 0", s.Replayed, s.Messages, s.Predictions, n)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }
 
 // Counting allocates nothing, and every combination of flags has its word and counts
@@ -220,13 +220,13 @@ func TestFailureIsNotReady(t *testing.T) {
 	busy := make(chan struct{}, 10)
 	open := []chan error{make(chan error, 10), make(chan error, 10)}
 	shard := 0
-	r := b.launch(m, pipeline.Config{Partitions: 2, Shards: 2}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	r := b.launchStage(m, pipeline.Config{Partitions: 2, Shards: 2}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := pipelinetest.Generic(net, slots)
 		shard++
 		return &breaking{e, busy, open[shard-1]}, err
 	})
 	for i := range 20 { // some for either shard
-		b.publish([]pipelinetest.Packet{pipelinetest.Rows(fmt.Sprint("s", i), 1, false, 1, 2)})
+		b.publishPackets([]pipelinetest.Packet{pipelinetest.Rows(fmt.Sprint("s", i), 1, false, 1, 2)})
 	}
 	<-busy
 	<-busy
@@ -237,7 +237,7 @@ func TestFailureIsNotReady(t *testing.T) {
 		return slices.Equal(s.Unready(), []string{"the stage is stopping"})
 	})
 	open[1] <- lost
-	if err := r.wait(t); !errors.Is(err, lost) {
+	if err := r.waitForEnd(t); !errors.Is(err, lost) {
 		t.Errorf("the stage ended with %v", err)
 	}
 }
@@ -251,8 +251,8 @@ func TestShardTimesFromBeginning(t *testing.T) {
 	ready, done := make(chan struct{}), make(chan error, 1)
 	s := &pipeline.Worker{
 		Job: pipeline.Job{
-			Config: quick("times", 2), Model: pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model",
-			NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial,
+			Config: quickConfig("times", 2), Model: pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model",
+			NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dialServer,
 		},
 		Counters: &counters, Ready: func() { close(ready) },
 	}

@@ -56,11 +56,11 @@ func TestExistingStreams(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	run := func(c pipeline.Config) error {
-		s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+		s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 		return s.Run(t.Context())
 	}
 	base := pipeline.Config{Job: "old", Partitions: 8}
-	b.start(m, base).stop(t)
+	b.startStage(m, base).stopStage(t)
 	c := base
 	c.Partitions = 16
 	mentions(t, run(c), "OLD-IN", "partition(8,1)", "partition(16,1)", "job resize")
@@ -75,7 +75,7 @@ func TestExistingStreams(t *testing.T) {
 	mentions(t, run(c), "max_payload")
 	c = base
 	c.OutputKeep, c.InputMaxAge = 5, time.Hour // differences without effect
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("old"))
 	if err != nil {
 		t.Fatal(err)
@@ -89,18 +89,18 @@ func TestExistingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	mentions(t, run(base), "OLD-OUT", "max age", "must stay")
-	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgs = 0, 5 })
+	b.editStream(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxMsgs = 0, 5 })
 	mentions(t, run(base), "OLD-OUT", "max messages 5", "must stay", "--max-msgs=-1")
-	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxBytes = -1, 1<<20 })
+	b.editStream(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxBytes = -1, 1<<20 })
 	mentions(t, run(base), "OLD-OUT", "max bytes 1048576", "must stay")
-	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // the server refuses, and the stage gets an error
-	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 3 })
+	b.editStream(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 1000, jetstream.DiscardNew }) // the server refuses, and the stage gets an error
+	b.editStream(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 3 })
 	mentions(t, run(base), "OLD-IN", "max messages per subject 3", "before they are read")
-	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
-	b.start(m, base).stop(t)
-	r := b.start(m, pipeline.Config{Job: "old", Partitions: 8, Lease: 300 * time.Millisecond})
-	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld })
-	mentions(t, r.wait(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
+	b.editStream(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
+	b.startStage(m, base).stopStage(t)
+	r := b.startStage(m, pipeline.Config{Job: "old", Partitions: 8, Lease: 300 * time.Millisecond})
+	b.editStream(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld })
+	mentions(t, r.waitForEnd(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
 }
 
 // An input recreated under an old output is detected.
@@ -108,11 +108,11 @@ func TestInputRecreated(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := pipeline.Config{Job: "new", Partitions: 1}
-	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 1, 1, true)}, 1)
+	b.answerPackets(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 1, 1, true)}, 1)
 	if err := b.js.DeleteStream(t.Context(), wire.InputStream("new")); err != nil {
 		t.Fatal(err)
 	}
-	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 	err := s.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its last messages") {
 		t.Fatalf("stage on a recreated input: %v", err)
@@ -123,13 +123,13 @@ func TestForeignOutput(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := pipeline.Config{Job: "foreign", Partitions: 1}
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	ack, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "foreign.out.0", Data: []byte("hello")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
-	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "another program publishes there", advice)
 	err = consumer.Predictions(t.Context(), b.js, "foreign", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
@@ -140,8 +140,8 @@ func TestForeignOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.expire("foreign")
-	b.start(m, c).stop(t) // the advice helps
+	b.expireMembers("foreign")
+	b.startStage(m, c).stopStage(t) // the advice helps
 	err = consumer.Predictions(t.Context(), b.js, "nosuch", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, "NOSUCH-OUT", "job name")
 }

@@ -32,8 +32,8 @@ var subjectForms = map[string][]string{
 	"press.*.vibration mill.{line}.> hall":     {"press.3.vibration", "mill.A.motor", "mill.A.motor.7", "hall"},
 }
 
-// full returns the subject of a key, from the pattern's text only.
-func full(pattern, key string) string {
+// fullSubject returns the subject of a key, from the pattern's text only.
+func fullSubject(pattern, key string) string {
 	if strings.Contains(pattern, " ") {
 		return key
 	}
@@ -66,47 +66,47 @@ func TestInputSubjects(t *testing.T) {
 			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(4, 2)))
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)
-			c := quick("plants", 4)
+			c := quickConfig("plants", 4)
 			c.InputSubject = pattern
 			bad := pipelinetest.Packet{Key: keys[1], Raw: []byte("garbage")}
 			publish := func(packets ...pipelinetest.Packet) {
 				t.Helper()
 				for _, p := range packets {
-					if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: full(pattern, p.Key), Header: p.Headers(), Data: p.Payload(t)}); err != nil {
+					if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: fullSubject(pattern, p.Key), Header: p.Headers(), Data: p.Payload(t)}); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			for i := range 4 {
-				r := b.start(m, c)
+				r := b.startStage(m, c)
 				publish(packets[i*len(packets)/4 : (i+1)*len(packets)/4]...)
 				if i < 3 {
 					time.Sleep(time.Duration(i) * 7 * time.Millisecond)
-					r.crash(t)
-					b.expire(c.Job)
+					r.crashStage(t)
+					b.expireMembers(c.Job)
 					continue
 				}
-				got := b.await(c.Job, count(exp))
+				got := b.awaitPredictions(c.Job, count(exp))
 				publish(bad)
-				r.until(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 && s.Lag == 0 })
-				r.stop(t)
+				r.waitUntil(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 && s.Lag == 0 })
+				r.stopStage(t)
 				same(t, clean(got, outcome.FlagReordered), exp)
 			}
 			b.verifyAll(m, c)
-			b.sendAgain(c.Job, full(pattern, bad.Key), bad.Key)
+			b.sendAgain(c.Job, fullSubject(pattern, bad.Key), bad.Key)
 
 			// Another number of partitions: every stream continues at its position.
-			b.resize(m, c, 7)
+			b.resizeJob(m, c, 7)
 			c.Partitions = 7
 			again, _ := pipelinetest.Mixed(streams, 5)
 			for i := range again {
 				again[i].Header = map[string]string{pipeline.HeaderIncarnation: "2"}
 			}
-			r := b.start(m, c)
+			r := b.startStage(m, c)
 			publish(again...)
-			b.await(c.Job, 2*count(exp))
-			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-			r.stop(t)
+			b.awaitPredictions(c.Job, 2*count(exp))
+			r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+			r.stopStage(t)
 			b.verifyAll(m, c)
 			raw, err := operate.Snapshot(t.Context(), b.js, c.Job, b.partitionOf(c.Job, keys[0]))
 			if err != nil {
@@ -185,13 +185,13 @@ func TestIdleUnderPlantSubjects(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 			b := newRig(t)
-			c := quick("silent", 4)
+			c := quickConfig("silent", 4)
 			c.InputSubject, c.Idle = pattern, 300*time.Millisecond
-			r := b.start(m, c)
+			r := b.startStage(m, c)
 			want := map[string]bool{}
 			publish := func(key string, p pipelinetest.Packet) {
 				t.Helper()
-				if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: full(pattern, key), Header: p.Headers(), Data: p.Payload(t)}); err != nil {
+				if _, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: fullSubject(pattern, key), Header: p.Headers(), Data: p.Payload(t)}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,22 +204,22 @@ func TestIdleUnderPlantSubjects(t *testing.T) {
 			for _, id := range []string{"id0", "id1", "id2"} {
 				want[id] = true
 			}
-			got := b.await(c.Job, len(want))
-			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-			r.stop(t)
+			got := b.awaitPredictions(c.Job, len(want))
+			r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+			r.stopStage(t)
 			for name := range want {
 				if ps := got[name]; len(ps) != 1 || ps[0].Flags&outcome.FlagIdle == 0 {
 					t.Errorf("stream %s: %+v", name, ps)
 				}
 			}
-			sums := b.digests(c.Job, 4)
+			sums := b.finalDigests(c.Job, 4)
 			b.forgetOutput(c.Job)
 			c.Idle = 0
-			r = b.start(m, c)
-			same(t, b.await(c.Job, len(want)), got)
-			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
-			r.stop(t)
-			if again := b.digests(c.Job, 4); !slices.Equal(again, sums) {
+			r = b.startStage(m, c)
+			same(t, b.awaitPredictions(c.Job, len(want)), got)
+			r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+			r.stopStage(t)
+			if again := b.finalDigests(c.Job, 4); !slices.Equal(again, sums) {
 				t.Errorf("final states %v, before %v", again, sums)
 			}
 		})
@@ -232,27 +232,27 @@ func TestInputSubjectIsTheJobs(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	run := func(job, subject string) error {
-		s := pipeline.Worker{Job: pipeline.Job{Config: pipeline.Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+		s := pipeline.Worker{Job: pipeline.Job{Config: pipeline.Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		return s.Run(ctx)
 	}
 	c := pipeline.Config{Job: "first", Partitions: 2, InputSubject: "plant.{site}.line.{line}"}
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	c.InputSubject = "plant.*.line.{l}"
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	for _, other := range []string{"plant.*.line.>", "plant.*.*.*", "plant.A.line.*", "plant.>"} {
 		mentions(t, run("first", other), "FIRST-IN", "has subjects [plant.*.line.*]", "use its subjects or another job name")
 		mentions(t, run("second", other), "SECOND-IN", "overlap", "each job an input subject of its own")
 	}
 	mentions(t, run("plant", "plant.>"), `input subject "plant.>" takes subjects of the job's own`, "another job name")
 	c.Job, c.InputSubject = "apart", "plants.*.line.>"
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 
 	c.Job, c.InputSubject = "both", "press.*.v mill.>"
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	c.InputSubject = "mill.>  press.{press}.v"
-	b.start(m, c).stop(t)
+	b.startStage(m, c).stopStage(t)
 	for _, other := range []string{"press.*.v", "mill.>", "press.*.v mill.> hall", "press.*.* mill.>"} {
 		mentions(t, run("both", other), "BOTH-IN", "has subjects [mill.> press.*.v eusn-idle-", "use its subjects or another job name")
 	}

@@ -18,28 +18,28 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 	for _, what := range []string{"commit", "release"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			cfg := quick("back", 1)
+			cfg := quickConfig("back", 1)
 			m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 			p := newPast(t)
-			b := p.rig()
-			r := b.start(m, cfg)
-			b.publish(sequences("a", 1, 1))
-			b.settle(r, 1)
-			r.stop(t)
-			putBack := p.keep(wire.OutputStream(cfg.Job))
+			b := p.newRig()
+			r := b.startStage(m, cfg)
+			b.publishPackets(endedSequences("a", 1, 1))
+			b.settleMessages(r, 1)
+			r.stopStage(t)
+			putBack := p.keepStreams(wire.OutputStream(cfg.Job))
 
-			b = p.rig()
-			r = b.start(m, cfg)
-			b.publish(sequences("a", 1, 2))
-			r.until(t, "a commit", func(pipeline.Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 2 })
-			raw, ours := b.last(cfg.Job, 0)
+			b = p.newRig()
+			r = b.startStage(m, cfg)
+			b.publishPackets(endedSequences("a", 1, 2))
+			r.waitUntil(t, "a commit", func(pipeline.Stats) bool { _, rec := b.lastRecord(cfg.Job, 0); return rec.InSeq == 2 })
+			raw, ours := b.lastRecord(cfg.Job, 0)
 			p.srv.Close()
 			putBack()
 			var theirs wire.Record
-			p.alone(func(b *rig) { // another worker answers message 2 and later input
+			p.whileAlone(func(b *rig) { // another worker answers message 2 and later input
 				answered := wire.Position{InSeq: 2, Outs: 2}
 				if what == "commit" {
-					b.publish(sequences("a", 1, 3))
+					b.publishPackets(endedSequences("a", 1, 3))
 					answered = wire.Position{InSeq: 3, Outs: 3}
 				}
 				out, err := b.js.Stream(t.Context(), wire.OutputStream(cfg.Job))
@@ -67,21 +67,21 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				}
 				theirs = other.Record
 			})
-			p.start(p.port)
-			b = p.rig()
+			p.startServer(p.port)
+			b = p.newRig()
 			if what == "release" {
-				r.until(t, "connection", func(pipeline.Stats) bool { return r.conns[0].IsConnected() })
-				r.stop(t)
-				if now, rec := b.last(cfg.Job, 0); now.Sequence != raw.Sequence || rec != theirs {
+				r.waitUntil(t, "connection", func(pipeline.Stats) bool { return r.conns[0].IsConnected() })
+				r.stopStage(t)
+				if now, rec := b.lastRecord(cfg.Job, 0); now.Sequence != raw.Sequence || rec != theirs {
 					t.Errorf("the worker that was stopped published over another's record: message %d, %+v", now.Sequence, rec)
 				}
 				return
 			}
-			r.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
-			b.publish(sequences("a", 1, 4))
-			r.until(t, "the next commit", func(pipeline.Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 4 })
-			r.stop(t)
-			if _, rec := b.last(cfg.Job, 0); rec.Outs != 4 || rec.Epoch != theirs.Epoch+1 {
+			r.waitUntil(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
+			b.publishPackets(endedSequences("a", 1, 4))
+			r.waitUntil(t, "the next commit", func(pipeline.Stats) bool { _, rec := b.lastRecord(cfg.Job, 0); return rec.InSeq == 4 })
+			r.stopStage(t)
+			if _, rec := b.lastRecord(cfg.Job, 0); rec.Outs != 4 || rec.Epoch != theirs.Epoch+1 {
 				t.Errorf("%d predictions in epoch %d, want 4 in epoch %d", rec.Outs, rec.Epoch, theirs.Epoch+1)
 			}
 		})

@@ -15,18 +15,18 @@ func TestFarTimesOfSamples(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b, book := newLoggedRig(t)
-	r := b.start(m, quick("times", 1))
+	r := b.startStage(m, quickConfig("times", 1))
 	now := time.Now()
 	packet := func(key string, seq uint64, times ...int64) pipelinetest.Packet {
 		p := pipelinetest.One(key, seq, 2, 1, true)
 		p.Batch = codec.Batch{Rows: len(times), X: make([]float32, 2*len(times)), Times: times, Ends: make([]bool, len(times))}
 		return p
 	}
-	b.publish([]pipelinetest.Packet{
+	b.publishPackets([]pipelinetest.Packet{
 		packet("right", 1, now.UnixNano(), now.Add(-23*time.Hour).UnixNano(), codec.NoTime),
 		packet("ms", 1, now.UnixMilli(), now.UnixMilli()+1, now.UnixNano()), packet("ms", 2, now.UnixMilli()+2),
 	})
-	b.settle(r, 3)
+	b.settleMessages(r, 3)
 	if s := r.counters.Stats(); s.FarTimes != 3 || s.Rows != 7 || s.DeadLetters != 0 {
 		t.Errorf("%d far times of %d samples, %d dead letters; want 3 of 7, 0", s.FarTimes, s.Rows, s.DeadLetters)
 	}
@@ -36,5 +36,5 @@ func TestFarTimesOfSamples(t *testing.T) {
 	if book.Lines("with a unit that is 1000000 times as long it is of today") != 1 {
 		t.Errorf("the log does not name the unit:\n%s", book)
 	}
-	r.stop(t)
+	r.stopStage(t)
 }

@@ -46,11 +46,11 @@ func BenchmarkTraces(b *testing.B) {
 							b.Fatal(err)
 						}
 						l.rig.tracer = t
-						w[on] = l.pass(false)
+						w[on] = l.runPass(false)
 						t.Close(b.Context())
 						continue
 					}
-					w[on] = l.pass(false)
+					w[on] = l.runPass(false)
 				}
 				with, without = append(with, w[1].cpu()), append(without, w[0].cpu())
 				cpu = append(cpu, w[1].cpu()/w[0].cpu())

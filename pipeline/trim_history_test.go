@@ -23,7 +23,7 @@ func TestTrimOtherHistory(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	const n = 12
-	b.answer(m, quick("blue", 1), sequences("s", n, 1), n)
+	b.answerPackets(m, quickConfig("blue", 1), endedSequences("s", n, 1), n)
 	input := func() jetstream.Stream {
 		t.Helper()
 		in, err := b.js.Stream(t.Context(), wire.InputStream("blue"))
@@ -43,7 +43,7 @@ func TestTrimOtherHistory(t *testing.T) {
 			t.Fatalf("input was removed: %+v", in.State)
 		}
 	}
-	last, r := b.last("blue", 0)
+	last, r := b.lastRecord("blue", 0)
 	say := func(key, value string) { // in the record
 		h := nats.Header{}
 		for k, v := range last.Header {
@@ -60,13 +60,13 @@ func TestTrimOtherHistory(t *testing.T) {
 	say(wire.HeaderInTime, fmt.Sprint(r.Mark.Time-int64(time.Hour)))
 	refused("message 12 of BLUE-IN was stored", "restored backup")
 	say(wire.HeaderWorker, "as before")
-	if d := b.trim(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
+	if d := b.trimInput(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
 		t.Errorf("of the input that the record is of: %+v", d)
 	}
 	// New messages in a range that the record declares empty for the partition.
-	b.publish(sequences("t", 3, 3))
+	b.publishPackets(endedSequences("t", 3, 3))
 	say(wire.HeaderEmptyTo, fmt.Sprint(n+2))
-	if d := b.trim(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
+	if d := b.trimInput(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
 		t.Errorf("of messages that came instead of others: %+v", d)
 	}
 	config := input().CachedInfo().Config
@@ -76,9 +76,9 @@ func TestTrimOtherHistory(t *testing.T) {
 	if _, err := b.js.CreateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	b.publish(sequences("s", 2*n, 2))
+	b.publishPackets(endedSequences("s", 2*n, 2))
 	refused("BLUE-IN was created", "record of partition 0")
-	if d := b.trim(admin.Trim{Job: "blue", Without: []string{"blue"}}); d.Begins != 2*n+1 {
+	if d := b.trimInput(admin.Trim{Job: "blue", Without: []string{"blue"}}); d.Begins != 2*n+1 {
 		t.Errorf("the job needs nothing, as somebody says: %+v", d)
 	}
 }

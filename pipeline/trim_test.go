@@ -34,20 +34,20 @@ func sharedRounds(t *testing.T) int {
 	return n
 }
 
-// unnumbered removes the numbers from packets: the stage must then detect lost input
+// removeNumbers removes the numbers from packets: the stage must then detect lost input
 // without numbers.
-func unnumbered(packets []pipelinetest.Packet, sent map[string][]pipelinetest.Packet) {
+func removeNumbers(packets []pipelinetest.Packet, sent map[string][]pipelinetest.Packet) {
 	for i := range packets {
 		packets[i].Seq = 0
 	}
 	for _, of := range sent {
-		unnumbered(of, nil)
+		removeNumbers(of, nil)
 	}
 }
 
-// trimmer removes input at full speed and counts removed messages, until stop is
+// startTrimmer removes input at full speed and counts removed messages, until stop is
 // called. Its connection outlives the server.
-func (p *past) trimmer(job string) (removed *atomic.Uint64, stop func()) {
+func (p *past) startTrimmer(job string) (removed *atomic.Uint64, stop func()) {
 	p.t.Helper()
 	nc, err := natsclient.Connect(p.t.Context(), natsclient.Options{URL: p.srv.URL(), Name: "trim", Log: testLog(p.t)})
 	if err != nil {
@@ -88,12 +88,12 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	rounds := sharedRounds(t)
 	streams := pipelinetest.Recordings(20, 20*(rounds+1))
 	packets, sent := pipelinetest.Mixed(streams, 8)
-	unnumbered(packets, sent)
+	removeNumbers(packets, sent)
 	blue := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	green := pipelinetest.Bank(t, 2, 9, 2, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
 	p := newPast(t)
-	b := p.rig()
-	jobs := []pipeline.Config{quick("blue", 6), beside("green", "blue")}
+	b := p.newRig()
+	jobs := []pipeline.Config{quickConfig("blue", 6), configBeside("green", "blue")}
 	for i := range jobs {
 		jobs[i].Lease, jobs[i].SnapshotMessages = 300*time.Millisecond, 3
 	}
@@ -108,21 +108,21 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	var now [2]*running
 	begin := func(i int) {
 		if now[i] == nil {
-			now[i] = b.start(models[i], jobs[i])
+			now[i] = b.startStage(models[i], jobs[i])
 		}
 	}
 	kill := func(i int) {
 		if now[i] != nil {
-			now[i].crash(t)
-			b.expire(jobs[i].Job)
+			now[i].crashStage(t)
+			b.expireMembers(jobs[i].Job)
 			now[i] = nil
 		}
 	}
 	begin(0)
 	begin(1)
-	removed, stop := p.trimmer("blue")
+	removed, stop := p.startTrimmer("blue")
 	for round := range rounds {
-		b.publish(next(part / 2))
+		b.publishPackets(next(part / 2))
 		switch round % 3 {
 		case 0: // one worker, which stays away until the next round
 			kill(round / 3 % 2)
@@ -130,16 +130,16 @@ func TestTwoJobsUnderKills(t *testing.T) {
 			begin(0)
 			begin(1)
 			before := removed.Load()
-			b.publish(next(part / 4))
+			b.publishPackets(next(part / 4))
 			waitFor(t, "input removed beside the work", func() bool { return removed.Load() > before })
 			kill(0)
 			kill(1)
 		case 2:
 			p.srv.Close() // under both
-			p.start(p.port)
-			b = p.rig()
+			p.startServer(p.port)
+			b = p.newRig()
 		}
-		b.publish(next(part / 4))
+		b.publishPackets(next(part / 4))
 		if round%3 > 0 {
 			begin(0)
 			begin(1)
@@ -147,11 +147,11 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	}
 	begin(0)
 	begin(1)
-	b.publish(next(len(packets)))
+	b.publishPackets(next(len(packets)))
 	want := map[string]map[string][]codec.Prediction{}
 	for i, c := range jobs {
 		want[c.Job] = direct(t, models[i], streams, sent)
-		same(t, b.await(c.Job, count(want[c.Job])), want[c.Job])
+		same(t, b.awaitPredictions(c.Job, count(want[c.Job])), want[c.Job])
 		if dead := b.deadLetters(c.Job); len(dead) > 0 {
 			t.Errorf("job %s has %d dead letters, the first: %+v", c.Job, len(dead), dead[0])
 		}
@@ -159,17 +159,17 @@ func TestTwoJobsUnderKills(t *testing.T) {
 			t.Errorf("job %s has counted %d losses", c.Job, n)
 		}
 		for p := range jobs[0].Partitions {
-			if _, err := b.resizer(models[i], c).verify(t.Context(), b.js, p); err != nil {
+			if _, err := b.newChanger(models[i], c).verifyPartition(t.Context(), b.js, p); err != nil {
 				t.Error(err)
 			}
 		}
 	}
 	waitFor(t, "half of the input removed", func() bool { return removed.Load() > uint64(len(packets))/2 })
 	stop()
-	now[0].stop(t)
-	now[1].stop(t)
+	now[0].stopStage(t)
+	now[1].stopStage(t)
 	b.storedOnce(t, -1)
-	t.Logf("of %d messages, %d were removed beside %d rounds; now %+v", len(packets), removed.Load(), rounds, b.trim(admin.Trim{Job: "blue"}))
+	t.Logf("of %d messages, %d were removed beside %d rounds; now %+v", len(packets), removed.Load(), rounds, b.trimInput(admin.Trim{Job: "blue"}))
 
 	// Input contained in the states is not needed, and no loss either.
 	var more []pipelinetest.Packet
@@ -180,14 +180,14 @@ func TestTwoJobsUnderKills(t *testing.T) {
 		now[i] = nil
 		begin(i)
 		if i == 0 {
-			b.publish(more)
+			b.publishPackets(more)
 		}
-		now[i].until(t, "the last messages", func(s pipeline.Stats) bool { return s.Messages == uint64(len(more)) && s.Lag == 0 })
+		now[i].waitUntil(t, "the last messages", func(s pipeline.Stats) bool { return s.Messages == uint64(len(more)) && s.Lag == 0 })
 		if n := now[i].counters.Stats().Losses; n > 0 {
 			t.Errorf("job %s has counted %d losses where nothing was lost", c.Job, n)
 		}
-		now[i].stop(t)
-		for stream, all := range b.predictions(c.Job) {
+		now[i].stopStage(t)
+		for stream, all := range b.readPredictions(c.Job) {
 			for _, p := range all {
 				if p.Flags&outcome.FlagGap != 0 {
 					t.Fatalf("job %s, stream %s: prediction %+v has a gap", c.Job, stream, p)
@@ -197,8 +197,8 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	}
 }
 
-// trim removes input once.
-func (b *rig) trim(o admin.Trim) admin.Trimmed {
+// trimInput removes input once.
+func (b *rig) trimInput(o admin.Trim) admin.Trimmed {
 	b.t.Helper()
 	d, err := o.Run(b.t.Context(), b.js)
 	if err != nil {
@@ -213,63 +213,63 @@ func TestTrim(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	own, green := quick("blue", 8), beside("green", "blue")
+	own, green := quickConfig("blue", 8), configBeside("green", "blue")
 	own.Lease, green.Lease = 200*time.Millisecond, 200*time.Millisecond
 	const n = 40
-	first := b.start(m, own)
-	b.publish(sequences("s", n, 1))
-	if d := b.trim(admin.Trim{Job: "blue", Keep: time.Hour}); d.Removed != 0 || d.First != 1 {
+	first := b.startStage(m, own)
+	b.publishPackets(endedSequences("s", n, 1))
+	if d := b.trimInput(admin.Trim{Job: "blue", Keep: time.Hour}); d.Removed != 0 || d.First != 1 {
 		t.Errorf("messages younger than an hour are removed: %+v", d)
 	}
-	second := b.start(m, green)
-	second.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == n && s.Lag == 0 })
+	second := b.startStage(m, green)
+	second.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Messages == n && s.Lag == 0 })
 	var d admin.Trimmed
 	waitFor(t, "seven partitions of each job say that they have no input", func() bool {
-		d = b.trim(admin.Trim{Job: "blue", Dry: true})
+		d = b.trimInput(admin.Trim{Job: "blue", Dry: true})
 		return d.Begins > n/2
 	})
 	if d.First != 1 || d.Removed < n/2 || d.Bytes == 0 {
 		t.Errorf("a dry run: %+v", d)
 	}
-	if d = b.trim(admin.Trim{Job: "blue", Keep: time.Hour}); d.Begins != 1 || !d.Young || d.Removed != 0 {
+	if d = b.trimInput(admin.Trim{Job: "blue", Keep: time.Hour}); d.Begins != 1 || !d.Young || d.Removed != 0 {
 		t.Errorf("messages younger than an hour are removed: %+v", d)
 	}
-	second.crash(t) // the job is away, and needs its input without a snapshot
-	b.expire("green")
-	d = b.trim(admin.Trim{Job: "blue"})
+	second.crashStage(t) // the job is away, and needs its input without a snapshot
+	b.expireMembers("green")
+	d = b.trimInput(admin.Trim{Job: "blue"})
 	held := d.Begins
 	if d.Removed == 0 || held > n+1 {
 		t.Errorf("nothing is removed: %+v", d)
 	}
-	b.publish(sequences("s", n, 2))
-	first.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == 2*n && s.Lag == 0 })
+	b.publishPackets(endedSequences("s", n, 2))
+	first.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Messages == 2*n && s.Lag == 0 })
 	const least = n + 10 // the records of other partitions lag slightly
 	waitFor(t, "the others of its partitions say that they have no input", func() bool {
 		for p := range 8 {
-			if _, r := b.last("blue", p); p != wire.PartitionOf("s", 8) && r.EmptyTo < least {
+			if _, r := b.lastRecord("blue", p); p != wire.PartitionOf("s", 8) && r.EmptyTo < least {
 				return false
 			}
 		}
 		return true
 	})
-	first.stop(t)
-	if d = b.trim(admin.Trim{Job: "blue"}); d.Begins < held || d.Begins > n+1 || d.Needs[0].Job != "green" || d.Needs[0].Message != d.Begins || d.Needs[1].Message <= least {
+	first.stopStage(t)
+	if d = b.trimInput(admin.Trim{Job: "blue"}); d.Begins < held || d.Begins > n+1 || d.Needs[0].Job != "green" || d.Needs[0].Message != d.Begins || d.Needs[1].Message <= least {
 		t.Errorf("a job that is away needs a message from %d, or from a commit that was under way when it was killed, to %d: %+v", held, n+1, d)
 	}
-	if d = b.trim(admin.Trim{Job: "blue", Without: []string{"green"}, Also: []admin.Need{{Job: "a recording", Partition: -1, Message: n + 2}}}); d.Begins != n+2 || d.Needs[0].Job != "a recording" {
+	if d = b.trimInput(admin.Trim{Job: "blue", Without: []string{"green"}, Also: []admin.Need{{Job: "a recording", Partition: -1, Message: n + 2}}}); d.Begins != n+2 || d.Needs[0].Job != "a recording" {
 		t.Errorf("a recording needs message %d: %+v", n+2, d)
 	}
-	if d = b.trim(admin.Trim{Job: "blue", Without: []string{"green"}}); d.Begins <= least {
+	if d = b.trimInput(admin.Trim{Job: "blue", Without: []string{"green"}}); d.Begins <= least {
 		t.Errorf("without green, nothing is needed: %+v", d)
 	}
 	// The job was excluded, and has lost input: it flags predictions, or the partition
 	// stops if its killed worker had committed more than it had stored.
-	second = b.start(m, green)
-	second.until(t, "the end", func(s pipeline.Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
-	b.publish(sequences("s", 1, 3))
-	found := second.until(t, "a loss", func(s pipeline.Stats) bool { return s.Losses > 0 || s.Stopped > 0 })
+	second = b.startStage(m, green)
+	second.waitUntil(t, "the end", func(s pipeline.Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
+	b.publishPackets(endedSequences("s", 1, 3))
+	found := second.waitUntil(t, "a loss", func(s pipeline.Stats) bool { return s.Losses > 0 || s.Stopped > 0 })
 	second.cancel()
-	if err := second.wait(t); (err != nil) != (found.Stopped > 0) { // a stopped partition is its stage's error
+	if err := second.waitForEnd(t); (err != nil) != (found.Stopped > 0) { // a stopped partition is its stage's error
 		t.Errorf("stage ended with %v, %d partitions stopped", err, found.Stopped)
 	}
 }
@@ -279,8 +279,8 @@ func TestTrimRefused(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	own := quick("blue", 2)
-	b.answer(m, own, sequences("s", 3, 1), 3)
+	own := quickConfig("blue", 2)
+	b.answerPackets(m, own, endedSequences("s", 3, 1), 3)
 	refused := func(o admin.Trim, want error, words ...string) {
 		t.Helper()
 		_, err := o.Run(t.Context(), b.js)
@@ -291,7 +291,7 @@ func TestTrimRefused(t *testing.T) {
 	}
 	refused(admin.Trim{Job: "none"}, admin.ErrNoJob, `"none"`)
 	refused(admin.Trim{Job: "blue", Without: []string{"gren"}}, admin.ErrNoReader, `"gren"`, "blue")
-	s := b.resizer(m, own)
+	s := b.newChanger(m, own)
 	ended := errors.New("ended by the test")
 	s.before = func(what string) error {
 		if what == "note switch" {
@@ -299,14 +299,14 @@ func TestTrimRefused(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := s.resize(t.Context(), 3); !errors.Is(err, ended) {
+	if _, err := s.resizeJob(t.Context(), 3); !errors.Is(err, ended) {
 		t.Fatal(err)
 	}
 	refused(admin.Trim{Job: "blue"}, pipeline.ErrChanging, "to 3")
-	if err := b.resizer(m, own).abandon(t.Context()); err != nil {
+	if err := b.newChanger(m, own).abandonChange(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b.start(m, beside("green", "blue")).stop(t)
+	b.startStage(m, configBeside("green", "blue")).stopStage(t)
 	refused(admin.Trim{Job: "green"}, admin.ErrNotOwner, "trim that of job \"blue\"")
 	if in, err := b.js.Stream(t.Context(), "BLUE-IN"); err != nil || in.CachedInfo().State.FirstSeq != 1 {
 		t.Errorf("input was removed (%v)", err)

@@ -23,24 +23,24 @@ import (
 func TestUnstoredSnapshotIsNotNamed(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	c := quick("unstored", 1)
+	c := quickConfig("unstored", 1)
 	c.SnapshotMessages = 1
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
-	b.edit(wire.SnapshotStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxMsgSize = 1 })
+	r := b.startStage(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
+	b.editStream(wire.SnapshotStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxMsgSize = 1 })
 	for i := range 8 {
-		b.publish(sequences("a", 1, float32(i)/8))
-		b.settle(r, i+1)
+		b.publishPackets(endedSequences("a", 1, float32(i)/8))
+		b.settleMessages(r, i+1)
 	}
 	waitFor(t, "a failed upload", func() bool { return book.Lines("snapshot not stored") > 0 })
-	if _, rec := b.last(c.Job, 0); rec.InSeq != 8 || rec.Snap != "" || rec.SnapSeq != 0 {
+	if _, rec := b.lastRecord(c.Job, 0); rec.InSeq != 8 || rec.Snap != "" || rec.SnapSeq != 0 {
 		t.Errorf("the record of message %d names snapshot %q of message %d", rec.InSeq, rec.Snap, rec.SnapSeq)
 	}
 	if n := book.Lines("snapshot not stored"); n > 6 {
 		t.Errorf("%d uploads of 8 messages failed one after the other: they do not wait", n)
 	}
-	b.edit(wire.SnapshotStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxMsgSize = -1 })
-	r.stop(t)
-	if !b.stored(c.Job, 0) {
+	b.editStream(wire.SnapshotStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxMsgSize = -1 })
+	r.stopStage(t)
+	if !b.hasSnapshot(c.Job, 0) {
 		t.Error("the last snapshot is not stored")
 	}
 }
@@ -51,9 +51,9 @@ func TestOtherGenerationIsNotClaimed(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := quick("later", 1)
-	b.answer(m, c, sequences("a", 1, 1), 1)
-	_, rec := b.last(c.Job, 0)
+	c := quickConfig("later", 1)
+	b.answerPackets(m, c, endedSequences("a", 1, 1), 1)
+	_, rec := b.lastRecord(c.Job, 0)
 	rec.Generation, rec.Epoch = 1, rec.Epoch+1
 	ack, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: wire.OutputSubject(c.Job, 0), Header: rec.Header()})
 	if err != nil {
@@ -61,15 +61,15 @@ func TestOtherGenerationIsNotClaimed(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 	mentions(t, s.Run(ctx), "the record on later.out.0 is of generation 1", "this worker began in generation 0")
-	if raw, _ := b.last(c.Job, 0); raw.Sequence != ack.Sequence {
+	if raw, _ := b.lastRecord(c.Job, 0); raw.Sequence != ack.Sequence {
 		t.Errorf("the record is message %d, want %d: it was claimed", raw.Sequence, ack.Sequence)
 	}
 }
 
-// alter changes a stored snapshot into another readable snapshot.
-func (b *rig) alter(job, name string) error {
+// alterSnapshot changes a stored snapshot into another readable snapshot.
+func (b *rig) alterSnapshot(job, name string) error {
 	s, err := store.FindSnapshots(b.t.Context(), b.js, job)
 	if err != nil {
 		return err
@@ -109,24 +109,24 @@ func TestResizeCompares(t *testing.T) {
 		says []string
 	}{
 		"a state that is not the record's": {"snapshot p0.", func(b *rig, job, _ string) error {
-			_, rec := b.last(job, 1)
-			return b.alter(job, rec.Snap)
+			_, rec := b.lastRecord(job, 1)
+			return b.alterSnapshot(job, rec.Snap)
 		}, []string{"snapshot p1.", "of partition 1 has digest", "its record says"}},
 		"a state that is not what was stored": {"check p", func(b *rig, job, step string) error {
-			return b.alter(job, strings.TrimPrefix(step, "check "))
+			return b.alterSnapshot(job, strings.TrimPrefix(step, "check "))
 		}, []string{"the keys of partitions", "after they were given to partitions"}},
 		"nothing": {"none", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			conf := quick("compared", 2)
+			conf := quickConfig("compared", 2)
 			var packets []pipelinetest.Packet
 			for _, key := range append(keysIn(0, 4, 1), append(keysIn(1, 4, 1), append(keysIn(2, 4, 1), keysIn(3, 4, 1)...)...)...) {
 				packets = append(packets, pipelinetest.One(key, 1, 2, 1, false))
 			}
-			b.answer(m, conf, packets, len(packets))
-			s, done := b.resizer(m, conf), false
+			b.answerPackets(m, conf, packets, len(packets))
+			s, done := b.newChanger(m, conf), false
 			s.before = func(step string) error {
 				if done || !strings.HasPrefix(step, c.step) {
 					return nil
@@ -136,7 +136,7 @@ func TestResizeCompares(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			_, err := s.resize(ctx, 4)
+			_, err := s.resizeJob(ctx, 4)
 			if c.what != nil {
 				mentions(t, err, c.says...)
 				return
@@ -144,14 +144,14 @@ func TestResizeCompares(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.rising(conf.Job, 4)
+			b.checkRising(conf.Job, 4)
 		})
 	}
 }
 
-// rising wants the last record of each partition to have a higher epoch than any
+// checkRising wants the last record of each partition to have a higher epoch than any
 // record before.
-func (b *rig) rising(job string, partitions int) {
+func (b *rig) checkRising(job string, partitions int) {
 	b.t.Helper()
 	out, err := b.js.Stream(b.t.Context(), wire.OutputStream(job))
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *rig) rising(job string, partitions int) {
 	}
 	last := map[string]uint64{} // their numbers
 	for p := range partitions {
-		raw, _ := b.last(job, p)
+		raw, _ := b.lastRecord(job, p)
 		last[raw.Subject] = raw.Sequence
 	}
 	var highest, lowest uint64 = 0, 1 << 63

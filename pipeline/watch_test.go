@@ -15,16 +15,16 @@ import (
 // A fault must occur in two checks; in a cluster, for staleGrace.
 func TestWatchLooksTwice(t *testing.T) {
 	w := &streamMonitor{wrong: map[string]time.Time{}}
-	if w.lasts("a", true, false) || w.lasts("a", false, false) || w.lasts("a", true, false) || !w.lasts("a", true, false) {
+	if w.faultLasts("a", true, false) || w.faultLasts("a", false, false) || w.faultLasts("a", true, false) || !w.faultLasts("a", true, false) {
 		t.Error("alone: want the second of two looks in a row")
 	}
 	for range 2 {
-		if w.lasts("b", true, true) {
+		if w.faultLasts("b", true, true) {
 			t.Error("clustered: a new leader's past taken for a loss")
 		}
 	}
 	w.wrong["b"] = time.Now().Add(-store.StaleGrace - time.Second)
-	if !w.lasts("b", true, true) {
+	if !w.faultLasts("b", true, true) {
 		t.Error("clustered: a loss that stays is none")
 	}
 }
@@ -42,7 +42,7 @@ func TestFewConsumersLeft(t *testing.T) {
 		var full crowd
 		for name, has := range map[string]int{"J-IN": step.in, "J-OUT": step.out} {
 			limit := map[string]int{"J-IN": 10, "J-OUT": 4}[name]
-			full = full.fuller(w.consumers(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: name, MaxConsumers: limit}, State: jetstream.StreamState{Consumers: has}}))
+			full = full.fullerOf(w.checkConsumers(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: name, MaxConsumers: limit}, State: jetstream.StreamState{Consumers: has}}))
 		}
 		if full.has != step.want.has || full.has > 0 && full != step.want || book.Lines("almost as many consumers") != step.told {
 			t.Errorf("look %d: %+v, told %d times; want %+v", i+1, full, book.Lines("almost as many consumers"), step)
@@ -55,7 +55,7 @@ func TestReplicasBehind(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	w := newMonitor(&owner.Worker{Log: book.Logger(), Counters: new(stats.Counters)}, nil, nil, nil)
 	look := func(current bool) {
-		w.replicas(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "J-OUT"}, Cluster: &jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{{Name: "n1", Current: true}, {Name: "n2", Current: current, Lag: 7}}}})
+		w.checkReplicas(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "J-OUT"}, Cluster: &jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{{Name: "n1", Current: true}, {Name: "n2", Current: current, Lag: 7}}}})
 		for what := range w.wrong { // time passes
 			w.wrong[what] = w.wrong[what].Add(-store.StaleGrace)
 		}

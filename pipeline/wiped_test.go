@@ -22,13 +22,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// wipe deletes the messages of NATS streams while the server is stopped: with keep
+// wipeStreams deletes the messages of NATS streams while the server is stopped: with keep
 // their configuration stays, as for a stream with one replica in a cluster whose server
 // has lost its disk.
-func (p *past) wipe(keep bool, names ...string) {
+func (p *past) wipeStreams(keep bool, names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		dir := p.stream(name)
+		dir := p.streamFolder(name)
 		var err error
 		if !keep {
 			err = os.RemoveAll(dir)
@@ -64,7 +64,7 @@ func TestWipedStreams(t *testing.T) {
 					t.Parallel()
 					w := newWiped(t, job)
 					stops := slices.Contains(names, in) || slices.Contains(names, out)
-					w.through(names, kept, lives, stops, all && !kept)
+					w.runThrough(names, kept, lives, stops, all && !kept)
 				})
 			}
 		}
@@ -91,40 +91,40 @@ func newWiped(t *testing.T, job string) *wiped {
 		t: t, p: newPast(t), m: m, keys: append(keysIn(0, 2, 2), keysIn(1, 2, 2)...), book: &pipelinetest.LogBook{},
 		c: pipeline.Config{Job: job, Partitions: 2, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}, want: map[string][]codec.Prediction{},
 	}
-	w.b = w.p.rig()
+	w.b = w.p.newRig()
 	w.b.log = w.book.Logger()
-	w.r = w.b.start(m, w.c)
+	w.r = w.b.startStage(m, w.c)
 	for i, key := range w.keys {
-		w.want[key] = alone(t, m, codec.Reject, slices.Concat(w.first(i), w.second(i))...)
-		w.b.publish(w.first(i))
+		w.want[key] = predictAlone(t, m, codec.Reject, slices.Concat(w.firstPackets(i), w.secondPackets(i))...)
+		w.b.publishPackets(w.firstPackets(i))
 	}
-	w.b.settle(w.r, 2*len(w.keys))
-	w.told = w.b.await(job, len(w.keys))
+	w.b.settleMessages(w.r, 2*len(w.keys))
+	w.told = w.b.awaitPredictions(job, len(w.keys))
 	return w
 }
 
-// first ends one sequence of a key and begins another, second ends both sequences and
+// firstPackets ends one sequence of a key and begins another, second ends both sequences and
 // one more.
-func (w *wiped) first(i int) []pipelinetest.Packet {
+func (w *wiped) firstPackets(i int) []pipelinetest.Packet {
 	return []pipelinetest.Packet{pipelinetest.One(w.keys[i], 0, 2, float32(i)/8, true), pipelinetest.One(w.keys[i], 0, 2, float32(i)/8+0.4, false)}
 }
 
-func (w *wiped) second(i int) []pipelinetest.Packet {
+func (w *wiped) secondPackets(i int) []pipelinetest.Packet {
 	return []pipelinetest.Packet{pipelinetest.One(w.keys[i], 0, 2, float32(i)/8-0.3, true), pipelinetest.One(w.keys[i], 0, 2, float32(i)/8-0.6, true)}
 }
 
-func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
+func (w *wiped) runThrough(names []string, kept, lives, stops, nothingLeft bool) {
 	t := w.t
 	if !lives {
-		w.r.crash(t)
+		w.r.crashStage(t)
 	}
 	w.p.srv.Close()
-	w.p.wipe(kept, names...)
-	w.p.start(w.p.port)
-	w.b = w.p.rig()
+	w.p.wipeStreams(kept, names...)
+	w.p.startServer(w.p.port)
+	w.b = w.p.newRig()
 	w.b.log = w.book.Logger()
 	if lives && stops {
-		if err := w.r.wait(t); err == nil {
+		if err := w.r.waitForEnd(t); err == nil {
 			t.Error("the worker that lived on ended without an error")
 		}
 	}
@@ -134,7 +134,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	next := &pipeline.Worker{Job: pipeline.Job{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dial, Log: w.b.log}}
+	next := &pipeline.Worker{Job: pipeline.Job{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dialServer, Log: w.b.log}}
 	go func() { done <- next.Run(ctx) }()
 	switch {
 	case nothingLeft:
@@ -153,7 +153,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 		}
 	}
 	for i := range w.keys {
-		for _, packet := range w.second(i) {
+		for _, packet := range w.secondPackets(i) {
 			msg := &nats.Msg{Subject: "sensors." + packet.Key, Header: packet.Headers(), Data: packet.Payload(t)}
 			if _, err := w.b.js.PublishMsg(t.Context(), msg); err != nil && !stops {
 				t.Fatal(err)
@@ -161,7 +161,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 		}
 	}
 	if !stops {
-		w.b.await(w.c.Job, 3*len(w.keys))
+		w.b.awaitPredictions(w.c.Job, 3*len(w.keys))
 	}
 	cancel()
 	if !stops {
@@ -169,18 +169,18 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 			t.Errorf("the next worker ended with %v", err)
 		}
 		if lives {
-			w.r.stop(t)
+			w.r.stopStage(t)
 		}
 	}
-	w.compare(slices.Contains(names, wire.OutputStream(w.c.Job)))
+	w.compareOutput(slices.Contains(names, wire.OutputStream(w.c.Job)))
 }
 
-// compare checks the current output; anew: the output was just empty.
-func (w *wiped) compare(anew bool) {
+// compareOutput checks the current output; anew: the output was just empty.
+func (w *wiped) compareOutput(anew bool) {
 	if _, err := w.b.js.Stream(w.t.Context(), wire.OutputStream(w.c.Job)); errors.Is(err, jetstream.ErrStreamNotFound) {
 		return
 	}
-	now := w.b.predictions(w.c.Job)
+	now := w.b.readPredictions(w.c.Job)
 	for key, got := range now {
 		if anew {
 			got = slices.Concat(w.told[key], got)

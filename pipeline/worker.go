@@ -60,7 +60,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	for {
 		began := time.Now()
-		err := first.attempt(ctx)
+		err := first.attemptRun(ctx)
 		says := ""
 		switch {
 		case ctx.Err() != nil:
@@ -89,14 +89,14 @@ func (w *Worker) Run(ctx context.Context) error {
 // reopenWait is how far apart beginnings on new connections are at least.
 const reopenWait = 10 * time.Second
 
-// attempt is Run with the engines of NewEngine.
-func (w *Worker) attempt(ctx context.Context) error {
-	r, err := w.prepare()
+// attemptRun is Run with the engines of NewEngine.
+func (w *Worker) attemptRun(ctx context.Context) error {
+	r, err := w.prepareRun()
 	if err != nil {
 		return err
 	}
-	defer r.close()
-	if err := r.open(ctx); err != nil {
+	defer r.closeRun()
+	if err := r.openRun(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // stopped while starting
 		}
@@ -107,12 +107,12 @@ func (w *Worker) attempt(ctx context.Context) error {
 	}
 	r.shown.running.Store(r)
 	defer context.AfterFunc(ctx, func() { r.stopping.Store(true) })()
-	return r.work(ctx)
+	return r.workUntil(ctx)
 }
 
-// work starts everything and returns when everything has ended, in the order
+// workUntil starts everything and returns when everything has ended, in the order
 // of the data: consumers, shards, emitters.
-func (r *run) work(ctx context.Context) error {
+func (r *run) workUntil(ctx context.Context) error {
 	var once sync.Once
 	var failure error
 	// An engine's failure ends the shards at once; partitions end in order
@@ -142,17 +142,17 @@ func (r *run) work(ctx context.Context) error {
 		for range shard.BatchesPerShard {
 			free <- shard.NewBatch(r.perShard())
 		}
-		wg.Go(guard(fail, func() error { return s.Run(workers, out, free) }))
-		wg.Go(guard(fail, func() error { e.Run(last, out, free); return nil }))
+		wg.Go(guardPanic(fail, func() error { return s.Run(workers, out, free) }))
+		wg.Go(guardPanic(fail, func() error { e.Run(last, out, free); return nil }))
 	}
-	err := r.manage(ctx, last)
+	err := r.managePartitions(ctx, last)
 	quit()
 	wg.Wait()
 	return errors.Join(failure, err)
 }
 
-// guard turns a panic of a goroutine into an error that stops the stage in order.
-func guard(fail func(error), f func() error) func() {
+// guardPanic turns a panic of a goroutine into an error that stops the stage in order.
+func guardPanic(fail func(error), f func() error) func() {
 	return func() {
 		defer func() {
 			if p := recover(); p != nil {

@@ -45,7 +45,7 @@ type LetterFilter struct {
 	Unsent       bool      // not those that were sent again
 }
 
-func (f LetterFilter) takes(d *Letter) bool {
+func (f LetterFilter) acceptsLetter(d *Letter) bool {
 	reason := strings.Contains(d.Reason, f.Reason)
 	if slices.Contains(wire.ReasonNames[:], f.Reason) {
 		reason = d.Why == f.Reason
@@ -100,7 +100,7 @@ func (j *Job) DeadLetters(ctx context.Context, f LetterFilter, fn func(Letter) e
 		if m, ok := marks[seq]; ok {
 			d.SentAgain, d.SentAs = &m.at, m.as
 		}
-		if !f.takes(&d) {
+		if !f.acceptsLetter(&d) {
 			return nil
 		}
 		return fn(d)
@@ -162,7 +162,7 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 	if j.job.Pattern.Filter() == "" || j.job.Pattern.CheckKey(key) != nil {
 		return 0, fmt.Errorf("admin: dead letter %d came on %q: no subject to send it to", d.Seq, d.Subject)
 	}
-	if err := j.alone(ctx); err != nil {
+	if err := j.checkUnshared(ctx); err != nil {
 		return 0, err
 	}
 	number := strconv.FormatUint(d.Seq, 10)
@@ -178,7 +178,7 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 	ack, err := j.job.JS.PublishMsg(ctx, m)
 	if err == nil && ack.Duplicate {
 		var ours bool
-		if ours, err = j.holds(ctx, ack.Sequence, key, m); err == nil && !ours { // whoever guesses the id could keep it out of the input
+		if ours, err = j.holdsMessage(ctx, ack.Sequence, key, m); err == nil && !ours { // whoever guesses the id could keep it out of the input
 			m.Header.Set(jetstream.MsgIDHeader, rand.Text())
 			ack, err = j.job.JS.PublishMsg(ctx, m)
 		}
@@ -201,8 +201,8 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 // ErrShared is an input that other jobs read, too.
 var ErrShared = errors.New("several jobs read this input")
 
-// alone makes sure that no other job reads the input.
-func (j *Job) alone(ctx context.Context) error {
+// checkUnshared makes sure that no other job reads the input.
+func (j *Job) checkUnshared(ctx context.Context) error {
 	if j.isAlone {
 		return nil
 	}
@@ -217,9 +217,9 @@ func (j *Job) alone(ctx context.Context) error {
 	return fmt.Errorf("admin: a message that is sent again would reach all of them, job %s too: %w: publish it under another key, from its source, or predict it with backfill", strings.Join(others, ", "), ErrShared)
 }
 
-// holds reports whether an input message is m, which was sent to a key. One that
+// holdsMessage reports whether an input message is m, which was sent to a key. One that
 // is gone cannot be told, and is.
-func (j *Job) holds(ctx context.Context, seq uint64, key string, m *nats.Msg) (bool, error) {
+func (j *Job) holdsMessage(ctx context.Context, seq uint64, key string, m *nats.Msg) (bool, error) {
 	there, err := j.job.In.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return true, nil

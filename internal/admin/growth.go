@@ -61,7 +61,7 @@ type StreamGrowth struct {
 // Since is the growth from an earlier look at the same job. Messages that went
 // meanwhile count as written: a full NATS stream continues writing.
 func (s Stored) Since(before Stored) Growth {
-	return s.growth(func(i int) (bytes float64, over time.Duration) {
+	return s.computeGrowth(func(i int) (bytes float64, over time.Duration) {
 		over = s.at.Sub(before.at)
 		was, is := before.streams[i].State, s.streams[i].State
 		if is.LastSeq <= was.LastSeq { // quiet, or created again
@@ -77,7 +77,7 @@ func (s Stored) Since(before Stored) Growth {
 // Average is the growth over the time from the first to the last message that
 // each NATS stream holds.
 func (s Stored) Average() Growth {
-	return s.growth(func(i int) (bytes float64, over time.Duration) {
+	return s.computeGrowth(func(i int) (bytes float64, over time.Duration) {
 		st := s.streams[i].State
 		if over = st.LastTime.Sub(st.FirstTime); st.Msgs < 2 || over < time.Second {
 			return 0, 0
@@ -86,8 +86,8 @@ func (s Stored) Average() Growth {
 	})
 }
 
-// growth makes the report; written gives the bytes of NATS stream i in a time.
-func (s Stored) growth(written func(i int) (bytes float64, over time.Duration)) Growth {
+// computeGrowth makes the report; written gives the bytes of NATS stream i in a time.
+func (s Stored) computeGrowth(written func(i int) (bytes float64, over time.Duration)) Growth {
 	var g Growth
 	for i, info := range s.streams {
 		bytes, over := written(i)

@@ -114,12 +114,12 @@ func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
 		}
 		s.SnapshotBytes, s.SnapshotAge = info.Size, time.Since(info.ModTime)
 	}
-	s.Lag, err = j.pending(ctx, p, r.InSeq)
+	s.Lag, err = j.countPending(ctx, p, r.InSeq)
 	return s, err
 }
 
-// pending asks the server how many messages of a partition come after one.
-func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) {
+// countPending asks the server how many messages of a partition come after one.
+func (j *Job) countPending(ctx context.Context, p int, after uint64) (uint64, error) {
 	in := j.job.Input(nil)
 	c, err := j.job.In.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		FilterSubject: in.Pattern.InputFilter(in.Job, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,

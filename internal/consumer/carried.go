@@ -12,24 +12,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// CarriedOutput is a message of predictions that carry their features, without what was
-// read before.
+// CarriedOutput is a message of predictions with features, without repeats.
 type CarriedOutput struct {
-	Seq         uint64 // in the NATS stream of these
+	Seq         uint64 // in the NATS stream of features
 	Stored      time.Time
-	Network     string // identity of the model without its readouts, which made them
-	Begun       string // when the output was made whose predictions are numbered
+	Network     string // identity of the model without its readouts
+	Begun       string // creation time of the output with the numbered predictions
 	Partition   int
 	Meta        codec.PredictionMeta
 	Predictions []codec.Prediction // with Details
 }
 
-// Carried hands a job's predictions that carry their features to fn, in the order of
-// their NATS stream. A worker that takes over repeats what was not committed: repeats
-// are left out, so that fn gets each once. The last ones may not be committed yet.
+// Carried passes a job's predictions with features to fn, in the order of their NATS
+// stream. After a takeover a worker repeats uncommitted messages: repeats are skipped,
+// so that fn gets each prediction once. The last predictions may not be committed yet.
 func Carried(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(CarriedOutput) error) error {
-	last := map[numbered]uint64{} // that was read
-	return read(ctx, js, job, wire.FeatureStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	last := map[numbered]uint64{} // last number read
+	return readStream(ctx, js, job, wire.FeatureStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := CarriedOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Network: m.Headers().Get(wire.HeaderNetwork), Begun: m.Headers().Get(wire.HeaderOutCreated)}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err == nil && o.Meta.Features == 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ServerTime is the time by the clock of a job's server, by which messages are stored: "ten
-// minutes ago" is to be computed from it. It is the local time if the server does not tell.
+// ServerTime returns the time by the clock of a job's server, which stamps stored
+// messages: a relative time such as "ten minutes ago" must use it. It is the local time
+// if the server does not tell.
 func ServerTime(ctx context.Context, js jetstream.JetStream, job string) time.Time {
 	if s, err := js.Stream(ctx, wire.OutputStream(job)); err == nil && !s.CachedInfo().TimeStamp.IsZero() {
 		return s.CachedInfo().TimeStamp

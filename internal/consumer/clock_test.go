@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// server is a server with a clock of its own.
+// server is a server with a separate clock.
 type server struct {
 	jetstream.JetStream
 	at  time.Time
@@ -30,8 +30,8 @@ type answer struct {
 
 func (a *answer) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{TimeStamp: a.at} }
 
-// "Ten minutes ago" is computed from the server's clock, and from the local one only if the
-// server does not answer or does not tell its time.
+// A relative time is computed from the server's clock, and from the local clock only if
+// the server does not answer or does not tell its time.
 func TestServerTime(t *testing.T) {
 	yesterday := time.Now().Add(-24 * time.Hour)
 	if got := ServerTime(t.Context(), &server{at: yesterday}, "job"); !got.Equal(yesterday) {

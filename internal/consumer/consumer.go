@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// ForeignError is a message among a job's output that is no prediction:
-// something else publishes there.
+// ForeignError reports a message in a job's output that is no prediction: another
+// program publishes there.
 type ForeignError = wire.ForeignError
 
 // Output is one message of predictions.
@@ -25,23 +25,23 @@ type Output struct {
 	Partition   int
 	Bytes       int    // of the message's body
 	InSeq       uint64 // last input message fully answered
-	Outs        uint64 // predictions of this partition so far, these included
+	Outs        uint64 // predictions of this partition so far, including these
 	Meta        codec.PredictionMeta
 	Predictions []codec.Prediction // may be empty
-	Trace       trace.Context      // the span that sent them; none: none of the messages behind them was traced
+	Trace       trace.Context      // the span that sent them; none: no traced message led to them
 }
 
 // Span is a part of a job's output.
 type Span struct {
-	From   uint64              // first message: 1 = everything kept; 0 = what Since says
-	Since  time.Time           // without From, what was stored then or later; the zero time = what comes from now on
-	Stored bool                // ends with the last message that is stored at the start; otherwise it follows
-	Begun  func()              // called when the reader is there: it misses nothing that is stored from then on; may be nil
-	Skip   func(*ForeignError) // is told of a message that is no prediction, and reading continues; nil = that ends it
-	Passed func(seq uint64)    // is told of a message that says which model the job runs; may be nil
-	Of     []int               // in Read: of these partitions alone; nil = of all
+	From   uint64              // first message: 1 = everything kept; 0 = as given by Since
+	Since  time.Time           // without From: messages stored at this time or later; zero = only new messages
+	Stored bool                // ends with the last message stored at the start; otherwise follows
+	Begun  func()              // called when reading begins: no later message is missed; may be nil
+	Skip   func(*ForeignError) // called for a message that is no prediction, and reading continues; nil = reading ends
+	Passed func(seq uint64)    // called for a message with the job's model identity; may be nil
+	Of     []int               // in Read: only these partitions; nil = all
 
-	subjects []string // of those
+	subjects []string // of these partitions
 }
 
 // DeadLetter is an input message the stage could not use.
@@ -56,24 +56,23 @@ type DeadLetter struct {
 	Data      []byte // the original payload
 }
 
-// Predictions hands a job's output to fn, in the order of the output NATS
-// stream, from message from on: 1 = everything kept, 0 = what comes from now
-// on. It runs until ctx ends (nil) or fn returns an error, which it returns.
-// A message that is no prediction is a *ForeignError; who wants to continue behind
-// it calls Read with Span.Skip.
+// Predictions passes a job's output to fn, in the order of the output NATS stream, from
+// message from on: 1 = everything kept, 0 = only new messages. It runs until ctx ends
+// (nil) or fn returns an error, which it returns. A message that is no prediction is a
+// *ForeignError; to continue after such a message, call Read with Span.Skip.
 func Predictions(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(Output) error) error {
 	return Read(ctx, js, job, Span{From: from}, fn)
 }
 
-// Read hands the part of a job's output that span names to fn, in the order of
-// the output NATS stream, until its end (Span.Stored), until ctx ends (both nil)
-// or until fn returns an error, which it returns. It changes nothing on the
-// server but for a consumer in memory, which the server forgets.
+// Read passes the part of a job's output given by span to fn, in the order of the
+// output NATS stream, until its end (Span.Stored), until ctx ends (both nil) or until
+// fn returns an error, which it returns. It changes nothing on the server except for a
+// consumer in memory, which the server deletes.
 func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(Output) error) error {
 	for _, p := range span.Of {
 		span.subjects = append(span.subjects, wire.OutputSubject(job, p))
 	}
-	return read(ctx, js, job, wire.OutputStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return readStream(ctx, js, job, wire.OutputStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Bytes: len(m.Data())}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
@@ -91,12 +90,12 @@ func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn
 	})
 }
 
-// Kept is which messages a job's output has: from first to last, of which some may be
-// gone; first is last+1 where it has none.
+// Kept returns the first and last message of a job's output, between which some may be
+// missing; first is last+1 if the output is empty.
 func Kept(ctx context.Context, js jetstream.JetStream, job string) (first, last uint64, err error) {
 	s, err := js.Stream(ctx, wire.OutputStream(job))
 	if err != nil {
-		return 0, 0, explain(err, job, wire.OutputStream(job))
+		return 0, 0, explainError(err, job, wire.OutputStream(job))
 	}
 	state := s.CachedInfo().State
 	if state.Msgs == 0 {
@@ -105,10 +104,9 @@ func Kept(ctx context.Context, js jetstream.JetStream, job string) (first, last 
 	return state.FirstSeq, state.LastSeq, nil
 }
 
-// DeadLetters hands a job's dead letters to fn, as Predictions does its
-// output.
+// DeadLetters passes a job's dead letters to fn, as Predictions does with its output.
 func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(DeadLetter) error) error {
-	return read(ctx, js, job, wire.DeadLetterStream(job), Span{From: from}, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return readStream(ctx, js, job, wire.DeadLetterStream(job), Span{From: from}, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		h := m.Headers()
 		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
 			return nil

@@ -1,9 +1,8 @@
-// Package consumer reads what a job puts out: its predictions (Predictions) and
-// its dead letters (DeadLetters), in the order in which they are stored, from
-// any message on, and then as they come.
+// Package consumer reads a job's output: its predictions (Predictions) and its dead
+// letters (DeadLetters), in stored order, from any message on, and then live.
 //
-// It changes nothing and needs no stage. Package codec decodes predictions;
-// package admin lists dead letters and sends them again.
+// It changes nothing and needs no stage. Package codec decodes predictions; package
+// admin lists and resends dead letters.
 //
 // # Files
 //

@@ -6,11 +6,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Names are what a job's input subject calls the tokens of a key: those of
+// Names are the names in a job's input subject for the tokens of a key: the names of
 // plant.{site}.line.{line} are site and line.
 type Names struct{ pattern wire.Pattern }
 
-// NamesOf reads them off an input subject. It may have none.
+// NamesOf reads the names from an input subject. It may have none.
 func NamesOf(inputSubject string) (Names, error) {
 	p, err := wire.ParsePattern(inputSubject)
 	if err != nil {
@@ -29,9 +29,8 @@ func (n Names) All() (all []string) {
 	return all
 }
 
-// Of is what each name stands for in the key of a stream; nil where there are no
-// names, or where the stream's id is no key of this subject, but one of several
-// under a key.
+// Of returns the value of each name in the key of a stream; nil without names, or if
+// the stream's id is no key of this subject, but one of several under a key.
 func (n Names) Of(stream string) map[string]string {
 	if len(n.All()) == 0 {
 		return nil

@@ -17,36 +17,36 @@ import (
 
 const (
 	maxPull       = 16 << 20         // bytes asked for at a time; more gains nothing
-	heartbeat     = time.Second      // between signs of life of the server while there is nothing
-	forgetAfter   = 30 * time.Second // the server's copy of a consumer that went away
+	heartbeat     = time.Second      // between the server's heartbeats while there is no message
+	forgetAfter   = 30 * time.Second // the server deletes a consumer without a client after this time
 	closeDeadline = 5 * time.Second  // for callbacks that nothing else ends
 )
 
 // errEnd is the end of a Span.
 var errEnd = errors.New("end of the span")
 
-// read hands the messages of a NATS stream whose subjects end in a partition
+// readStream passes the messages of a NATS stream whose subjects end in a partition
 // number to fn.
-func read(ctx context.Context, js jetstream.JetStream, job, stream string, span Span, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
-	last, err := span.last(ctx, js, stream)
+func readStream(ctx context.Context, js jetstream.JetStream, job, stream string, span Span, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
+	last, err := span.lastMessage(ctx, js, stream)
 	if errors.Is(err, errEnd) {
 		return nil
 	}
 	if err != nil {
-		return explain(err, job, stream)
+		return explainError(err, job, stream)
 	}
-	cons, err := js.OrderedConsumer(ctx, stream, span.config())
+	cons, err := js.OrderedConsumer(ctx, stream, span.consumerConfig())
 	if err != nil {
-		return explain(err, job, stream)
+		return explainError(err, job, stream)
 	}
-	if info := cons.CachedInfo(); span.Stored && span.subjects != nil && info != nil && info.NumPending == 0 { // nothing of these partitions: no message would end it
+	if info := cons.CachedInfo(); span.Stored && span.subjects != nil && info != nil && info.NumPending == 0 { // no message of these partitions: none would end the reading
 		return nil
 	}
 	if span.Begun != nil {
 		span.Begun()
 	}
 	err = natsclient.Each(ctx, cons, closeDeadline, func(m jetstream.Msg) error {
-		return span.one(m, stream, last, fn)
+		return span.acceptMessage(m, stream, last, fn)
 	}, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat))
 	switch {
 	case err == errEnd, err == context.Cause(ctx):
@@ -57,9 +57,9 @@ func read(ctx context.Context, js jetstream.JetStream, job, stream string, span 
 	return err
 }
 
-// config is that of a consumer which begins where the span does. It has no
-// state on the server's disk, and no other reader sees it.
-func (s Span) config() jetstream.OrderedConsumerConfig {
+// consumerConfig returns the configuration of a consumer that begins with the span. It
+// has no state on the server's disk, and no other reader sees it.
+func (s Span) consumerConfig() jetstream.OrderedConsumerConfig {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, InactiveThreshold: forgetAfter, FilterSubjects: s.subjects}
 	switch {
 	case s.From > 0:
@@ -70,9 +70,9 @@ func (s Span) config() jetstream.OrderedConsumerConfig {
 	return cfg
 }
 
-// last is the number of the span's last message, 0 if it follows, errEnd if
+// lastMessage returns the number of the span's last message, 0 if it follows, errEnd if
 // there is none.
-func (s Span) last(ctx context.Context, js jetstream.JetStream, stream string) (uint64, error) {
+func (s Span) lastMessage(ctx context.Context, js jetstream.JetStream, stream string) (uint64, error) {
 	if !s.Stored {
 		return 0, nil
 	}
@@ -87,14 +87,15 @@ func (s Span) last(ctx context.Context, js jetstream.JetStream, stream string) (
 	return state.LastSeq, nil
 }
 
-// one hands a message to fn. After the span's last one it returns errEnd.
-func (s Span) one(m jetstream.Msg, stream string, last uint64, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
+// acceptMessage passes a message to fn. After the span's last message it returns
+// errEnd.
+func (s Span) acceptMessage(m jetstream.Msg, stream string, last uint64, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
 	meta, err := m.Metadata()
 	if err != nil {
 		return err
 	}
 	seq := meta.Sequence.Stream
-	if last > 0 && seq > last { // the last one is gone: newer ones took its place
+	if last > 0 && seq > last { // the last message is gone: newer messages replaced it
 		return errEnd
 	}
 	if m.Headers().Get(wire.HeaderKind) != wire.KindJob {
@@ -119,7 +120,7 @@ func (s Span) one(m jetstream.Msg, stream string, last uint64, fn func(jetstream
 	return err
 }
 
-func explain(err error, job, stream string) error {
+func explainError(err error, job, stream string) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) && stream == wire.OutputStream(job) {
 		return fmt.Errorf("consumer: %w %q (no NATS stream %s): has the stage run with this job name? (%w)", wire.ErrNoJob, job, stream, err)
 	}

@@ -13,26 +13,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ShadowOutput is a message of a shadow, without what was read before.
+// ShadowOutput is a message of a shadow, without repeats.
 type ShadowOutput struct {
 	Seq         uint64 // in the NATS stream of the job's shadows
 	Stored      time.Time
 	Shadow      string // fingerprint of its readout
-	Begun       string // when the output was made whose predictions are numbered
+	Begun       string // creation time of the output with the numbered predictions
 	Partition   int
-	Outs        uint64 // number of the last of these among the predictions of the partition
-	Missing     uint64 // predictions of the partition between the message before and this one, which the shadow lacks
+	Outs        uint64 // number of the last prediction among the predictions of the partition
+	Missing     uint64 // predictions of the partition since the previous message, which the shadow lacks
 	Meta        codec.PredictionMeta
 	Predictions []codec.Prediction // with Details
 }
 
-// Shadows hands what a job's shadows predicted to fn, in the order of their NATS
-// stream. A worker that takes over repeats what was not committed: each prediction has
-// its number in its partition, by which repeats are left out, so that fn gets each
-// once.
+// Shadows passes the predictions of a job's shadows to fn, in the order of their NATS
+// stream. After a takeover a worker repeats uncommitted messages: each prediction has
+// its number in its partition, by which repeats are skipped, so that fn gets each
+// prediction once.
 func Shadows(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(ShadowOutput) error) error {
 	r := shadowReader{read: map[numbered]uint64{}}
-	return read(ctx, js, job, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return readStream(ctx, js, job, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := ShadowOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Shadow: wire.ShadowOf(m.Subject())}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err == nil && !o.Meta.Shadow {
@@ -47,25 +47,25 @@ func Shadows(ctx context.Context, js jetstream.JetStream, job string, span Span,
 		if err != nil {
 			return wire.Foreign(o.Seq, m.Subject(), err)
 		}
-		if o.Begun = m.Headers().Get(wire.HeaderOutCreated); r.fresh(&o) {
+		if o.Begun = m.Headers().Get(wire.HeaderOutCreated); r.isFresh(&o) {
 			return fn(o)
 		}
 		return nil
 	})
 }
 
-// numbered is what predictions of a partition are numbered in: a job that begins anew
-// counts from 1 again.
+// numbered is the scope of a prediction's number: a new job restarts its numbers from
+// 1.
 type numbered struct {
 	begun, shadow string
 	part          int
 }
 
-// shadowReader knows what was read.
+// shadowReader tracks the numbers read.
 type shadowReader struct{ read map[numbered]uint64 }
 
-// fresh leaves out what was read before, and reports whether anything is left.
-func (r *shadowReader) fresh(o *ShadowOutput) bool {
+// isFresh removes predictions read before, and reports whether any remain.
+func (r *shadowReader) isFresh(o *ShadowOutput) bool {
 	which := numbered{o.Begun, o.Shadow, o.Partition}
 	before := o.Outs - uint64(len(o.Predictions))
 	last, known := r.read[which]

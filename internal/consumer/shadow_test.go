@@ -6,8 +6,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// A reader takes each prediction of a shadow once, by its number, and counts those
-// that are missing; a job that begins anew has numbers of its own.
+// A reader receives each prediction of a shadow once, by its number, and counts missing
+// predictions; a new job has separate numbers.
 func TestShadowNumbers(t *testing.T) {
 	r := shadowReader{read: map[numbered]uint64{}}
 	for _, c := range []struct {
@@ -15,13 +15,13 @@ func TestShadowNumbers(t *testing.T) {
 		part          int
 		outs          uint64
 		n             int    // predictions in the message
-		left          int    // of them
-		missing       uint64 // before it
+		left          int    // remaining predictions
+		missing       uint64 // predictions missing before the message
 	}{
-		{"x", "a", 0, 10, 4, 4, 0}, // where the NATS stream begins
-		{"x", "a", 0, 10, 4, 0, 0}, // again
+		{"x", "a", 0, 10, 4, 4, 0}, // beginning of the NATS stream
+		{"x", "a", 0, 10, 4, 0, 0}, // repeated
 		{"x", "a", 0, 9, 1, 0, 0},  // cut elsewhere
-		{"x", "a", 0, 12, 5, 2, 0}, // some again
+		{"x", "a", 0, 12, 5, 2, 0}, // partly repeated
 		{"x", "a", 0, 20, 5, 5, 3},
 		{"x", "b", 0, 3, 3, 3, 0},
 		{"x", "a", 1, 3, 3, 3, 0},
@@ -32,7 +32,7 @@ func TestShadowNumbers(t *testing.T) {
 		for i := range c.n {
 			o.Predictions = append(o.Predictions, codec.Prediction{Details: &codec.Details{Input: c.outs - uint64(c.n-1-i)}})
 		}
-		fresh := r.fresh(&o)
+		fresh := r.isFresh(&o)
 		if !fresh {
 			o.Predictions = nil
 		}

@@ -123,7 +123,7 @@ func (m *predictionModel) findReadout(ctx context.Context, all *registry.Models,
 	var err error
 	if all != nil && m.name != "" {
 		var e registry.Entry
-		if e, err = all.Look(ctx, m.name); err == nil {
+		if e, err = all.FindEntry(ctx, m.name); err == nil {
 			m.entry = &e
 		}
 	}

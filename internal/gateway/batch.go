@@ -55,12 +55,12 @@ func (g *Gateway) joinEarlier(o outbox.Origin, t *ticket) bool {
 	}
 	t.left++
 	m := seen.Batch.Message
-	m.Stored = append(m.Stored, func() { seen.Told(); t.stored() })
+	m.Stored = append(m.Stored, func() { seen.Told(); t.noteStored() })
 	return true
 }
 
-// add puts a message's samples into the batches of their streams.
-func (g *Gateway) add(t *taken, now time.Time) {
+// addMessage puts a message's samples into the batches of their streams.
+func (g *Gateway) addMessage(t *taken, now time.Time) {
 	m := t.m
 	if t.over {
 		g.out.Sessions.Release(m.Session, m.ID)
@@ -84,19 +84,19 @@ func (g *Gateway) add(t *taken, now time.Time) {
 			continue
 		}
 		ticket.left++
-		s := g.stream(p.Key)
+		s := g.streamOf(p.Key)
 		if m.Lost > s.lost {
 			s.lost, p.Gap = m.Lost, true
 		}
 		g.compareTimes(s, p, m.Input, now)
-		g.put(s, p, o, ticket, now, &m.Trace)
+		g.putPart(s, p, o, ticket, now, &m.Trace)
 	}
 	if repeated > 0 && repeated == len(t.parts) {
 		g.stats.repeats.Add(1)
 	} else {
 		g.stats.messages[m.Input].Add(1)
 	}
-	ticket.stored()
+	ticket.noteStored()
 }
 
 // compareTimes counts samples whose times are far from the clock, and reports the first of
@@ -107,7 +107,7 @@ func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
 	g.stats.farTimes.Add(uint64(n))
 	if n > 0 && !s.farTime {
 		s.farTime = true
-		g.told.say("times of samples are before 2000, or more than a day from the clock: compare input.time_unit and the clock of the device; samples that a device has kept may be right", in.String(),
+		g.told.logComplaint("times of samples are before 2000, or more than a day from the clock: compare input.time_unit and the clock of the device; samples that a device has kept may be right", in.String(),
 			fmt.Errorf("stream %q has a sample of %s", names.Cut(s.lane.Key, 80), wire.DescribeFarTime(first, clock)))
 	}
 }
@@ -119,14 +119,14 @@ type ticket struct {
 	done   func(error)
 }
 
-func (t *ticket) stored() {
+func (t *ticket) noteStored() {
 	if t.left--; t.left == 0 && t.done != nil {
 		t.done(t.answer)
 	}
 }
 
-// put adds a part to the open batch of its stream.
-func (g *Gateway) put(s *stream, p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
+// putPart adds a part to the open batch of its stream.
+func (g *Gateway) putPart(s *stream, p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
 	g.makeSure(s)
 	if p.Gap {
 		g.lanes.BreakOff(s.lane, nuid.Next())
@@ -140,13 +140,13 @@ func (g *Gateway) put(s *stream, p *Part, o outbox.Origin, t *ticket, now time.T
 		batchOf(m).Add(o, g.out.Sessions)
 	}
 	if t.done != nil {
-		m.Stored = append(m.Stored, t.stored)
+		m.Stored = append(m.Stored, t.noteStored)
 	}
 	g.stats.samples.Add(uint64(len(p.X) / len(g.cfg.Channels)))
 	g.lanes.Append(s.lane, &piece)
 }
 
-func (g *Gateway) subject(key string) string { return g.job.pattern.Subject(g.job.key(key)) }
+func (g *Gateway) subjectOf(key string) string { return g.job.pattern.Subject(g.job.fullKey(key)) }
 
 func (g *Gateway) keyOf(subject string) string {
 	key, _ := g.job.pattern.Key(subject)

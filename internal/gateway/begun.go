@@ -22,8 +22,8 @@ type begun struct {
 	of     map[netip.Prefix]int
 }
 
-// admit counts a new stream of a sender, unless it has too many.
-func (b *begun) admit(from string, now time.Time) bool {
+// admitKey counts a new stream of a sender, unless it has too many.
+func (b *begun) admitKey(from string, now time.Time) bool {
 	if b.most == 0 {
 		return true
 	}

@@ -24,8 +24,8 @@ type complaint struct {
 // mostLogged characters of a cause are logged: devices choose what it quotes.
 const mostLogged = 1000
 
-// say logs a text with its newest cause and the place that it came from.
-func (c *complaints) say(text, place string, err error) {
+// logComplaint logs a text with its newest cause and the place that it came from.
+func (c *complaints) logComplaint(text, place string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.each == nil {

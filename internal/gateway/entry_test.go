@@ -41,7 +41,7 @@ func TestLateEntry(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, nil)
 			asked := make(chan string, 1<<16)
-			g := r.start(t.TempDir(), func(c *Config) {
+			g := r.startGateway(t.TempDir(), func(c *Config) {
 				c.entryEvery = 5 * time.Millisecond
 				c.Reads = func(input string) error {
 					asked <- input
@@ -53,7 +53,7 @@ func TestLateEntry(t *testing.T) {
 			})
 			wrong := false
 			for _, e := range c.entries {
-				if err := g.send(t.Context(), Message{Key: "k", Payload: []byte("1 2")}); err != nil {
+				if err := g.sendMessage(t.Context(), Message{Key: "k", Payload: []byte("1 2")}); err != nil {
 					t.Fatal(err)
 				}
 				if e == nil {

@@ -111,7 +111,7 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g.lanes, err = producer.NewLanes(nc, producer.LanesOptions{Job: c.Job, Channels: c.Channels, Rows: c.Rows, Latency: c.Latency, MaxMessage: c.MaxMessage,
-		Store: store{g}, Tracer: c.Tracer, Refused: g.refused, Taken: g.serverTakes})
+		Store: store{g}, Tracer: c.Tracer, Refused: g.judgeRefusal, Taken: g.serverTakes})
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
@@ -125,7 +125,7 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	g.out = log
 	for _, b := range left {
 		b.Message.Owner = b
-		g.lanes.Load(g.stream(g.keyOf(b.Message.Subject)).lane, b.Message)
+		g.lanes.Load(g.streamOf(g.keyOf(b.Message.Subject)).lane, b.Message)
 	}
 	if len(left) > 0 {
 		c.Log.Info("messages of the run before are published first, under their own numbers", "messages", len(left))
@@ -164,37 +164,37 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 		go g.watchJob(watching, wrong)
 	}
-	return g.serve(ctx, wrong)
+	return g.serveInputs(ctx, wrong)
 }
 
-// serve publishes what devices send until ctx ends, or wrong says that the job reads something
+// serveInputs publishes what devices send until ctx ends, or wrong says that the job reads something
 // else.
-func (g *Gateway) serve(ctx context.Context, wrong <-chan error) error {
+func (g *Gateway) serveInputs(ctx context.Context, wrong <-chan error) error {
 	stopping := ctx.Done()
 	var late <-chan time.Time
 	for {
-		wait := g.pump(time.Now())
-		g.note()
+		wait := g.pumpLanes(time.Now())
+		g.noteOutbox()
 		if late != nil && g.isEmpty() {
 			return nil
 		}
 		in := g.doors.messages
-		if late != nil || g.full() {
+		if late != nil || g.isFull() {
 			in = nil
 		}
 		select {
 		case t := <-in:
-			g.add(&t, time.Now())
+			g.addMessage(&t, time.Now())
 		case a := <-g.lanes.Answers:
 			g.lanes.Answered(a)
 		case s := <-g.doors.sessions:
-			g.forget(s)
+			g.forgetSession(s)
 		case err := <-wrong:
 			if stopping != nil {
 				close(g.doors.end)
 			}
 			return err
-		case <-after(wait):
+		case <-timerAfter(wait):
 		case <-late:
 			g.cfg.Log.Warn("stopped before the server has acknowledged everything: the next run publishes what is in the outbox", "messages", g.out.Waiting(), "why", g.hold.why)
 			return nil
@@ -202,12 +202,12 @@ func (g *Gateway) serve(ctx context.Context, wrong <-chan error) error {
 			stopping = nil
 			late = g.closeDoors()
 		}
-		g.drain(in)
+		g.drainTaken(in)
 	}
 }
 
-// after is time.After; a wait of math.MaxInt64 has no end.
-func after(wait time.Duration) <-chan time.Time {
+// timerAfter is time.After; a wait of math.MaxInt64 has no end.
+func timerAfter(wait time.Duration) <-chan time.Time {
 	if wait == math.MaxInt64 {
 		return nil
 	}
@@ -217,8 +217,8 @@ func after(wait time.Duration) <-chan time.Time {
 // isEmpty reports whether nothing waits for the server.
 func (g *Gateway) isEmpty() bool { return g.lanes.IsWritten() && g.out.Waiting() == 0 }
 
-// forget forgets a session of a device.
-func (g *Gateway) forget(session string) {
+// forgetSession forgets a session of a device.
+func (g *Gateway) forgetSession(session string) {
 	if err := g.out.Forget(session); err != nil {
 		g.diskFailed(err)
 	}
@@ -232,14 +232,14 @@ func (g *Gateway) closeDoors() (late <-chan time.Time) {
 	return time.After(g.cfg.StopTimeout)
 }
 
-// drain takes messages and answers that are there already, up to a limit. A nil channel takes
+// drainTaken takes messages and answers that are there already, up to a limit. A nil channel takes
 // no messages.
-func (g *Gateway) drain(in <-chan taken) {
+func (g *Gateway) drainTaken(in <-chan taken) {
 	for range atOnce {
 		select {
 		case t := <-in:
-			g.add(&t, time.Now())
-			if g.full() {
+			g.addMessage(&t, time.Now())
+			if g.isFull() {
 				in = nil
 			}
 		case a := <-g.lanes.Answers:
@@ -258,15 +258,15 @@ func (g *Gateway) endOutbox() {
 	g.out.Close()
 }
 
-// full reports whether the gateway takes nothing for want of room.
-func (g *Gateway) full() bool {
+// isFull reports whether the gateway takes nothing for want of room.
+func (g *Gateway) isFull() bool {
 	return g.hold.disk || g.lanes.OpenBytes > openBytes || g.out.Bytes()+int64(g.lanes.OpenBytes) > g.cfg.OutboxBytes
 }
 
-func (g *Gateway) stream(key string) *stream {
+func (g *Gateway) streamOf(key string) *stream {
 	s := g.streams[key]
 	if s == nil {
-		subject := g.subject(key)
+		subject := g.subjectOf(key)
 		last := g.out.Number(subject)
 		s = &stream{lane: &producer.Lane{Key: key, Subject: subject, Incarnation: last.Incarnation, Seq: last.Seq}, doubt: last.Doubt}
 		g.streams[key] = s

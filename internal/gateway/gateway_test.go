@@ -70,11 +70,11 @@ func newRig(t testing.TB, limit func(*jetstream.StreamConfig)) *rig {
 	if limit != nil {
 		limit(&c)
 	}
-	r.make(c)
+	r.makeStream(c)
 	return r
 }
 
-func (r *rig) make(c jetstream.StreamConfig) {
+func (r *rig) makeStream(c jetstream.StreamConfig) {
 	r.t.Helper()
 	var err error
 	if r.in, err = r.js.CreateOrUpdateStream(r.t.Context(), c); err != nil {
@@ -82,12 +82,12 @@ func (r *rig) make(c jetstream.StreamConfig) {
 	}
 }
 
-// limit changes how many messages the input takes.
-func (r *rig) limit(n int64) {
+// limitInput changes how many messages the input takes.
+func (r *rig) limitInput(n int64) {
 	r.t.Helper()
 	c := r.in.CachedInfo().Config
 	c.MaxMsgs = n
-	r.make(c)
+	r.makeStream(c)
 }
 
 // running is a gateway until it is stopped.
@@ -98,7 +98,7 @@ type running struct {
 	book *pipelinetest.LogBook
 }
 
-func (r *rig) start(dir string, change func(*Config)) *running {
+func (r *rig) startGateway(dir string, change func(*Config)) *running {
 	r.t.Helper()
 	book := &pipelinetest.LogBook{}
 	c := Config{Channels: []string{"x", "y"}, Decoder: plain{}, Lines: plain{}, Dir: dir, Latency: 2 * time.Millisecond, StopTimeout: pipelinetest.Patience, Log: book.Logger()}
@@ -112,11 +112,11 @@ func (r *rig) start(dir string, change func(*Config)) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	run := &running{g, cancel, make(chan error, 1), book}
 	go func() { run.done <- g.Run(ctx) }()
-	r.t.Cleanup(func() { run.end(r.t) })
+	r.t.Cleanup(func() { run.endGateway(r.t) })
 	return run
 }
 
-func (r *running) end(t testing.TB) {
+func (r *running) endGateway(t testing.TB) {
 	t.Helper()
 	r.stop()
 	select {
@@ -130,8 +130,8 @@ func (r *running) end(t testing.TB) {
 	}
 }
 
-// says waits until the log has a text.
-func (r *running) says(t testing.TB, text string) {
+// waitForLog waits until the log has a text.
+func (r *running) waitForLog(t testing.TB, text string) {
 	t.Helper()
 	for end := time.Now().Add(pipelinetest.Patience); r.book.Lines(text) == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -140,8 +140,8 @@ func (r *running) says(t testing.TB, text string) {
 	}
 }
 
-// send gives a message and returns when it is stored, or with the error.
-func (r *running) send(ctx context.Context, m Message) error {
+// sendMessage gives a message and returns when it is stored, or with the error.
+func (r *running) sendMessage(ctx context.Context, m Message) error {
 	stored := make(chan error, 1)
 	m.Done = func(err error) { stored <- err }
 	if err := r.Take(ctx, &m); err != nil {
@@ -155,9 +155,9 @@ func (r *running) send(ctx context.Context, m Message) error {
 	}
 }
 
-// stored reads the input's samples by key, as the stage would: repeats by number
+// storedSamples reads the input's samples by key, as the stage would: repeats by number
 // are dropped. It fails where numbers have gaps or incarnations change.
-func (r *rig) stored() map[string][]float32 {
+func (r *rig) storedSamples() map[string][]float32 {
 	r.t.Helper()
 	all := map[string][]float32{}
 	last := map[string]uint64{}
@@ -208,7 +208,7 @@ func (r *rig) stored() map[string][]float32 {
 func TestStoredOnceInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	g := r.start(t.TempDir(), nil)
+	g := r.startGateway(t.TempDir(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -240,7 +240,7 @@ func TestStoredOnceInOrder(t *testing.T) {
 	if s := g.Stats(); s.Samples != keys*each || s.Messages["mqtt"] != keys*each || s.Batches != info.State.Msgs || info.State.Msgs >= keys*each {
 		t.Errorf("%+v, and %d messages in the input: nothing was batched", s, info.State.Msgs)
 	}
-	got := r.stored()
+	got := r.storedSamples()
 	for k := range keys {
 		x := got[fmt.Sprint("a/", k)]
 		if len(x) != 2*each {
@@ -259,7 +259,7 @@ func TestStoredOnceInOrder(t *testing.T) {
 func TestHoldsBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 3 })
-	g := r.start(t.TempDir(), func(c *Config) { c.Rows = 1 })
+	g := r.startGateway(t.TempDir(), func(c *Config) { c.Rows = 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	var mu sync.Mutex
@@ -277,7 +277,7 @@ func TestHoldsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.says(t, "the job's input is full")
+	g.waitForLog(t, "the job's input is full")
 	mu.Lock()
 	if acked > 3 {
 		t.Errorf("%d messages acknowledged, and the input took 3", acked)
@@ -286,9 +286,9 @@ func TestHoldsBack(t *testing.T) {
 	if !g.Stats().HoldingBack {
 		t.Error("the counters do not say that it holds back")
 	}
-	r.limit(-1)
+	r.limitInput(-1)
 	all.Wait()
-	for k, x := range r.stored() {
+	for k, x := range r.storedSamples() {
 		if len(x) != 20 {
 			t.Errorf("key %s has %d values, want 20", k, len(x))
 		}
@@ -298,7 +298,7 @@ func TestHoldsBack(t *testing.T) {
 			}
 		}
 	}
-	g.says(t, "takes messages again")
+	g.waitForLog(t, "takes messages again")
 }
 
 // A gateway that ends while the input is full leaves its batches, with their
@@ -314,7 +314,7 @@ func TestNextRun(t *testing.T) {
 		return Message{Input: MQTT, Key: "k", Payload: fmt.Append(nil, i, " 0"), Session: "mqtt:d", ID: uint64(i), Repeat: repeat}
 	}
 	for life := range 4 {
-		g := r.start(dir, func(c *Config) { c.Rows, c.StopTimeout = 1, 50*time.Millisecond })
+		g := r.startGateway(dir, func(c *Config) { c.Rows, c.StopTimeout = 1, 50*time.Millisecond })
 		for i := 5 * life; i < 5*life+5; i++ {
 			m := message(i, false)
 			m.Done = func(error) {}
@@ -322,19 +322,19 @@ func TestNextRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		g.says(t, "the job's input is full")
-		g.end(t)
-		g.says(t, "the next run publishes")
+		g.waitForLog(t, "the job's input is full")
+		g.endGateway(t)
+		g.waitForLog(t, "the next run publishes")
 	}
-	r.limit(-1)
+	r.limitInput(-1)
 	time.Sleep(250 * time.Millisecond) // the server has forgotten the ids of messages: numbers alone must do
-	g := r.start(dir, nil)
+	g := r.startGateway(dir, nil)
 	for i := range 21 {
-		if err := g.send(ctx, message(i, true)); err != nil {
+		if err := g.sendMessage(ctx, message(i, true)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	x := r.stored()["k"]
+	x := r.storedSamples()["k"]
 	if len(x) != 42 {
 		t.Fatalf("%v: want 0 to 20 once", x)
 	}
@@ -361,14 +361,14 @@ func TestFirstMessageOfTheRunBefore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	m := Message{Input: MQTT, Key: "k", Payload: []byte("1 1"), Session: "mqtt:d", ID: 1, Done: func(error) { t.Error("told") }}
-	g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+	g := r.startGateway(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
 	if err := g.Take(ctx, &m); err != nil {
 		t.Fatal(err)
 	}
-	g.says(t, "the job's input is full")
-	g.end(t)
-	r.limit(-1)
-	g = r.start(dir, nil)
+	g.waitForLog(t, "the job's input is full")
+	g.endGateway(t)
+	r.limitInput(-1)
+	g = r.startGateway(dir, nil)
 	for there := uint64(0); there < 2 || g.Stats().Waiting > 0; time.Sleep(time.Millisecond) {
 		info, err := r.in.Info(ctx)
 		if err != nil {
@@ -377,7 +377,7 @@ func TestFirstMessageOfTheRunBefore(t *testing.T) {
 		there = info.State.Msgs
 	}
 	m.Repeat = true
-	if err := g.send(ctx, m); err != nil {
+	if err := g.sendMessage(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	if s := g.Stats(); s.Repeats != 1 || s.Messages["mqtt"] != 0 {
@@ -394,10 +394,10 @@ func TestOldOutbox(t *testing.T) {
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old")
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
-	g := r.start(dir, nil)
+	g := r.startGateway(dir, nil)
 	send := func(i int) {
 		t.Helper()
-		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: fmt.Append(nil, i, " 0")}); err != nil {
+		if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "k", Payload: fmt.Append(nil, i, " 0")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -406,21 +406,21 @@ func TestOldOutbox(t *testing.T) {
 	if err := g.Take(ctx, &Message{Input: MQTT, Key: "k", Payload: []byte("2 0")}); err != nil {
 		t.Fatal(err)
 	}
-	g.says(t, "the job's input is full")
+	g.waitForLog(t, "the job's input is full")
 	if err := os.CopyFS(old, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	r.limit(-1)
+	r.limitInput(-1)
 	for i := 3; i < 8; i++ {
 		send(i)
 	}
-	g.end(t)
+	g.endGateway(t)
 	time.Sleep(250 * time.Millisecond) // the server has forgotten the ids of messages
-	g = r.start(old, nil)
+	g = r.startGateway(old, nil)
 	for i := 8; i < 12; i++ {
 		send(i)
 	}
-	if got, want := r.numbered(), []string{"k 0 1", "k 0 2", "k 0 3", "k 0 4", "k 0 5", "k 0 6", "k 0 7", "k 0 8", "k 1 1", "k 1 2", "k 1 3", "k 1 4"}; !slices.Equal(got, want) {
+	if got, want := r.storedNumbers(), []string{"k 0 1", "k 0 2", "k 0 3", "k 0 4", "k 0 5", "k 0 6", "k 0 7", "k 0 8", "k 1 1", "k 1 2", "k 1 3", "k 1 4"}; !slices.Equal(got, want) {
 		t.Errorf("keys, incarnations and numbers are %q, want %q", got, want)
 	}
 }
@@ -443,11 +443,11 @@ func TestOutboxLosesItsEnd(t *testing.T) {
 		dir, killed := t.TempDir(), filepath.Join(t.TempDir(), "killed")
 		ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 		defer cancel()
-		g := r.start(dir, nil)
+		g := r.startGateway(dir, nil)
 		send := func(keys ...string) {
 			t.Helper()
 			for _, key := range keys {
-				if err := g.send(ctx, Message{Input: HTTP, Key: key, Payload: []byte("1 1")}); err != nil {
+				if err := g.sendMessage(ctx, Message{Input: HTTP, Key: key, Payload: []byte("1 1")}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -462,7 +462,7 @@ func TestOutboxLosesItsEnd(t *testing.T) {
 		if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
 			t.Fatal(err)
 		}
-		g.end(t)
+		g.endGateway(t)
 		newest = filepath.Join(killed, "outbox-2")
 		b, err := os.ReadFile(newest)
 		if err != nil {
@@ -471,19 +471,19 @@ func TestOutboxLosesItsEnd(t *testing.T) {
 		if err := os.WriteFile(newest, c.damage(b, int(before.Size())), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		g = r.start(killed, nil)
+		g = r.startGateway(killed, nil)
 		send("a", "b")
-		if got := r.numbered(); !slices.Equal(got, c.want) {
+		if got := r.storedNumbers(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: keys, incarnations and numbers are %q, want %q", c.name, got, c.want)
 		}
-		g.says(t, "the outbox")
-		g.end(t)
+		g.waitForLog(t, "the outbox")
+		g.endGateway(t)
 	}
 }
 
-// numbered lists the messages in the input: the key, which incarnation of it, and the
+// storedNumbers lists the messages in the input: the key, which incarnation of it, and the
 // number.
-func (r *rig) numbered() []string {
+func (r *rig) storedNumbers() []string {
 	r.t.Helper()
 	var all []string
 	incarnations := map[string][]string{}
@@ -514,8 +514,8 @@ func TestWaitsOnTheDisk(t *testing.T) {
 		dir := t.TempDir()
 		ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 		defer cancel()
-		g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
-		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("0 0")}); err != nil {
+		g := r.startGateway(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+		if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("0 0")}); err != nil {
 			t.Fatal(err)
 		}
 		take := func(i int) {
@@ -525,7 +525,7 @@ func TestWaitsOnTheDisk(t *testing.T) {
 			}
 		}
 		take(1)
-		g.says(t, "the job's input is full")
+		g.waitForLog(t, "the job's input is full")
 		take(2)
 		take(3)
 		if !stop { // killed: what is on the disk is all that the next run has
@@ -540,13 +540,13 @@ func TestWaitsOnTheDisk(t *testing.T) {
 			}
 			dir = killed
 		}
-		g.end(t)
-		r.limit(-1)
-		g = r.start(dir, nil)
-		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("4 0")}); err != nil {
+		g.endGateway(t)
+		r.limitInput(-1)
+		g = r.startGateway(dir, nil)
+		if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("4 0")}); err != nil {
 			t.Fatal(err)
 		}
-		if x := r.stored()["k"]; !slices.Equal(x, []float32{0, 0, 1, 0, 2, 0, 3, 0, 4, 0}) {
+		if x := r.storedSamples()["k"]; !slices.Equal(x, []float32{0, 0, 1, 0, 2, 0, 3, 0, 4, 0}) {
 			t.Errorf("stopped %v: %v, want 0 to 4", stop, x)
 		}
 	}
@@ -556,15 +556,15 @@ func TestWaitsOnTheDisk(t *testing.T) {
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	g := r.start(t.TempDir(), nil)
+	g := r.startGateway(t.TempDir(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	send := func(id int, payload string, repeat bool, samples int) {
 		t.Helper()
-		if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte(payload), Session: "mqtt:d", ID: uint64(id), Repeat: repeat}); err != nil {
+		if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "k", Payload: []byte(payload), Session: "mqtt:d", ID: uint64(id), Repeat: repeat}); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(r.stored()["k"]) / 2; got != samples {
+		if got := len(r.storedSamples()["k"]) / 2; got != samples {
 			t.Errorf("id %d, %q, repeat %v: %d samples, want %d", id, payload, repeat, got, samples)
 		}
 	}
@@ -597,18 +597,18 @@ func TestIdempotencyKey(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	m := Message{Input: HTTP, Key: "k", Payload: []byte("1 1"), Session: HTTPSession, ID: 7, Repeat: true}
-	g := r.start(dir, nil)
-	if err := errors.Join(g.send(ctx, m), g.send(ctx, m)); err != nil {
+	g := r.startGateway(dir, nil)
+	if err := errors.Join(g.sendMessage(ctx, m), g.sendMessage(ctx, m)); err != nil {
 		t.Fatal(err)
 	}
-	g.end(t)
-	g = r.start(dir, nil)
-	if err := g.send(ctx, m); err != nil {
+	g.endGateway(t)
+	g = r.startGateway(dir, nil)
+	if err := g.sendMessage(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	m.Payload = []byte("2 2")
-	pipelinetest.Mentions(t, g.send(ctx, m), "used for another content")
-	if x := r.stored()["k"]; len(x) != 2 {
+	pipelinetest.Mentions(t, g.sendMessage(ctx, m), "used for another content")
+	if x := r.storedSamples()["k"]; len(x) != 2 {
 		t.Errorf("%v: want one row", x)
 	}
 }
@@ -622,8 +622,8 @@ func TestUnreadable(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	m := Message{Input: HTTP, Key: "k", Payload: []byte("nonsense"), Session: HTTPSession, ID: 1, Repeat: true}
-	g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
-	if err := g.send(ctx, Message{Input: HTTP, Key: "k", Payload: []byte("1 1")}); err != nil {
+	g := r.startGateway(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+	if err := g.sendMessage(ctx, Message{Input: HTTP, Key: "k", Payload: []byte("1 1")}); err != nil {
 		t.Fatal(err)
 	}
 	waits := m
@@ -631,12 +631,12 @@ func TestUnreadable(t *testing.T) {
 	if err := g.Take(ctx, &waits); err != nil {
 		t.Fatal(err)
 	}
-	g.says(t, "the job's input is full")
-	g.end(t)
-	r.limit(-1)
-	g = r.start(dir, nil)
+	g.waitForLog(t, "the job's input is full")
+	g.endGateway(t)
+	r.limitInput(-1)
+	g = r.startGateway(dir, nil)
 	for range 2 {
-		err := g.send(ctx, m)
+		err := g.sendMessage(ctx, m)
 		if unreadable := new(Unreadable); !errors.As(err, &unreadable) || !strings.Contains(unreadable.Why, "want two numbers") {
 			t.Errorf("%v, want the decoder's words", err)
 		}
@@ -651,7 +651,7 @@ func TestUnreadable(t *testing.T) {
 func TestBadSamplesAreAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	g := r.start(t.TempDir(), func(c *Config) { c.Latency = 50 * time.Millisecond })
+	g := r.startGateway(t.TempDir(), func(c *Config) { c.Latency = 50 * time.Millisecond })
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	var all sync.WaitGroup
@@ -694,7 +694,7 @@ func TestBadSamplesAreAlone(t *testing.T) {
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	g := r.start(t.TempDir(), func(c *Config) { c.MaxMessage = 1 << 20 })
+	g := r.startGateway(t.TempDir(), func(c *Config) { c.MaxMessage = 1 << 20 })
 	for _, c := range []struct{ key, payload, says string }{
 		{"", "1 1", "send the tag stream_id, or set input.stream"},
 		{"a.b", "1 1", "dots"},
@@ -716,8 +716,8 @@ func TestRefuses(t *testing.T) {
 	if err := g.Take(t.Context(), &Message{Input: TCP, Lines: true, Payload: []byte("a=1 1\nnonsense\nb=2 2\n.=1 1\n")}); err != nil {
 		t.Error(err)
 	}
-	g.end(t)
-	if got := r.stored(); len(got["a"]) != 2 || len(got["b"]) != 2 || g.Stats().Refused["tcp"] != 2 {
+	g.endGateway(t)
+	if got := r.storedSamples(); len(got["a"]) != 2 || len(got["b"]) != 2 || g.Stats().Refused["tcp"] != 2 {
 		t.Errorf("%v, %+v: want the good lines", got, g.Stats())
 	}
 	if err := g.Take(t.Context(), &Message{Key: "k", Payload: []byte("1 1")}); err != ErrStopped {
@@ -729,7 +729,7 @@ func TestRefuses(t *testing.T) {
 func TestOutboxFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
-	g := r.start(t.TempDir(), func(c *Config) { c.Rows, c.OutboxBytes = 1, 64<<10 })
+	g := r.startGateway(t.TempDir(), func(c *Config) { c.Rows, c.OutboxBytes = 1, 64<<10 })
 	n := 0
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -742,11 +742,11 @@ func TestOutboxFull(t *testing.T) {
 			t.Fatalf("%d messages of about 800 bytes in an outbox of 64 KiB: %v", n, err)
 		}
 	}
-	g.says(t, "the outbox is full")
-	r.limit(-1)
-	g.end(t)
+	g.waitForLog(t, "the outbox is full")
+	r.limitInput(-1)
+	g.endGateway(t)
 	total := 0
-	for _, x := range r.stored() {
+	for _, x := range r.storedSamples() {
 		total += len(x) / 2
 	}
 	if total != n {
@@ -764,11 +764,11 @@ func TestNumbersInDoubt(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	m := func(key string) Message { return Message{Input: MQTT, Key: key, Payload: []byte("1 1")} }
-	g := r.start(dir, nil)
+	g := r.startGateway(dir, nil)
 	send := func(keys ...string) {
 		t.Helper()
 		for _, key := range keys {
-			if err := g.send(ctx, m(key)); err != nil {
+			if err := g.sendMessage(ctx, m(key)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -787,12 +787,12 @@ func TestNumbersInDoubt(t *testing.T) {
 	}
 	send("there", "gone", "there", "gone")
 	first, _ := number("gone")
-	g.end(t)
+	g.endGateway(t)
 	if err := r.in.Purge(ctx, jetstream.WithPurgeSubject("eusn.in.*.gone")); err != nil {
 		t.Fatal(err)
 	}
 	anotherBoot(t, old)
-	g = r.start(old, nil)
+	g = r.startGateway(old, nil)
 	send("there", "gone")
 	if i, seq := number("there"); i == first || seq != "1" {
 		t.Errorf("what the input has more of goes on as number %s of %q: the stage has seen 3 of %q", seq, i, first)
@@ -800,14 +800,14 @@ func TestNumbersInDoubt(t *testing.T) {
 	if i, seq := number("gone"); i == first || seq != "1" {
 		t.Errorf("what the input does not have begins with number %s of %q: the stage has seen 3 of %q", seq, i, first)
 	}
-	g.says(t, "the outbox may lack its end")
-	g.end(t)
+	g.waitForLog(t, "the outbox may lack its end")
+	g.endGateway(t)
 	if err := r.in.Purge(ctx, jetstream.WithPurgeSubject("eusn.in.*.gone")); err != nil {
 		t.Fatal(err)
 	}
 	anotherBoot(t, old)
 	before, _ := number("there")
-	g = r.start(old, nil)
+	g = r.startGateway(old, nil)
 	send("gone")
 	if i, seq := number("gone"); i != before || seq != "2" {
 		t.Errorf("a run that has ended is continued with number %s of %q, want 2 of %q: all its numbers are on the disk", seq, i, before)
@@ -855,20 +855,20 @@ func TestOutboxUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
-	g := r.start(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
-	if err := g.send(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("1 1")}); err != nil {
+	g := r.startGateway(dir, func(c *Config) { c.StopTimeout = 50 * time.Millisecond })
+	if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "k", Payload: []byte("1 1")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := g.Take(ctx, &Message{Input: MQTT, Key: "k", Payload: []byte("2 2")}); err != nil {
 		t.Fatal(err)
 	}
-	g.says(t, "the job's input is full")
+	g.waitForLog(t, "the job's input is full")
 	if err := os.Truncate(filepath.Join(dir, "outbox-2"), 100); err != nil {
 		t.Fatal(err)
 	}
-	r.limit(-1)
-	g.says(t, "the outbox cannot be read")
-	if err := g.send(ctx, Message{Input: MQTT, Key: "other", Payload: []byte("1 1")}); err != nil {
+	r.limitInput(-1)
+	g.waitForLog(t, "the outbox cannot be read")
+	if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "other", Payload: []byte("1 1")}); err != nil {
 		t.Error(err)
 	}
 }
@@ -882,23 +882,23 @@ func TestAnotherProducer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	m := Message{Input: MQTT, Key: "k", Payload: []byte("1 1")}
-	g := r.start(dir, nil)
-	if err := g.send(ctx, m); err != nil {
+	g := r.startGateway(dir, nil)
+	if err := g.sendMessage(ctx, m); err != nil {
 		t.Fatal(err)
 	}
-	g.end(t)
+	g.endGateway(t)
 	if _, err := r.js.Publish(ctx, "sensors.k", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	g = r.start(dir, nil)
-	if err := g.send(ctx, m); err != nil {
+	g = r.startGateway(dir, nil)
+	if err := g.sendMessage(ctx, m); err != nil {
 		t.Fatal(err)
 	}
 	last, err := r.in.GetLastMsgForSubject(ctx, "eusn.in.*.k")
 	if err != nil || last.Header.Get(wire.HeaderSeq) != "1" {
 		t.Errorf("headers %v (%v), want number 1 of a new incarnation", last.Header, err)
 	}
-	g.says(t, "another producer")
+	g.waitForLog(t, "another producer")
 }
 
 // What a device sends does not make long lines: a topic may have 64 KiB.
@@ -914,7 +914,7 @@ func TestLongTopic(t *testing.T) {
 	}
 	book := &pipelinetest.LogBook{}
 	told := complaints{log: book.Logger()}
-	told.say("a message is refused", strings.Repeat("y", 60_000), errors.New(strings.Repeat("x", 60_000)))
+	told.logComplaint("a message is refused", strings.Repeat("y", 60_000), errors.New(strings.Repeat("x", 60_000)))
 	if n := len(book.String()); n == 0 || n > 4000 {
 		t.Errorf("a line of %d bytes in the log", n)
 	}
@@ -982,12 +982,12 @@ func TestGapAndEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
 	dir := t.TempDir()
-	g := r.start(dir, nil)
+	g := r.startGateway(dir, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	send := func(parts ...Part) {
 		t.Helper()
-		if err := g.send(ctx, Message{Input: MQTT, Payload: []byte{1}, Parts: parts}); err != nil {
+		if err := g.sendMessage(ctx, Message{Input: MQTT, Payload: []byte{1}, Parts: parts}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -997,8 +997,8 @@ func TestGapAndEnd(t *testing.T) {
 	send(row(1, true))
 	send(row(2, false), row(3, true), Part{Key: "k", End: true})
 	send(Part{Key: "k", End: true})
-	g.end(t)
-	g = r.start(dir, nil)
+	g.endGateway(t)
+	g = r.startGateway(dir, nil)
 	send(row(4, false))
 	var told []string
 	incarnations := map[string]int{}

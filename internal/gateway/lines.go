@@ -17,7 +17,7 @@ import (
 func readLines(d Decoder, payload []byte, check func(*Part) error, refuse func(number int, err error)) []Part {
 	var all []Part
 	number := 1
-	for l := range lines(payload) {
+	for l := range splitLines(payload) {
 		parts, err := d.Decode(l)
 		for i := range parts {
 			if err == nil {
@@ -79,14 +79,14 @@ type badLines struct {
 
 const toldLines = 5 // of the bad ones in an answer
 
-func (b *badLines) add(number int, err error) {
+func (b *badLines) addLine(number int, err error) {
 	if b.count++; len(b.told) < toldLines {
 		b.told = append(b.told, fmt.Sprintf("line %d: %s", number, names.Cut(err.Error(), 300)))
 	}
 }
 
-// error is nil if there are none; others: some lines are taken.
-func (b *badLines) error(others bool) error {
+// linesError is nil if there are none; others: some lines are taken.
+func (b *badLines) linesError(others bool) error {
 	why := strings.Join(b.told, "; ")
 	if more := b.count - len(b.told); more > 0 {
 		why += fmt.Sprintf("; and %d more", more)
@@ -100,8 +100,8 @@ func (b *badLines) error(others bool) error {
 	return &Partial{fmt.Sprintf("the other lines are stored, but not %s", why)}
 }
 
-// lines cuts line protocol into lines. The last one needs no end: the message is whole.
-func lines(b []byte) iter.Seq[[]byte] {
+// splitLines cuts line protocol into lines. The last one needs no end: the message is whole.
+func splitLines(b []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(b) > 0 {
 			n := cmp.Or(new(formats.LineScanner).End(b), len(b))

@@ -32,20 +32,20 @@ type job struct {
 	begun   begun
 }
 
-// key is the job's key of a stream. The gateway joins the levels of a key by "/".
+// fullKey is the job's key of a stream. The gateway joins the levels of a key by "/".
 // Where the job's keys have several tokens, each level is one of them.
-func (j *job) key(key string) string {
+func (j *job) fullKey(key string) string {
 	if j.pattern.IsSeveral() {
 		return strings.ReplaceAll(key, "/", ".")
 	}
 	return key
 }
 
-// know asks the input for the last number of a key that this run has not seen
+// learnNumber asks the input for the last number of a key that this run has not seen
 // yet, and refuses one too many of those that the input does not know. Any goroutine may
 // call it. While there is no answer, it waits, until ctx ends. from is the sender's
 // address.
-func (g *Gateway) know(ctx context.Context, key, from string) error {
+func (g *Gateway) learnNumber(ctx context.Context, key, from string) error {
 	if _, ok := g.job.known.Load(key); ok {
 		return nil
 	}
@@ -53,10 +53,10 @@ func (g *Gateway) know(ctx context.Context, key, from string) error {
 		return refusedf("stream %q: the gateway has %d streams already, as many as it may have", key, maxKeys)
 	}
 	for {
-		n, err := g.ask(ctx, key)
+		n, err := g.askNumber(ctx, key)
 		if err == nil {
 			if n == (outbox.Number{}) {
-				if err := g.begin(key, from); err != nil {
+				if err := g.beginKey(key, from); err != nil {
 					return err
 				}
 			}
@@ -66,7 +66,7 @@ func (g *Gateway) know(ctx context.Context, key, from string) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			g.told.say("holding back: the input cannot be asked for the last number of a stream", "stream "+key, err)
+			g.told.logComplaint("holding back: the input cannot be asked for the last number of a stream", "stream "+key, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -78,25 +78,25 @@ func (g *Gateway) know(ctx context.Context, key, from string) error {
 	}
 }
 
-// begin counts a new stream of a sender, or refuses it.
-func (g *Gateway) begin(key, from string) error {
-	if from != "" && !g.job.begun.admit(from, time.Now()) {
+// beginKey counts a new stream of a sender, or refuses it.
+func (g *Gateway) beginKey(key, from string) error {
+	if from != "" && !g.job.begun.admitKey(from, time.Now()) {
 		return &Refused{Later: true, Why: fmt.Sprintf("stream %q is new, and %s has begun %d new streams within a minute, as many as it may: send it again later, or raise gateway.new_streams", key, from, g.job.begun.most)}
 	}
 	g.stats.newStreams.Add(1)
 	return nil
 }
 
-// ask reads the number of a key's last message in the input; none where the
+// askNumber reads the number of a key's last message in the input; none where the
 // input has no message of it, or one without a number.
-func (g *Gateway) ask(ctx context.Context, key string) (outbox.Number, error) {
+func (g *Gateway) askNumber(ctx context.Context, key string) (outbox.Number, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
-	in, err := g.input(ctx)
+	in, err := g.inputStream(ctx)
 	if err != nil {
 		return outbox.Number{}, err
 	}
-	last, err := in.GetLastMsgForSubject(ctx, wire.KeySubjects(g.cfg.Job, g.job.key(key)))
+	last, err := in.GetLastMsgForSubject(ctx, wire.KeySubjects(g.cfg.Job, g.job.fullKey(key)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return outbox.Number{}, nil
 	}
@@ -115,8 +115,8 @@ func (g *Gateway) ask(ctx context.Context, key string) (outbox.Number, error) {
 // message, without a number.
 const another = "-"
 
-// input is the job's input.
-func (g *Gateway) input(ctx context.Context) (jetstream.Stream, error) {
+// inputStream is the job's input.
+func (g *Gateway) inputStream(ctx context.Context) (jetstream.Stream, error) {
 	g.job.mu.Lock()
 	defer g.job.mu.Unlock()
 	if g.job.in != nil {
@@ -136,7 +136,7 @@ func (g *Gateway) input(ctx context.Context) (jetstream.Stream, error) {
 func (g *Gateway) findInput(ctx context.Context) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, askWait)
-		in, err := g.input(once)
+		in, err := g.inputStream(once)
 		cancel()
 		if err == nil {
 			return g.out.SetInput(strconv.FormatInt(in.CachedInfo().Created.UnixNano(), 10))
@@ -145,7 +145,7 @@ func (g *Gateway) findInput(ctx context.Context) error {
 			return ctx.Err()
 		}
 		g.stats.held.Store(true)
-		g.told.say("holding back: the job's input is not found", "nats", err)
+		g.told.logComplaint("holding back: the job's input is not found", "nats", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -164,7 +164,7 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 	for key := range g.streams {
 		room <- struct{}{}
 		all.Go(func() {
-			_ = g.know(ctx, key, "") // no answer: ctx has ended
+			_ = g.learnNumber(ctx, key, "") // no answer: ctx has ended
 			<-room
 		})
 	}
@@ -203,7 +203,7 @@ func (g *Gateway) makeSure(s *stream) {
 	switch {
 	case there.Incarnation == lane.Incarnation && there.Incarnation != "" && there.Seq <= lane.Seq:
 	case there.Incarnation == lane.Incarnation && there.Incarnation != "":
-		g.told.say("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+lane.Key,
+		g.told.logComplaint("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+lane.Key,
 			fmt.Errorf("the outbox ends at number %d, the input has %d", lane.Seq, there.Seq))
 		lane.Incarnation, lane.Seq = g.incarnation, 0
 	case there == (outbox.Number{}) && s.doubt:

@@ -28,7 +28,7 @@ func (s store) Payload(m *producer.Message) ([]byte, error) {
 	data, err := s.g.out.Payload(batchOf(m))
 	if err != nil {
 		s.g.stats.retries.Add(1)
-		s.g.told.say("the outbox cannot be read: check its disk (gateway.outbox); the stream waits", "stream "+s.g.keyOf(m.Subject), err)
+		s.g.told.logComplaint("the outbox cannot be read: check its disk (gateway.outbox); the stream waits", "stream "+s.g.keyOf(m.Subject), err)
 	}
 	return data, err
 }
@@ -56,9 +56,9 @@ type hold struct {
 	probe  time.Time // when to write to the outbox again
 }
 
-// pump publishes what is due. It returns how long nothing is due by itself;
+// pumpLanes publishes what is due. It returns how long nothing is due by itself;
 // math.MaxInt64 = for ever.
-func (g *Gateway) pump(now time.Time) time.Duration {
+func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	if g.hold.disk && !now.Before(g.hold.probe) {
 		g.hold.probe = now.Add(probeEvery)
 		if g.lanes.WriteAgain() {
@@ -72,16 +72,16 @@ func (g *Gateway) pump(now time.Time) time.Duration {
 	return wait
 }
 
-// refused counts a message that was not stored, and says why the gateway holds back, or why
+// judgeRefusal counts a message that was not stored, and says why the gateway holds back, or why
 // the stream of the message waits aside.
-func (g *Gateway) refused(s *producer.Lane, err error) (aside bool) {
+func (g *Gateway) judgeRefusal(s *producer.Lane, err error) (aside bool) {
 	g.stats.retries.Add(1)
 	if tooLarge(err) {
-		g.told.say("the server does not take a message of this size: raise max_msg_size of the job's input, or max_payload of the server; the stream waits", "stream "+s.Key, err)
+		g.told.logComplaint("the server does not take a message of this size: raise max_msg_size of the job's input, or max_payload of the server; the stream waits", "stream "+s.Key, err)
 		return true
 	}
 	g.hold.server = true
-	if why := meaning(s, err); why != g.hold.why {
+	if why := refusalMeaning(s, err); why != g.hold.why {
 		g.hold.why = why
 		g.cfg.Log.Warn("holding back: "+why, "stream", s.Key, "err", natsclient.Plain(err))
 	}
@@ -95,8 +95,8 @@ func tooLarge(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &api) && strings.Contains(api.Description, "message size")
 }
 
-// meaning is what a refusal means and what to do.
-func meaning(s *producer.Lane, err error) string {
+// refusalMeaning is what a refusal means and what to do.
+func refusalMeaning(s *producer.Lane, err error) string {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
@@ -134,8 +134,8 @@ func (g *Gateway) diskWorks() {
 	}
 }
 
-// note brings the counters up to date and says when the outbox is full.
-func (g *Gateway) note() {
+// noteOutbox brings the counters up to date and says when the outbox is full.
+func (g *Gateway) noteOutbox() {
 	g.stats.batches.Store(g.lanes.Numbered)
 	g.stats.waiting.Store(int64(g.out.Waiting()))
 	bytes := g.out.Bytes()

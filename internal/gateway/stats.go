@@ -50,7 +50,7 @@ func (g *Gateway) Stats() Stats {
 // Refuse counts a message that an input refuses, and says it in the log.
 func (g *Gateway) Refuse(in Input, why error) {
 	g.stats.refused[in].Add(1)
-	g.told.say("a message is refused", in.String(), why)
+	g.told.logComplaint("a message is refused", in.String(), why)
 }
 
 // Forgotten counts sessions that an input has forgotten because there were too many.
@@ -62,17 +62,17 @@ func (g *Gateway) Lost() uint64 { return g.stats.dropped.Load() }
 // Drop counts a message that cannot wait and is lost for want of room.
 func (g *Gateway) Drop(in Input) {
 	g.stats.dropped.Add(1)
-	g.told.say("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait; the next prediction of each stream that comes this way carries the flag gap", in.String(), ErrHeldBack)
+	g.told.logComplaint("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait; the next prediction of each stream that comes this way carries the flag gap", in.String(), ErrHeldBack)
 }
 
 // DropUnseen counts messages that the system has dropped before an input could read them.
 func (g *Gateway) DropUnseen(in Input, messages uint32) {
 	g.stats.dropped.Add(uint64(messages))
-	g.told.say("the system has dropped packets before the gateway could read them: its buffer was full; raise its limit (net.core.rmem_max of Linux), or send less at a time; the next prediction of each stream that comes this way carries the flag gap", in.String(), fmt.Errorf("%d packets", messages))
+	g.told.logComplaint("the system has dropped packets before the gateway could read them: its buffer was full; raise its limit (net.core.rmem_max of Linux), or send less at a time; the next prediction of each stream that comes this way carries the flag gap", in.String(), fmt.Errorf("%d packets", messages))
 }
 
 // Miss counts samples that a poll should have made and did not, and says it in the log.
 func (g *Gateway) Miss(in Input, samples int, why error) {
 	g.stats.missed.Add(uint64(samples))
-	g.told.say("a poll gives no samples of some streams: their next ones carry the flag gap", in.String(), why)
+	g.told.logComplaint("a poll gives no samples of some streams: their next ones carry the flag gap", in.String(), why)
 }

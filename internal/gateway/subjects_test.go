@@ -29,14 +29,14 @@ func TestPlantSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			g := r.start(dir, func(c *Config) { c.Subject = subject })
+			g := r.startGateway(dir, func(c *Config) { c.Subject = subject })
 			send := func(topic string) error {
 				t.Helper()
 				key, err := topics.Key(topic)
 				if err != nil {
 					return err
 				}
-				return g.send(t.Context(), Message{Key: key, Payload: []byte("1 2")})
+				return g.sendMessage(t.Context(), Message{Key: key, Payload: []byte("1 2")})
 			}
 			for range 2 {
 				if err := send("plant/A/line/3/sensor/7"); err != nil {
@@ -45,8 +45,8 @@ func TestPlantSubjects(t *testing.T) {
 				if err := send("plant/A3/line/7/sensor/x"); err != nil {
 					t.Fatal(err)
 				}
-				g.end(t)
-				g = r.start(dir, func(c *Config) { c.Subject = subject })
+				g.endGateway(t)
+				g = r.startGateway(dir, func(c *Config) { c.Subject = subject })
 			}
 			err = send("loose/A/3")
 			if refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) || refused == "" && err != nil {
@@ -55,7 +55,7 @@ func TestPlantSubjects(t *testing.T) {
 			if err := send("plant/A.b/line/3/sensor/7"); err == nil || !strings.Contains(err.Error(), "dots") {
 				t.Errorf("a level with a dot: %v", err)
 			}
-			g.end(t)
+			g.endGateway(t)
 			var stored []string
 			for seq := uint64(1); seq <= 4; seq++ {
 				m, err := r.in.GetMsg(t.Context(), seq)
@@ -87,14 +87,14 @@ func TestTopicsOfSeveralSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := r.start(t.TempDir(), func(c *Config) { c.Subject = subject })
+	g := r.startGateway(t.TempDir(), func(c *Config) { c.Subject = subject })
 	send := func(topic string) error {
 		t.Helper()
 		key, err := topics.Key(topic)
 		if err != nil {
 			return err
 		}
-		return g.send(t.Context(), Message{Key: key, Payload: []byte("1 2")})
+		return g.sendMessage(t.Context(), Message{Key: key, Payload: []byte("1 2")})
 	}
 	for _, topic := range []string{"plant/A/line/3", "press/7/vibration"} {
 		if err := send(topic); err != nil {
@@ -106,7 +106,7 @@ func TestTopicsOfSeveralSubjects(t *testing.T) {
 			t.Errorf("topic %s: %v", topic, err)
 		}
 	}
-	g.end(t)
+	g.endGateway(t)
 	var stored []string
 	for seq := uint64(1); seq <= 2; seq++ {
 		m, err := r.in.GetMsg(t.Context(), seq)

@@ -20,7 +20,7 @@ import (
 // taken. While the gateway holds back, Take waits, until ctx ends: then it
 // returns ErrHeldBack.
 func (g *Gateway) Take(ctx context.Context, m *Message) error {
-	parts, err := g.parts(m)
+	parts, err := g.partsOf(m)
 	var partial *Partial
 	if errors.As(err, &partial) {
 		g.Refuse(m.Input, err)
@@ -28,7 +28,7 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	}
 	for i := range parts {
 		if err == nil {
-			err = g.know(ctx, parts[i].Key, m.From)
+			err = g.learnNumber(ctx, parts[i].Key, m.From)
 		}
 	}
 	if refused := new(Refused); errors.As(err, &refused) {
@@ -44,17 +44,17 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	if m.Session != "" {
 		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
 	}
-	return g.hand(ctx, t)
+	return g.handMessage(ctx, t)
 }
 
 // Release says that a device may use the ID of a message, which was Kept, for
 // another one. It comes after the messages that were taken before.
 func (g *Gateway) Release(ctx context.Context, session string, id uint64) error {
-	return g.hand(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
+	return g.handMessage(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
 }
 
-// hand gives the loop what it takes in order.
-func (g *Gateway) hand(ctx context.Context, t taken) error {
+// handMessage gives the loop what it takes in order.
+func (g *Gateway) handMessage(ctx context.Context, t taken) error {
 	select {
 	case g.doors.messages <- t:
 		return nil
@@ -80,19 +80,19 @@ func (g *Gateway) Forget(ctx context.Context, session string) {
 	}
 }
 
-// parts decodes a message and checks what it has. An empty message, with which
+// partsOf decodes a message and checks what it has. An empty message, with which
 // MQTT devices clear a retained one, has no parts.
-func (g *Gateway) parts(m *Message) ([]Part, error) {
+func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 	if len(m.Payload) == 0 && m.Parts == nil {
 		return nil, nil
 	}
 	parts, err := m.Parts, error(nil)
 	if parts == nil {
-		parts, err = g.decode(m)
+		parts, err = g.decodeMessage(m)
 	}
 	for i := range parts {
 		if err == nil {
-			err = g.check(&parts[i], m)
+			err = g.checkPart(&parts[i], m)
 		}
 	}
 	if err != nil && m.Lines {
@@ -101,8 +101,8 @@ func (g *Gateway) parts(m *Message) ([]Part, error) {
 	return parts, err
 }
 
-// decoder is what reads a message.
-func (g *Gateway) decoder(m *Message) Decoder {
+// decoderOf is what reads a message.
+func (g *Gateway) decoderOf(m *Message) Decoder {
 	switch {
 	case m.Decoder != nil:
 		return m.Decoder
@@ -112,10 +112,10 @@ func (g *Gateway) decoder(m *Message) Decoder {
 	return g.cfg.Decoder
 }
 
-// decode reads a payload. What cannot be read is published as it is, where it is
+// decodeMessage reads a payload. What cannot be read is published as it is, where it is
 // clear which stream it is of.
-func (g *Gateway) decode(m *Message) ([]Part, error) {
-	parts, err := g.decoder(m).Decode(m.Payload)
+func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
+	parts, err := g.decoderOf(m).Decode(m.Payload)
 	switch {
 	case err == nil:
 		return parts, nil
@@ -125,7 +125,7 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 		return nil, refusedf("%v", err)
 	}
 	g.stats.unreadable.Add(1)
-	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
+	g.told.logComplaint("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
 	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
 }
 
@@ -133,21 +133,21 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 // that waits for an answer is told which.
 func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	var bad badLines
-	refuse := bad.add
+	refuse := bad.addLine
 	if m.Done == nil {
 		refuse = func(_ int, err error) { g.Refuse(m.Input, err) }
 	}
-	all := readLines(g.decoder(m), m.Payload, func(p *Part) error { return g.check(p, m) }, refuse)
+	all := readLines(g.decoderOf(m), m.Payload, func(p *Part) error { return g.checkPart(p, m) }, refuse)
 	if m.Done == nil {
 		return all, nil
 	}
 	all = mergeParts(all, len(g.cfg.Channels))
 	for i := range all {
-		if err := g.check(&all[i], m); err != nil { // together they may be too large
+		if err := g.checkPart(&all[i], m); err != nil { // together they may be too large
 			return nil, err
 		}
 	}
-	return all, bad.error(len(all) > 0)
+	return all, bad.linesError(len(all) > 0)
 }
 
 // setKey completes the key of a part with the message's, and refuses one that the job does not
@@ -160,17 +160,17 @@ func (g *Gateway) setKey(p *Part, m *Message) error {
 	if p.Key == "" {
 		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says: send the tag stream_id, or set input.stream, such as to the tag host")
 	}
-	if err := cmp.Or(CheckKey(p.Key), g.job.pattern.CheckKey(g.job.key(p.Key))); err != nil {
+	if err := cmp.Or(CheckKey(p.Key), g.job.pattern.CheckKey(g.job.fullKey(p.Key))); err != nil {
 		return refusedf("%v", err)
 	}
-	if key := g.job.key(p.Key); !g.cfg.Keys.Allow(key) {
+	if key := g.job.fullKey(p.Key); !g.cfg.Keys.Allow(key) {
 		return refusedf("the key %q is none of input.keys: %s", names.Cut(key, 80), names.Cut(g.cfg.Keys.String(), 200))
 	}
 	return nil
 }
 
-// check completes a part and refuses what cannot be published.
-func (g *Gateway) check(p *Part, m *Message) error {
+// checkPart completes a part and refuses what cannot be published.
+func (g *Gateway) checkPart(p *Part, m *Message) error {
 	if err := g.setKey(p, m); err != nil {
 		return err
 	}
@@ -183,14 +183,14 @@ func (g *Gateway) check(p *Part, m *Message) error {
 		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
 	}
 	p.alone = p.raw != nil || slices.Contains(p.Times, codec.NoTime) || engine.CheckInputs(p.X, ch) != nil
-	if size, most := g.size(p), g.lanes.MaxBytes; size > most {
+	if size, most := g.sizeOf(p), g.lanes.MaxBytes; size > most {
 		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, most)
 	}
 	return nil
 }
 
-// size is about how many bytes a part takes in a message to the server.
-func (g *Gateway) size(p *Part) int {
+// sizeOf is about how many bytes a part takes in a message to the server.
+func (g *Gateway) sizeOf(p *Part) int {
 	if p.raw != nil {
 		return len(p.raw)
 	}

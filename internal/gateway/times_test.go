@@ -15,7 +15,7 @@ import (
 func TestFarTimes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	g := r.start(t.TempDir(), nil)
+	g := r.startGateway(t.TempDir(), nil)
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	now := time.Now()
@@ -39,7 +39,7 @@ func TestFarTimes(t *testing.T) {
 		g.told.mu.Unlock()
 		before := g.Stats().FarTimes
 		for range 2 {
-			if err := g.send(ctx, Message{Input: MQTT, Payload: []byte{1}, Parts: []Part{{Key: c.key, X: []float32{1, 2, 3, 4}, Times: []int64{c.time, now.UnixNano()}}}}); err != nil {
+			if err := g.sendMessage(ctx, Message{Input: MQTT, Payload: []byte{1}, Parts: []Part{{Key: c.key, X: []float32{1, 2, 3, 4}, Times: []int64{c.time, now.UnixNano()}}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -57,7 +57,7 @@ func (t *Topics) Key(topic string) (string, error) {
 	if !strings.HasPrefix(topic, "$") {
 		levels := strings.Split(topic, "/")
 		for _, p := range t.patterns {
-			if key, ok := p.match(levels); ok {
+			if key, ok := p.matchLevels(levels); ok {
 				if err := CheckKey(key); err != nil {
 					return "", refusedf("topic %q: %v", names.Cut(topic, 80), err)
 				}
@@ -68,7 +68,7 @@ func (t *Topics) Key(topic string) (string, error) {
 	return "", refusedf("topic %q fits none of the patterns %s: send under one of them, or set --topics (gateway.topics), with + where the name of the stream stands", names.Cut(topic, 80), strings.Join(t.Filters(), ", "))
 }
 
-func (p *pattern) match(levels []string) (string, bool) {
+func (p *pattern) matchLevels(levels []string) (string, bool) {
 	var key []string
 	for i, l := range p.levels {
 		if l == "#" {

@@ -145,7 +145,7 @@ func (n *Scorer) Score(dst, inputs []float32, e reservoir.Engine, slots []int32)
 				return fmt.Errorf("reservoir: engine %s: features: %w", e.Name(), err)
 			}
 		}
-		n.score(dst[:some], inputs)
+		n.scoreSlots(dst[:some], inputs)
 		if inputs != nil {
 			inputs = inputs[some*n.Inputs():]
 		}
@@ -154,8 +154,8 @@ func (n *Scorer) Score(dst, inputs []float32, e reservoir.Engine, slots []int32)
 	return nil
 }
 
-// score is about the first rows.
-func (n *Scorer) score(dst, inputs []float32) {
+// scoreSlots is about the first rows.
+func (n *Scorer) scoreSlots(dst, inputs []float32) {
 	d, values := n.detector, n.Inputs()
 	if n.packed == nil {
 		dst[0] = d.Score(n.rows)

@@ -33,7 +33,7 @@ type target struct {
 	row         uint32
 }
 
-func (l *Label) target() target { return target{l.Stream, l.Who, l.From, l.To, l.Seq, l.Row} }
+func (l *Label) targetOf() target { return target{l.Stream, l.Who, l.From, l.To, l.Seq, l.Row} }
 
 // body is a label as JSON.
 type body struct {
@@ -135,8 +135,8 @@ func Unmarshal(data []byte) (Label, error) {
 	return l, l.Check()
 }
 
-// id is the message's, by which the server knows a repeat.
-func id(data []byte) string {
+// messageID is the message's, by which the server knows a repeat.
+func messageID(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
 }

@@ -91,7 +91,7 @@ func Add(ctx context.Context, js jetstream.JetStream, job string, l Label) (repe
 		return false, err
 	}
 	m := &nats.Msg{Subject: wire.LabelSubject(job, l.Stream), Data: data, Header: nats.Header{
-		jetstream.MsgIDHeader: {id(data)}, wire.HeaderKind: {wire.KindLabel},
+		jetstream.MsgIDHeader: {messageID(data)}, wire.HeaderKind: {wire.KindLabel},
 	}}
 	for range attempts {
 		try, cancel := context.WithTimeout(ctx, answerWait)
@@ -190,11 +190,11 @@ func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn fu
 func Current(all []Stored) []Stored {
 	last := map[target]uint64{}
 	for i := range all {
-		last[all[i].Label.target()] = all[i].Number
+		last[all[i].Label.targetOf()] = all[i].Number
 	}
 	var current []Stored
 	for _, l := range all {
-		if l.Label.Class != "" && last[l.Label.target()] == l.Number {
+		if l.Label.Class != "" && last[l.Label.targetOf()] == l.Number {
 			current = append(current, l)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 5, time.UTC)
 
-func interval(stream, class, who string, from, to int64) labels.Label {
+func intervalLabel(stream, class, who string, from, to int64) labels.Label {
 	return labels.Label{Stream: stream, From: from, To: to, Class: class, Who: who, When: noon}
 }
 
@@ -34,7 +34,7 @@ func makeJob(t *testing.T, js jetstream.JetStream) {
 func TestLabelsOfNoJob(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	makeJob(t, js)
-	if _, err := labels.Add(t.Context(), js, "eusm", interval("p", "c", "anna", 0, 1)); !errors.Is(err, wire.ErrNoJob) || !strings.Contains(err.Error(), `"eusm"`) {
+	if _, err := labels.Add(t.Context(), js, "eusm", intervalLabel("p", "c", "anna", 0, 1)); !errors.Is(err, wire.ErrNoJob) || !strings.Contains(err.Error(), `"eusm"`) {
 		t.Errorf("a label for a job that does not exist: %v", err)
 	}
 	if err := labels.Open(t.Context(), js, "eusm"); !errors.Is(err, wire.ErrNoJob) {
@@ -49,7 +49,7 @@ func TestLabelsOfNoJob(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), "EUSN-OUT"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := labels.Add(t.Context(), js, "eusn", interval("p", "c", "anna", 0, 1)); err != nil {
+	if _, err := labels.Add(t.Context(), js, "eusn", intervalLabel("p", "c", "anna", 0, 1)); err != nil {
 		t.Errorf("labels that outlive their job: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestLabels(t *testing.T) {
 		}
 		return repeat
 	}
-	first := interval("pump 7.a", "imbalance", "anna", -5, 1<<61+1)
+	first := intervalLabel("pump 7.a", "imbalance", "anna", -5, 1<<61+1)
 	sequence := labels.Label{Stream: "p", Seq: 1<<53 + 1, Row: 1<<32 - 1, Class: `a "b" <ü>`, Who: "anna", When: noon}
 	zero := labels.Label{Stream: "p", Seq: 1, Class: "c", Who: "anna", When: noon}
 	for i, l := range []labels.Label{first, sequence, zero} {
@@ -113,7 +113,7 @@ func TestLabels(t *testing.T) {
 	if got := strings.Join(current, " "); got != `anna:a "b" <ü> anna:healthy bert:imbalance` {
 		t.Errorf("current are %s", got)
 	}
-	add(interval("pump_7_a", "x", "anna", 0, 1)) // of the same subject
+	add(intervalLabel("pump_7_a", "x", "anna", 0, 1)) // of the same subject
 	if some, _ := read("pump 7.a"); len(some) != 3 {
 		t.Errorf("%d labels of a stream, want 3: %+v", len(some), some)
 	}
@@ -148,12 +148,12 @@ func TestLabelsAreFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range int64(3) {
-		_, err = labels.Add(t.Context(), js, "eusn", interval("p", "c", "anna", i, i+1))
+		_, err = labels.Add(t.Context(), js, "eusn", intervalLabel("p", "c", "anna", i, i+1))
 	}
 	pipelinetest.Mentions(t, err, "maximum messages")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := labels.Add(ctx, js, "eusn", interval("p", "c", "anna", 0, 9)); !errors.Is(err, context.Canceled) {
+	if _, err := labels.Add(ctx, js, "eusn", intervalLabel("p", "c", "anna", 0, 9)); !errors.Is(err, context.Canceled) {
 		t.Errorf("with an ended context: %v", err)
 	}
 }
@@ -161,12 +161,12 @@ func TestLabelsAreFull(t *testing.T) {
 func TestWrongLabels(t *testing.T) {
 	long := strings.Repeat("x", 257)
 	for says, l := range map[string]labels.Label{
-		"stream is empty":        interval("", "c", "w", 0, 1),
-		"who is empty":           interval("s", "c", "", 0, 1),
-		"want at most 256":       interval("s", long, "w", 0, 1),
-		"control character":      interval("s\n", "c", "w", 0, 1),
-		"not UTF-8":              interval("s", "\xff", "w", 0, 1),
-		"a time and a later one": interval("s", "c", "w", 1, 1),
+		"stream is empty":        intervalLabel("", "c", "w", 0, 1),
+		"who is empty":           intervalLabel("s", "c", "", 0, 1),
+		"want at most 256":       intervalLabel("s", long, "w", 0, 1),
+		"control character":      intervalLabel("s\n", "c", "w", 0, 1),
+		"not UTF-8":              intervalLabel("s", "\xff", "w", 0, 1),
+		"a time and a later one": intervalLabel("s", "c", "w", 1, 1),
 		"both times and":         {Stream: "s", From: 1, To: 2, Seq: 1, Class: "c", Who: "w", When: noon},
 		"row without seq":        {Stream: "s", From: 1, To: 2, Row: 1, Class: "c", Who: "w", When: noon},
 		"when is not set":        {Stream: "s", From: 1, To: 2, Class: "c", Who: "w"},
@@ -199,7 +199,7 @@ func TestWrongLabels(t *testing.T) {
 
 // Whatever comes in, what is read can be written, and is then the same.
 func FuzzUnmarshal(f *testing.F) {
-	for _, l := range []labels.Label{interval("s", "c", "w", -1, 1<<62), {Stream: "s", Seq: 3, Who: "w", When: noon}} {
+	for _, l := range []labels.Label{intervalLabel("s", "c", "w", -1, 1<<62), {Stream: "s", Seq: 3, Who: "w", When: noon}} {
 		text, err := l.Marshal()
 		if err != nil {
 			f.Fatal(err)

@@ -46,14 +46,14 @@ type Options struct {
 // now. It returns ctx's error as soon as ctx ends; after that ctx is not used. A
 // connection that is lost later is restored without a limit of attempts.
 func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
-	opts, err := o.options()
+	opts, err := o.clientOptions()
 	if err != nil {
 		return nil, err
 	}
 	if o.URL == "" {
 		o.URL = nats.DefaultURL
 	}
-	nc, err := dial(ctx, func() (*nats.Conn, error) { return nats.Connect(o.URL, opts...) })
+	nc, err := dialServers(ctx, func() (*nats.Conn, error) { return nats.Connect(o.URL, opts...) })
 	if err != nil {
 		var unreadable *url.Error // which repeats the address, password and all
 		if errors.As(err, &unreadable) {
@@ -64,9 +64,9 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	return nc, nil
 }
 
-// dial does not wait for an attempt to connect after ctx has ended: the client
+// dialServers does not wait for an attempt to connect after ctx has ended: the client
 // has no way to end it, and closes what comes of it.
-func dial(ctx context.Context, connect func() (*nats.Conn, error)) (*nats.Conn, error) {
+func dialServers(ctx context.Context, connect func() (*nats.Conn, error)) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func dial(ctx context.Context, connect func() (*nats.Conn, error)) (*nats.Conn, 
 	}
 }
 
-func (o Options) options() ([]nats.Option, error) {
+func (o Options) clientOptions() ([]nats.Option, error) {
 	ways := 0
 	for _, w := range []string{o.Creds, o.NKey, o.User, o.Token} {
 		if w != "" {
@@ -168,7 +168,7 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 			log.Info("NATS connection restored", "connection", name, "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			if left, ok := errs.admit(err.Error(), time.Now()); left > 0 {
+			if left, ok := errs.admitText(err.Error(), time.Now()); left > 0 {
 				log.Error("NATS client error", "connection", name, "err", err, "others_since", left)
 			} else if ok {
 				log.Error("NATS client error", "connection", name, "err", err)
@@ -214,7 +214,7 @@ func Another(ctx context.Context, nc *nats.Conn, name string) (*nats.Conn, error
 	o := nc.Opts
 	o.Name = name
 	o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB, o.LameDuckModeHandler, o.AsyncErrorCB = nil, nil, nil, nil, nil
-	other, err := dial(ctx, o.Connect)
+	other, err := dialServers(ctx, o.Connect)
 	if err != nil {
 		return nil, fmt.Errorf("natsclient: one more connection: %w", err)
 	}

@@ -57,15 +57,15 @@ func slowPort(t *testing.T, addr string, wait time.Duration) string {
 					return
 				}
 				defer s.Close()
-				wg.Go(func() { defer c.Close(); _, _ = pour(c, s) })
-				_, _ = pour(s, c)
+				wg.Go(func() { defer c.Close(); _, _ = copyBytes(c, s) })
+				_, _ = copyBytes(s, c)
 			})
 		}
 	})
 	return l.Addr().String()
 }
 
-func pour(to, from net.Conn) (n int, err error) {
+func copyBytes(to, from net.Conn) (n int, err error) {
 	buf := make([]byte, 4096)
 	for {
 		if n, err = from.Read(buf); err != nil {

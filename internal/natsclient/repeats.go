@@ -25,8 +25,8 @@ type repeated struct {
 	left       int           // out since told
 }
 
-// admit reports whether an error is logged, and how often it came since it was.
-func (r *repeats) admit(text string, now time.Time) (left int, ok bool) {
+// admitText reports whether an error is logged, and how often it came since it was.
+func (r *repeats) admitText(text string, now time.Time) (left int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.known[text]

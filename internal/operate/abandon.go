@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// abandon ends a change that has not reached the server's mapping, or has published
-// none of another job's states: the partitions are those of before again, for any
-// worker to claim. A change that runs at the same time ends.
-func (j *change) abandon(ctx context.Context) error {
+// abandonChange ends a change before the server's mapping has changed, or before any
+// state of another job is published: any worker may claim the previous partitions. A
+// parallel change ends.
+func (j *change) abandonChange(ctx context.Context) error {
 	if err := j.readEntry(ctx); err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (j *change) abandon(ctx context.Context) error {
 		if r.Step = wire.ResizeAbandon; r.With != "" {
 			r.Step = wire.ReplaceAbandon
 		}
-		if err := j.note(ctx, r); err != nil {
+		if err := j.noteStep(ctx, r); err != nil {
 			return err
 		}
 	case wire.ResizeAbandon, wire.ReplaceAbandon:
@@ -38,24 +38,24 @@ func (j *change) abandon(ctx context.Context) error {
 	if r.Generation > 0 {
 		back = wire.Resize{Generation: r.Generation, Partitions: r.Partitions}
 	}
-	return j.note(ctx, back)
+	return j.noteStep(ctx, back)
 }
 
-// giveBack gives a partition's record the generation of before. It writes one
-// also where nobody has raised it: a change that has looked at the entry of
-// before may be about to, and the server refuses that then.
+// giveBack restores the previous generation in a partition's record. It writes a record
+// even if the generation was never raised: a parallel change that has read the previous
+// entry may be about to write, and the server refuses that write afterwards.
 func (j *change) giveBack(ctx context.Context, p int) error {
 	r := j.entry.Resize
 	info, err := j.in.Info(ctx, 0)
 	if err != nil {
 		return err
 	}
-	if j.begun(ctx, p) != nil { // a change does not write it either
+	if j.checkBegun(ctx, p) != nil { // a change does not write it either
 		return nil
 	}
 	var found uint64
 	looked := false
-	return j.rewrite(ctx, p, func(now *wire.Record, seq uint64) bool {
+	return j.rewriteRecord(ctx, p, func(now *wire.Record, seq uint64) bool {
 		if !looked {
 			found, looked = seq, true
 		}
@@ -63,7 +63,7 @@ func (j *change) giveBack(ctx context.Context, p int) error {
 			return false
 		}
 		if seq == 0 {
-			*now = j.first(info.Created)
+			*now = j.firstRecord(info.Created)
 		}
 		now.Kind, now.Generation = wire.KindReleased, r.Generation
 		now.Epoch++

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// change is a change of a job on which no worker works: of its number of partitions, or
+// change is a change of a job without living workers: of its number of partitions, or
 // of its network.
 type change struct {
 	job   *pipeline.Job
@@ -25,7 +25,7 @@ type change struct {
 	snaps *store.Snapshots
 	log   *slog.Logger
 
-	shape    state.Shape // of the states that are drained
+	shape    state.Shape // of the drained states
 	largest  int         // how many streams a partition may remember
 	empty    []byte      // a message of none of the job's predictions
 	progress Progress    // optional
@@ -35,7 +35,7 @@ type change struct {
 	seq   uint64 // of the entry
 }
 
-// Progress hears of the step that is under way, and how far it has come.
+// Progress receives the current step and its progress.
 type Progress func(step string, done, all int)
 
 // readEntry reads the entry.
@@ -46,19 +46,19 @@ func (j *change) readEntry(ctx context.Context) (err error) {
 	return err
 }
 
-// note writes what the entry is to say of the partitions, if nobody wrote since
-// it was read.
-func (j *change) note(ctx context.Context, r wire.Resize) error {
-	if err := j.before("note " + string(r.Step)); err != nil {
+// noteStep writes the change into the entry, if the entry has not changed since it was
+// read.
+func (j *change) noteStep(ctx context.Context, r wire.Resize) error {
+	if err := j.beforeWrite("note " + string(r.Step)); err != nil {
 		return err
 	}
 	e := j.entry
 	e.Resize = r
-	return j.write(ctx, e)
+	return j.writeEntry(ctx, e)
 }
 
-// write puts an entry in the place of the one that was read.
-func (j *change) write(ctx context.Context, e wire.Entry) error {
+// writeEntry replaces the entry that was read.
+func (j *change) writeEntry(ctx context.Context, e wire.Entry) error {
 	taken, err := store.WriteEntry(ctx, j.js, &e, j.name, j.seq)
 	if now, seq, readErr := store.ReadEntry(ctx, j.out, j.name); readErr == nil && now.Resize == e.Resize { // also where the answer was lost
 		j.entry, j.seq = now, seq
@@ -70,35 +70,35 @@ func (j *change) write(ctx context.Context, e wire.Entry) error {
 	return err
 }
 
-// before is called before a step's change of the job is written. Only tests set the hook.
-func (j *change) before(what string) error {
+// beforeWrite is called before a step's change of the job is written. Only tests set the hook.
+func (j *change) beforeWrite(what string) error {
 	if j.hook == nil {
 		return nil
 	}
 	return j.hook(what)
 }
 
-// report tells the caller how far a step has come.
-func (j *change) report(step wire.ResizeStep, done, all int) {
+// reportStep reports the progress of a step to the caller.
+func (j *change) reportStep(step wire.ResizeStep, done, all int) {
 	if j.progress != nil {
 		j.progress(string(step), done, all)
 	}
 }
 
-// resize brings the job to so many partitions, or continues with that where it
-// was left. It returns what the entry says then.
-func (j *change) resize(ctx context.Context, to int) (wire.Resize, error) {
+// resizeJob changes the job to `to` partitions, or continues an interrupted change. It
+// returns the change in the entry.
+func (j *change) resizeJob(ctx context.Context, to int) (wire.Resize, error) {
 	if err := j.readEntry(ctx); err != nil {
 		return wire.Resize{}, err
 	}
 	r := j.entry.Resize
 	if !r.UnderWay() {
-		now, err := j.mapped(ctx)
+		now, err := j.mappedPartitions(ctx)
 		if err != nil {
 			return r, err
 		}
 		if now == to {
-			j.sweep(ctx)
+			j.sweepUnused(ctx)
 			return wire.Resize{Generation: r.Generation, Partitions: now}, nil
 		}
 		if err := checkNoReaders(ctx, j.js, j.name); err != nil {
@@ -107,7 +107,7 @@ func (j *change) resize(ctx context.Context, to int) (wire.Resize, error) {
 		if err := checkIdle(ctx, j.js, j.job); err != nil {
 			return r, err
 		}
-		if err := j.note(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: to, Step: wire.ResizeClaim}); err != nil {
+		if err := j.noteStep(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: to, Step: wire.ResizeClaim}); err != nil {
 			return r, err
 		}
 	} else if r.Abandoning() || r.With != "" || r.To != to {
@@ -117,8 +117,8 @@ func (j *change) resize(ctx context.Context, to int) (wire.Resize, error) {
 		is wire.ResizeStep
 		do func(context.Context) error
 	}{
-		{wire.ResizeClaim, j.claim}, {wire.ResizeSwitch, j.switchMapping}, {wire.ResizeDrain, j.drain},
-		{wire.ResizeStore, j.redistribute}, {wire.ResizePublish, j.publish},
+		{wire.ResizeClaim, j.claimPartitions}, {wire.ResizeSwitch, j.switchMapping}, {wire.ResizeDrain, j.drainInput},
+		{wire.ResizeStore, j.redistributeKeys}, {wire.ResizePublish, j.publishRecords},
 	} {
 		if j.entry.Resize.Step != step.is {
 			continue
@@ -127,37 +127,37 @@ func (j *change) resize(ctx context.Context, to int) (wire.Resize, error) {
 			return j.entry.Resize, err
 		}
 	}
-	j.sweep(ctx)
+	j.sweepUnused(ctx)
 	return j.entry.Resize, nil
 }
 
-// sweep deletes what the partitions have stored that are not there any more.
-// What cannot be deleted now stays until the next change, or the same command.
-func (j *change) sweep(ctx context.Context) {
+// sweepUnused deletes the stored data of removed partitions. Data that cannot be
+// deleted now stays until the next change, or a repeated command.
+func (j *change) sweepUnused(ctx context.Context) {
 	r := j.entry.Resize
 	if r.UnderWay() || r.Generation == 0 {
 		return
 	}
-	if err := j.snaps.SweepUnused(ctx, r.Partitions, func() error { return j.unchanged(ctx) }, j.log); err != nil {
+	if err := j.snaps.SweepUnused(ctx, r.Partitions, func() error { return j.checkUnchanged(ctx) }, j.log); err != nil {
 		j.log.Warn("states of partitions that are not used any more stay on disk: the same command deletes them", "err", err)
 	}
 }
 
-// look is what a job's partitions are, and how far a change has come.
-func (j *change) look(ctx context.Context) (wire.Resize, error) {
+// readChange returns the partitions of a job, and the progress of a change.
+func (j *change) readChange(ctx context.Context) (wire.Resize, error) {
 	if err := j.readEntry(ctx); err != nil {
 		return wire.Resize{}, err
 	}
 	r := j.entry.Resize
 	var err error
 	if r.Partitions == 0 {
-		r.Partitions, err = j.mapped(ctx)
+		r.Partitions, err = j.mappedPartitions(ctx)
 	}
 	return r, err
 }
 
-// mapped is how many partitions the server gives keys to.
-func (j *change) mapped(ctx context.Context) (int, error) {
+// mappedPartitions is how many partitions the server gives keys to.
+func (j *change) mappedPartitions(ctx context.Context) (int, error) {
 	now, err := store.Open(ctx, j.js, j.name)
 	if err != nil {
 		return 0, err
@@ -165,11 +165,11 @@ func (j *change) mapped(ctx context.Context) (int, error) {
 	return now.Partitions, nil
 }
 
-// claim takes the partitions from all workers, those that are asleep included:
-// the server refuses what they commit, and they refuse the records.
-func (j *change) claim(ctx context.Context) error {
+// claimPartitions takes the partitions from all workers, including suspended workers:
+// the server refuses their commits, and they refuse the records.
+func (j *change) claimPartitions(ctx context.Context) error {
 	r := j.entry.Resize
-	if err := checkNoReaders(ctx, j.js, j.name); err != nil { // since it began
+	if err := checkNoReaders(ctx, j.js, j.name); err != nil { // since the change began
 		return err
 	}
 	if err := j.claimAll(ctx); err != nil {
@@ -179,11 +179,11 @@ func (j *change) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = j.copies(ctx, info.State.LastSeq); err != nil { // what a copy lacks yet, it would give to new partitions
+	if _, err = j.compareCopies(ctx, info.State.LastSeq); err != nil { // a lagging copy would assign messages to new partitions
 		return err
 	}
 	r.Step, r.After = wire.ResizeSwitch, info.State.LastSeq
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
 // claimAll raises the generation of all records.
@@ -194,15 +194,15 @@ func (j *change) claimAll(ctx context.Context) error {
 		return err
 	}
 	for p := range r.Partitions {
-		if err := j.begun(ctx, p); err != nil {
+		if err := j.checkBegun(ctx, p); err != nil {
 			return err
 		}
-		err := j.rewrite(ctx, p, func(now *wire.Record, seq uint64) bool {
+		err := j.rewriteRecord(ctx, p, func(now *wire.Record, seq uint64) bool {
 			if now.Generation == r.Generation+1 {
 				return false
 			}
 			if seq == 0 {
-				*now = j.first(info.Created)
+				*now = j.firstRecord(info.Created)
 			}
 			now.Kind, now.Generation = wire.KindClaim, r.Generation+1
 			now.Epoch++
@@ -211,13 +211,14 @@ func (j *change) claimAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		j.report(r.Step, p+1, r.Partitions)
+		j.reportStep(r.Step, p+1, r.Partitions)
 	}
 	return nil
 }
 
-// begun refuses a partition that has snapshots, but no record: it has lost that.
-func (j *change) begun(ctx context.Context, p int) error {
+// checkBegun refuses a partition with snapshots, but without a record: the record is
+// lost.
+func (j *change) checkBegun(ctx context.Context, p int) error {
 	_, seq, err := store.ReadRecord(ctx, j.out, j.name, p)
 	if err != nil || seq > 0 {
 		return err
@@ -229,8 +230,8 @@ func (j *change) begun(ctx context.Context, p int) error {
 	return err
 }
 
-// drain has the old partitions answer what is theirs.
-func (j *change) drain(ctx context.Context) error {
+// drainInput makes the old partitions answer their input.
+func (j *change) drainInput(ctx context.Context) error {
 	r := j.entry.Resize
 	if r.Mixed {
 		var err error
@@ -244,24 +245,24 @@ func (j *change) drain(ctx context.Context) error {
 	}
 	r.Step = wire.ResizeStore
 	var err error
-	if r.Epoch, err = j.free(ctx); err != nil {
+	if r.Epoch, err = j.findEpoch(ctx); err != nil {
 		return err
 	}
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
 // drainOwn has the job's partitions answer their input up to the cut.
 func (j *change) drainOwn(ctx context.Context) error {
 	r := j.entry.Resize
-	return drainUntil(ctx, j.drained, func(ctx context.Context) error {
-		return j.answer(ctx, j.job, pipeline.Drain{Partitions: r.Partitions, Generation: r.Generation + 1, To: r.Cut, Mixed: j.in.Mixed})
+	return drainUntil(ctx, j.checkDrained, func(ctx context.Context) error {
+		return j.answerInput(ctx, j.job, pipeline.Drain{Partitions: r.Partitions, Generation: r.Generation + 1, To: r.Cut, Mixed: j.in.Mixed})
 	})
 }
 
-// answer drains the partitions of one of the jobs.
-func (j *change) answer(ctx context.Context, job *pipeline.Job, d pipeline.Drain) error {
+// answerInput drains the partitions of one of the jobs.
+func (j *change) answerInput(ctx context.Context, job *pipeline.Job, d pipeline.Drain) error {
 	w := pipeline.Worker{Job: *job}
-	return w.Drain(ctx, d, func(done, all int) { j.report(j.entry.Resize.Step, done, all) })
+	return w.Drain(ctx, d, func(done, all int) { j.reportStep(j.entry.Resize.Step, done, all) })
 }
 
 // drainUntil drains until all is drained.
@@ -280,8 +281,8 @@ func drainUntil(ctx context.Context, drained, drain func(context.Context) error)
 	}
 }
 
-// free is an epoch that no record, and no snapshot, has yet.
-func (j *change) free(ctx context.Context) (epoch uint64, err error) {
+// findEpoch returns an epoch that no record, and no snapshot, has yet.
+func (j *change) findEpoch(ctx context.Context) (epoch uint64, err error) {
 	r := j.entry.Resize
 	for p := range max(r.Partitions, r.To) {
 		now, _, err := store.ReadRecord(ctx, j.out, j.name, p)
@@ -293,17 +294,17 @@ func (j *change) free(ctx context.Context) (epoch uint64, err error) {
 	return epoch + claimRoom, nil
 }
 
-// drains is how often it is tried to drain: the first one may wait for the lease
-// of one that was killed.
+// drains is the number of attempts to drain: the first may wait for the lease of a
+// killed drain.
 const drains = 20
 
-// claimRoom is how many epochs are left free before those that the new
-// partitions begin with: a drain that was asleep may claim partitions of before
-// again, and must not name a snapshot as they do.
+// claimRoom is how many epochs are left free before the epochs of the new partitions: a
+// suspended drain may reclaim old partitions, and must not name a snapshot like theirs.
 const claimRoom = 1000
 
-// drained reports what is still to be answered or stored of the old partitions.
-func (j *change) drained(ctx context.Context) error {
+// checkDrained reports input of the old partitions that is unanswered, or not in a
+// snapshot.
+func (j *change) checkDrained(ctx context.Context) error {
 	r := j.entry.Resize
 	for p := range r.Partitions {
 		now, _, err := store.ReadRecord(ctx, j.out, j.name, p)

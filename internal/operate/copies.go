@@ -14,25 +14,25 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// copyRetry is between two questions for the copies of the input, and copyForget
-// when a server forgets one that was not taken back.
+// copyRetry is the pause between two requests for the copies of the input; after
+// copyForget a server deletes a consumer that was not removed.
 const (
 	copyRetry  = 20 * time.Millisecond
 	copyForget = 5 * time.Second
 )
 
-// copies asks each server that has a copy of the input, until each copy goes to
-// message atLeast, and returns how far the furthest goes. Servers hear of a
-// change of the input and of a new consumer in the same order. So all of them
-// have made the changes that were made before copies was called.
+// compareCopies asks each server with a copy of the input, until each copy reaches
+// message atLeast, and returns the position of the furthest copy. Servers process a
+// change of the input and a new consumer in the same order. So all of them have made
+// the changes that preceded the call.
 //
-// A consumer without copies is on one server, which the cluster chooses by
-// chance, and says how far that server's copy goes.
-func (j *change) copies(ctx context.Context, atLeast uint64) (furthest uint64, err error) {
+// A consumer without replicas is on one server, which the cluster chooses randomly, and
+// reports the position of that server's copy.
+func (j *change) compareCopies(ctx context.Context, atLeast uint64) (furthest uint64, err error) {
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	info, err := j.in.Stream.Info(ask)
-	for err == nil && !complete(info) { // while it chooses a leader, a cluster names some of the servers
+	for err == nil && !isComplete(info) { // during the election of a leader, a cluster lists only some servers
 		if err = store.Pause(ask, copyRetry); err == nil {
 			info, err = j.in.Stream.Info(ask)
 		}
@@ -41,7 +41,7 @@ func (j *change) copies(ctx context.Context, atLeast uint64) (furthest uint64, e
 		return 0, fmt.Errorf("pipeline: which servers have a copy of %s: %w", wire.InputStream(j.name), err)
 	}
 	furthest = info.State.LastSeq
-	if !replicated(info) {
+	if !isReplicated(info) {
 		return furthest, nil
 	}
 	missing := map[string]bool{}
@@ -70,7 +70,7 @@ func (j *change) copies(ctx context.Context, atLeast uint64) (furthest uint64, e
 	return furthest, nil
 }
 
-// someCopy asks one of the servers, by chance.
+// someCopy asks one of the servers, at random.
 func (j *change) someCopy(ctx context.Context) (server string, last uint64, err error) {
 	cons, err := j.in.Stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
@@ -80,18 +80,18 @@ func (j *change) someCopy(ctx context.Context) (server string, last uint64, err 
 		return "", 0, err
 	}
 	info := cons.CachedInfo()
-	_ = j.in.Stream.DeleteConsumer(ctx, info.Name) // or it is forgotten
+	_ = j.in.Stream.DeleteConsumer(ctx, info.Name) // otherwise the server deletes it later
 	if info.Cluster == nil {
 		return "", 0, fmt.Errorf("consumer %s names no server", info.Name)
 	}
 	return info.Cluster.Leader, info.Delivered.Stream, nil
 }
 
-// complete reports whether the cluster names all servers with a copy.
-func complete(info *jetstream.StreamInfo) bool {
-	return !replicated(info) || info.Cluster.Leader != "" && len(info.Cluster.Replicas)+1 >= info.Config.Replicas
+// isComplete reports whether the cluster names all servers with a copy.
+func isComplete(info *jetstream.StreamInfo) bool {
+	return !isReplicated(info) || info.Cluster.Leader != "" && len(info.Cluster.Replicas)+1 >= info.Config.Replicas
 }
 
-func replicated(info *jetstream.StreamInfo) bool {
+func isReplicated(info *jetstream.StreamInfo) bool {
 	return info.Cluster != nil && info.Config.Replicas > 1
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Without its leader a cluster does not name all copies: a question that waits for a
-// server without a name would wait for ever.
+// Without its leader a cluster does not list all copies: a request for a server without
+// a name would wait indefinitely.
 func TestAllCopiesAreNamed(t *testing.T) {
 	peers := []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}}
 	for name, c := range map[string]struct {
@@ -22,7 +22,7 @@ func TestAllCopiesAreNamed(t *testing.T) {
 		"one is missing": {3, &jetstream.ClusterInfo{Leader: "a", Replicas: peers[:1]}, false},
 	} {
 		info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: c.replicas}, Cluster: c.cluster}
-		if got := complete(info); got != c.want {
+		if got := isComplete(info); got != c.want {
 			t.Errorf("%s: complete %v, want %v", name, got, c.want)
 		}
 	}

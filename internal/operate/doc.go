@@ -1,9 +1,9 @@
-// Package operate changes a whole job from outside: its number of partitions, its network,
-// the readout that answers, the shadows beside it, and the states that it begins with.
-// Workers of the job need not know of this package: each change is written into the job's
-// entry or its records, and workers follow these. Package pipeline's documentation has the
-// protocols ("Another number of partitions", "Another network", "Promotion", "Shadows"),
-// and why each step may be interrupted and repeated.
+// Package operate changes a whole job from outside: its number of partitions, its
+// network, the active readout, the shadows, and the initial states. Workers of the job
+// need not know this package: each change is written into the job's entry or its
+// records, and workers follow them. Package pipeline's documentation describes the
+// protocols ("Another number of partitions", "Another network", "Promotion",
+// "Shadows"), and why each step may be interrupted and repeated.
 //
 // # Files
 //
@@ -18,6 +18,6 @@
 //   - takeover.go: gives a job the network and states of another job
 //   - abandon.go: reverts an incomplete change
 //   - promote.go: promotes a readout (docs/models.md)
-//   - shadow.go: sets and ends shadows: readouts that score and do not answer
+//   - shadow.go: sets and ends shadows: readouts that score without predicting
 //   - import.go: exports and imports snapshots
 package operate

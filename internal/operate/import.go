@@ -14,9 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Snapshot reads the snapshot that a partition's record names, for
-// admin.ReadState to take apart, or for Import. It is complete: rows that the
-// stage stores apart are in it. The stage may run.
+// Snapshot reads the snapshot in a partition's record, for admin.ReadState to inspect,
+// or for Import. It is complete and includes the stored rows. The stage may run.
 func Snapshot(ctx context.Context, js jetstream.JetStream, job string, part int) (b []byte, err error) {
 	j, snaps, err := store.OpenStates(ctx, js, job)
 	if err != nil {
@@ -44,16 +43,16 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 	return owner.IncludeRows(ctx, snaps, b)
 }
 
-// Import makes the states in a snapshot the beginning of a partition of a job
-// that has not run yet: streams continue in the middle of their sequences, and
-// producers with their numbers. It creates the job's NATS streams. The number
-// of partitions must be that of the job the snapshot comes from.
+// Import makes the states in a snapshot the beginning of a partition of a job that has
+// not run yet: streams continue in the middle of their sequences, and producers with
+// their numbers. It creates the job's NATS streams. The number of partitions must equal
+// the number of the job with the snapshot.
 func Import(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b []byte) error {
 	c, source, err := c.OnServer(ctx, js)
 	if err != nil {
 		return err
 	}
-	p, sh, err := importable(c, b)
+	p, sh, err := decodeImport(c, b)
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b []
 	case seq > 0:
 		return fmt.Errorf("pipeline: partition %d of job %q has already started: import into a new job", p.ID, c.Job)
 	}
-	// The readout is the first worker's: any may continue from these states.
+	// The first worker brings the readout: any readout may continue from these states.
 	own := wire.Entry{Identity: sh.Identity(), Worker: "import", Source: source}
 	switch job, err := store.AgreeEntry(ctx, &own, js, out, c.Job); {
 	case err != nil:
@@ -89,7 +88,8 @@ func Import(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b []
 	return publishImported(ctx, com, snaps, own, b)
 }
 
-// publishImported stores a state, and the record of a partition that begins with it.
+// publishImported stores a state, and the record of a partition that begins with the
+// state.
 func publishImported(ctx context.Context, com *store.Committer, snaps *store.Snapshots, own wire.Entry, b []byte) error {
 	empty, err := wire.NoPredictions(own.Meta)
 	if err != nil {
@@ -105,20 +105,20 @@ func publishImported(ctx context.Context, com *store.Committer, snaps *store.Sna
 	return nil
 }
 
-// CheckImport says what would keep Import from taking a snapshot, as far as can
-// be known without a server, which partition it is of, and of which network: a
-// job takes those of one alone.
+// CheckImport reports why Import would refuse a snapshot, as far as known without a
+// server, and returns the snapshot's partition and network: a job imports only one
+// network.
 func CheckImport(c pipeline.Config, b []byte) (partition int, network string, err error) {
-	p, sh, err := importable(c.WithDefaults(), b)
+	p, sh, err := decodeImport(c.WithDefaults(), b)
 	if err != nil {
 		return 0, "", err
 	}
 	return p.ID, sh.Identity().Network, nil
 }
 
-// importable decodes a snapshot that a job of this configuration may begin
-// with: its keys are those that the server will put into its partition.
-func importable(c pipeline.Config, b []byte) (*state.Partition, state.Shape, error) {
+// decodeImport decodes a snapshot for a job with this configuration: the server must
+// assign the keys to the same partition.
+func decodeImport(c pipeline.Config, b []byte) (*state.Partition, state.Shape, error) {
 	if err := c.Validate(); err != nil {
 		return nil, state.Shape{}, err
 	}

@@ -12,11 +12,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// switchMapping has the server give keys to the new partitions, and finds the
-// last message that it gave to the old ones. The server changes the mapping
-// between two messages; nothing is refused or held up. Of an input with several
-// copies, each server does so, at messages of its own: then the cut is one that
-// all of them have behind them; see store.Mixed.
+// switchMapping makes the server assign keys to the new partitions, and finds the last
+// message assigned to the old partitions. The server changes the mapping between two
+// messages; nothing is refused or delayed. For a replicated input, each server does so,
+// at a different message: the cut then follows all of them; see store.Mixed.
 func (j *change) switchMapping(ctx context.Context) error {
 	r := j.entry.Resize
 	ask, cancel := context.WithTimeout(ctx, patience)
@@ -30,7 +29,7 @@ func (j *change) switchMapping(ctx context.Context) error {
 		return fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", c.Name)
 	}
 	if want := store.Repartitioned(c.SubjectTransform.Destination, r.To); want != c.SubjectTransform.Destination {
-		if err := j.before("mapping"); err != nil {
+		if err := j.beforeWrite("mapping"); err != nil {
 			return err
 		}
 		to := *c.SubjectTransform
@@ -47,39 +46,38 @@ func (j *change) switchMapping(ctx context.Context) error {
 	if got := store.Destination(info.Config); got != store.Repartitioned(got, r.To) {
 		return fmt.Errorf("pipeline: NATS stream %s still has the subject transform %s: run the command again", c.Name, got)
 	}
-	if r.Mixed = replicated(info); r.Mixed {
-		if r.Cut, err = j.copies(ctx, 0); err == nil {
-			_, err = j.in.Info(ctx, r.Cut) // the leader may be behind others
+	if r.Mixed = isReplicated(info); r.Mixed {
+		if r.Cut, err = j.compareCopies(ctx, 0); err == nil {
+			_, err = j.in.Info(ctx, r.Cut) // the leader may lag
 		}
 	} else {
-		r.Cut, err = j.cut(ctx, s, r.After, info.State.LastSeq)
+		r.Cut, err = j.findCut(ctx, s, r.After, info.State.LastSeq)
 	}
 	if err != nil {
 		return err
 	}
-	if r.Cut, r.Stored, err = j.stored(ctx, r.Cut); err != nil {
+	if r.Cut, r.Stored, err = j.storedAt(ctx, r.Cut); err != nil {
 		return err
 	}
 	r.Step = wire.ResizeDrain
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
 // patience is how long the server may take for one answer. The input between two
-// messages may be long, so it holds for each message of it.
+// messages may be long, so the limit applies to each message.
 const patience = time.Minute
 
-// toldEvery is after how many messages the search for the cut tells its progress.
+// toldEvery is after how many messages the search for the cut reports its progress.
 const toldEvery = 1 << 10
 
-// lookBehind is how many messages behind the first of a new partition are looked
-// at for one of an old partition.
+// lookBehind is how many messages after the first message of a new partition are
+// searched for a message of an old partition.
 const lookBehind = 10_000
 
-// cut is the last of the input messages after..last that may be an old
-// partition's: the one before the first that can only be a new one's. Messages
-// whose key has the same partition before and after do not tell, and may be
-// either's.
-func (j *change) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
+// findCut returns the last of the input messages after..last that may belong to an old
+// partition: the message before the first that can only belong to a new partition.
+// Messages whose key has the same partition before and after are ambiguous.
+func (j *change) findCut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
 	cut := last
 	if last <= after {
 		return cut, nil
@@ -110,7 +108,7 @@ func (j *change) cut(ctx context.Context, s jetstream.Stream, after, last uint64
 		}
 		seq := meta.Sequence.Stream
 		if n%toldEvery == 0 {
-			j.report(r.Step, int(min(seq, last)-after), int(last-after))
+			j.reportStep(r.Step, int(min(seq, last)-after), int(last-after))
 		}
 		if seq > last {
 			return cut, nil
@@ -134,10 +132,10 @@ func (j *change) cut(ctx context.Context, s jetstream.Stream, after, last uint64
 	}
 }
 
-// stored is when the server stored message seq, or the one before it that is
-// left: whoever begins from there makes sure that it is still the same. 0 where
-// the input's beginning has passed it.
-func (j *change) stored(ctx context.Context, seq uint64) (uint64, int64, error) {
+// storedAt returns the storage time of message seq, or of the previous remaining
+// message: readers that begin there compare the time. 0 if the input's beginning has
+// passed the message.
+func (j *change) storedAt(ctx context.Context, seq uint64) (uint64, int64, error) {
 	for at := seq; at > 0; at-- {
 		m, err := j.in.Stream.GetMsg(ctx, at)
 		if err == nil {

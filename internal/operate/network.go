@@ -14,30 +14,31 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Replaced is what a job is after Replace.
+// Replaced is the condition of a job after Replace.
 type Replaced struct {
 	Job        string `json:"job"`
-	With       string `json:"with"`       // whose network and states it has
-	Step       string `json:"step"`       // the one that is under way; empty = the change is complete
-	Cut        uint64 `json:"cut"`        // the last input message that the network of before has answered; 0 = this call did not find it
+	With       string `json:"with"`       // the job whose network and states it has
+	Step       string `json:"step"`       // the current step; empty = the change is complete
+	Cut        uint64 `json:"cut"`        // the last input message that the previous network has answered; 0 = this call did not find it
 	Generation uint64 `json:"generation"` // how often the job's partitions have been changed
 	Network    string `json:"network"`    // as in the job's entry
 	Readout    string `json:"readout"`
 }
 
-// ReplaceOptions says what Replace is to do.
+// ReplaceOptions are the options of Replace.
 type ReplaceOptions struct {
 	With     *pipeline.Job           // with its own model
 	Progress Progress                // optional
 	Before   func(what string) error // as in ResizeOptions
 }
 
-// Replace lets a job continue with the network and the states of another one, which
-// reads its input beside it: up to an input message, the cut, the network of before
-// has predicted, and from then on the other one, in each partition exactly once, on
-// the job's own output. Open sequences continue in the other job's states. The other job
-// stays as it is. No worker of either may run; producers need not stop. It may be ended at
-// any time, and called again; until it has begun to publish, Abandon returns to what was.
+// Replace makes a job continue with the network and the states of another job, which
+// reads its input in parallel: up to an input message, the cut, the previous network
+// has predicted, and from then on the other, in each partition exactly once, on the
+// job's own output. Open sequences continue in the other job's states. The other job
+// stays unchanged. No worker of either may run; producers need not stop. Replace may be
+// interrupted at any time, and called again; until the publication has begun, Abandon
+// restores the previous condition.
 func Replace(ctx context.Context, job *pipeline.Job, o ReplaceOptions) (Replaced, error) {
 	c, err := openReplace(ctx, job, o.With)
 	if err != nil {
@@ -49,17 +50,17 @@ func Replace(ctx context.Context, job *pipeline.Job, o ReplaceOptions) (Replaced
 	}
 	j := c.change
 	j.progress, j.hook = o.Progress, o.Before
-	cut, err := j.replace(ctx, c.other)
+	cut, err := j.replaceNetwork(ctx, c.other)
 	now, _, lost := store.ReadEntry(context.WithoutCancel(ctx), j.out, j.name)
 	if lost == nil {
-		c.now = replaced(c.now, now)
+		c.now = replacedBy(c.now, now)
 	}
 	c.now.Cut = cut
 	return c.now, err
 }
 
-// CheckReplace makes sure, as far as can be known while workers run, that Replace can
-// begin or continue. It changes nothing.
+// CheckReplace checks, as far as possible while workers run, that Replace can begin or
+// continue. It changes nothing.
 func CheckReplace(ctx context.Context, job, with *pipeline.Job) (Replaced, error) {
 	c, err := openReplace(ctx, job, with)
 	if err == nil {
@@ -68,7 +69,7 @@ func CheckReplace(ctx context.Context, job, with *pipeline.Job) (Replaced, error
 	return c.now, err
 }
 
-// replacing is a Replace before it has changed anything.
+// replacing is a Replace before any change.
 type replacing struct {
 	change *change
 	other  *other
@@ -99,9 +100,9 @@ func openReplace(ctx context.Context, job, with *pipeline.Job) (c replacing, err
 		return c, err
 	}
 	e, theirs := c.change.entry, c.other.entry
-	c.now = replaced(c.now, e)
+	c.now = replacedBy(c.now, e)
 	if c.done = !e.Resize.UnderWay() && e.Identity == theirs.Identity; c.done {
-		return c, nil // there is nothing to do, or no more
+		return c, nil // nothing is left to do
 	}
 	if err := checkAlike(c.now, e, theirs); err != nil {
 		return c, err
@@ -113,12 +114,12 @@ func openReplace(ctx context.Context, job, with *pipeline.Job) (c replacing, err
 	return c, err
 }
 
-func replaced(r Replaced, e wire.Entry) Replaced {
+func replacedBy(r Replaced, e wire.Entry) Replaced {
 	r.Step, r.Generation, r.Network, r.Readout = string(e.Resize.Step), e.Resize.Generation, e.Network, e.Readout
 	return r
 }
 
-// openOther finds the job with whose states job j is to continue.
+// openOther opens the job whose states job j will use.
 func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error) {
 	name := job.Config.WithDefaults().Job
 	found, snaps, err := store.OpenStates(ctx, j.js, name)
@@ -142,7 +143,7 @@ func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error
 	return o, err
 }
 
-// checkAlike makes sure that readers of the job's predictions can continue.
+// checkAlike requires that readers of the job's predictions can continue.
 func checkAlike(r Replaced, own, other wire.Entry) error {
 	if own.Network == other.Network && !own.Resize.UnderWay() {
 		return fmt.Errorf("pipeline: jobs %q and %q have one network, and two readouts: %w: publish that readout for job %q and promote it (eusn-stream model publish, model promote)", r.Job, r.With, ErrUnfit, r.Job)
@@ -154,12 +155,12 @@ func checkAlike(r Replaced, own, other wire.Entry) error {
 	return nil
 }
 
-// copyModels brings the models of a job into the registry of another one, but those
-// that are retired and not in use.
+// copyModels copies the models of a job into the registry of another job, except
+// retired models not in use.
 func copyModels(ctx context.Context, js jetstream.JetStream, from, to string) error {
 	theirs, err := registry.Open(ctx, js, from)
 	if errors.Is(err, registry.ErrNone) {
-		return nil // the first worker publishes its own
+		return nil // the first worker publishes its own model
 	}
 	if err != nil {
 		return err
@@ -187,8 +188,7 @@ func copyModels(ctx context.Context, js jetstream.JetStream, from, to string) er
 	return nil
 }
 
-// FindJob is the job of a name, with the model that the job began with, which its
-// registry has.
+// FindJob returns the job with a name, with the job's first model, from its registry.
 func FindJob(ctx context.Context, job *pipeline.Job, name string) (*pipeline.Job, error) {
 	nc, err := job.Dial(ctx, "model")
 	if err != nil {

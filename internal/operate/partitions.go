@@ -18,41 +18,39 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// IsWrongState reports whether an error says that a state is not as its record says,
-// which is so where messages were answered under other settings.
+// IsWrongState reports whether an error is a mismatch of a state and its record, which
+// occurs if messages were answered under other settings.
 func IsWrongState(err error) bool { return errors.As(err, new(*state.Mismatch)) }
 
-// StepAbandon is the step of a change that is being abandoned.
+// StepAbandon is the step of an abandoned change.
 const StepAbandon = string(wire.ResizeAbandon)
 
-// Resized is what a job's partitions are after Resize.
+// Resized is the condition of a job's partitions after Resize.
 type Resized struct {
 	Job        string `json:"job"`
 	Partitions int    `json:"partitions"`
 	Generation uint64 `json:"generation"`     // how often the number has changed
-	Step       string `json:"step"`           // the one that is under way; empty = the change is complete
+	Step       string `json:"step"`           // the current step; empty = the change is complete
 	To         int    `json:"to"`             // while a change is under way
-	With       string `json:"with,omitempty"` // while the job is given the states of another one: which
+	With       string `json:"with,omitempty"` // the other job, while the job is given its states
 }
 
-func resized(job string, r wire.Resize) Resized {
+func resizedTo(job string, r wire.Resize) Resized {
 	return Resized{Job: job, Partitions: r.Partitions, Generation: r.Generation, Step: string(r.Step), To: r.To, With: r.With}
 }
 
-// ResizeOptions says what Resize is to do.
+// ResizeOptions are the options of Resize.
 type ResizeOptions struct {
-	To       int      // the number of partitions that the job is to have
+	To       int      // the new number of partitions
 	Progress Progress // optional
-	// Before is called before each write, and ends the change with its error. Only tests set
-	// it.
+	// Before is called before each write; its error ends the change. Only tests set it.
 	Before func(what string) error
 }
 
-// Resize changes the job's number of partitions to another one, or continues with
-// a change to that number which was begun. No worker may run; producers need not
-// stop. Config, Model and NewEngine must be those of the job, with which what
-// was stored before is answered; Config.Partitions is not used. It may be ended
-// at any time, and called again.
+// Resize changes the job's number of partitions, or continues a begun change to that
+// number. No worker may run; producers need not stop. Config, Model and NewEngine must
+// be the job's, because they answer the stored input; Config.Partitions is not used.
+// Resize may be interrupted at any time, and called again.
 func Resize(ctx context.Context, job *pipeline.Job, o ResizeOptions) (Resized, error) {
 	if o.To < 1 || o.To > store.MaxPartitions {
 		return Resized{}, fmt.Errorf("pipeline: %d partitions, want 1 to %d", o.To, store.MaxPartitions)
@@ -66,25 +64,25 @@ func Resize(ctx context.Context, job *pipeline.Job, o ResizeOptions) (Resized, e
 	if j.shape, err = shapeOf(ctx, j.js, job); err != nil {
 		return Resized{}, err
 	}
-	r, err := j.resize(ctx, o.To)
-	return resized(j.name, r), err
+	r, err := j.resizeJob(ctx, o.To)
+	return resizedTo(j.name, r), err
 }
 
-// Resizing is what a job's partitions are, and how far a change has come. It uses
-// Config.Job and Dial.
+// Resizing returns a job's partitions, and the progress of a change. It uses Config.Job
+// and Dial.
 func Resizing(ctx context.Context, job *pipeline.Job) (Resized, error) {
 	j, end, err := openChange(ctx, job)
 	if err != nil {
 		return Resized{}, err
 	}
 	defer end()
-	r, err := j.look(ctx)
-	return resized(j.name, r), err
+	r, err := j.readChange(ctx)
+	return resizedTo(j.name, r), err
 }
 
-// Abandon ends a change of the number of partitions that the server does not follow
-// yet, or of the network while none of the other states are published: the job is as it
-// was. Later it returns ErrPastCut. before is as in ResizeOptions.
+// Abandon ends a change of the number of partitions before the server follows it, or of
+// the network before any of the other states are published: the job is unchanged. Later
+// it returns ErrPastCut. before is as in ResizeOptions.
 func Abandon(ctx context.Context, job *pipeline.Job, before func(what string) error) error {
 	j, end, err := openChange(ctx, job)
 	if err != nil {
@@ -92,10 +90,10 @@ func Abandon(ctx context.Context, job *pipeline.Job, before func(what string) er
 	}
 	defer end()
 	j.hook = before
-	return j.abandon(ctx)
+	return j.abandonChange(ctx)
 }
 
-// openChange opens a job to be changed; end closes what was opened.
+// openChange opens a job for a change; end closes it.
 func openChange(ctx context.Context, job *pipeline.Job) (j *change, end func(), err error) {
 	c := job.Config.WithDefaults()
 	nc, err := job.Dial(ctx, "resize")
@@ -136,8 +134,8 @@ func openChange(ctx context.Context, job *pipeline.Job) (j *change, end func(), 
 	return j, nc.Close, nil
 }
 
-// checkNoReaders makes sure that no other job reads a job's input. A job that begins to
-// read it says so before it looks at the entry, so one of the two sees the other.
+// checkNoReaders requires that no other job reads a job's input. A new reader writes
+// its entry before it reads the job's entry, so one of the two sees the other.
 func checkNoReaders(ctx context.Context, js jetstream.JetStream, job string) error {
 	readers, err := store.ReadersOf(ctx, js, job)
 	if err != nil || len(readers) == 0 {
@@ -147,8 +145,8 @@ func checkNoReaders(ctx context.Context, js jetstream.JetStream, job string) err
 		job, strings.Join(readers, ", "), ErrShared)
 }
 
-// checkIdle makes sure that a change of jobs may begin: no worker lives, and all
-// partitions have taken the newest promotion.
+// checkIdle requires that a change of jobs may begin: no worker lives, and all
+// partitions have used the newest promotion.
 func checkIdle(ctx context.Context, js jetstream.JetStream, jobs ...*pipeline.Job) error {
 	for _, job := range jobs {
 		name := job.Config.WithDefaults().Job
@@ -162,10 +160,9 @@ func checkIdle(ctx context.Context, js jetstream.JetStream, jobs ...*pipeline.Jo
 	return nil
 }
 
-// checkNoWorkers makes sure that no worker of the job lives, as far as is known: of
-// others, the records' generation takes care. One that has just ended without
-// saying so is in the list until its lease ends; one on a busy machine may be
-// late to renew it.
+// checkNoWorkers requires that no worker of the job lives, as far as known: the
+// records' generation stops unknown workers. A killed worker is in the list until its
+// lease ends; a worker on a busy machine may renew late.
 func checkNoWorkers(ctx context.Context, js jetstream.JetStream, job string) error {
 	name := wire.MemberStream(job)
 	var until time.Time
@@ -203,8 +200,8 @@ func checkNoWorkers(ctx context.Context, js jetstream.JetStream, job string) err
 	}
 }
 
-// shapeOf makes sure, before anything changes, that the model and the input format of a
-// job are those of the job on the server, and returns the shape of its states.
+// shapeOf requires, before any change, that the model and the input format of a job
+// equal those of the job on the server, and returns the shape of its states.
 func shapeOf(ctx context.Context, js jetstream.JetStream, job *pipeline.Job) (state.Shape, error) {
 	alone := *job
 	alone.Config.Partitions, alone.Config.Shards = 1, 1

@@ -16,23 +16,23 @@ import (
 // Promotion is a promotion of a job: from then on, a readout answers.
 type Promotion = wire.Promotion
 
-// Promotions is what readouts answer in a job.
+// Promotions are the active readouts of a job.
 type Promotions struct {
 	Job        string              `json:"job"`
-	Promotions []Promotion         `json:"promotions"` // the newest ones; the last one holds
+	Promotions []Promotion         `json:"promotions"` // the newest promotions; the last is active
 	Partitions []PartitionReadouts `json:"partitions"`
 }
 
-// PartitionReadouts is how far a partition follows the promotions of its job.
+// PartitionReadouts is a partition's progress with the promotions of its job.
 type PartitionReadouts struct {
 	Partition int    `json:"partition"`
-	Number    uint64 `json:"number"`  // of the newest promotion that it has taken; 0 = none
-	Input     uint64 `json:"input"`   // the input message that said so
-	Readout   string `json:"readout"` // that answers since then; empty = the one that the job began with
-	Worker    string `json:"worker"`  // who has, or had, the partition
+	Number    uint64 `json:"number"`  // of the newest promotion that the partition has used; 0 = none
+	Input     uint64 `json:"input"`   // the input message of the promotion
+	Readout   string `json:"readout"` // active since then; empty = the job's first readout
+	Worker    string `json:"worker"`  // the current or last owner
 }
 
-// Newest is the promotion that holds; its number is 0 where there is none.
+// Newest returns the active promotion; its number is 0 if there is none.
 func (p *Promotions) Newest() Promotion { return wire.Promotions(p.Promotions).Last() }
 
 // Complete reports whether every partition has taken the newest promotion.
@@ -45,8 +45,8 @@ func (p *Promotions) Complete() bool {
 	return true
 }
 
-// PromotionsOf reads what readouts answer in a job, and how far its partitions
-// are.
+// PromotionsOf returns the active readouts of a job, and the progress of its
+// partitions.
 func PromotionsOf(ctx context.Context, js jetstream.JetStream, job string) (Promotions, error) {
 	j, err := store.Open(ctx, js, job)
 	if err != nil {
@@ -68,24 +68,24 @@ func PromotionsOf(ctx context.Context, js jetstream.JetStream, job string) (Prom
 	return all, nil
 }
 
-// PromoteOptions says which readout is to answer, and from when on.
+// PromoteOptions select the readout, and when it becomes active.
 type PromoteOptions struct {
 	// Readout is the fingerprint of a readout in the job's registry (package registry).
-	// Empty: the readout that answered before the newest promotion.
+	// Empty: the readout before the newest promotion.
 	Readout string
-	// After is the fingerprint of the readout that must answer now; empty: any. If another
-	// one answers, the error is ErrMeanwhile.
+	// After is the fingerprint of the readout that must be active now; empty: any. If
+	// another is active, the error is ErrMeanwhile.
 	After string
 	Now   bool   // also for the open sequences
-	Who   string // who promotes it
+	Who   string // the promoting person
 }
 
-// Promote has another readout of the job's registry answer from now on: in each
-// partition from an input message of its own, for the sequences that begin after
-// it, or with Now for the open ones, too. It writes the promotion into the job's
-// entry; from there the partitions' owners bring it into the input, now or when
-// they start. PromotionsOf tells how far they are. A readout that is retired or damaged,
-// or has other classes than the job's, is refused.
+// Promote activates another readout of the job's registry: in each partition from an
+// input message on, for the sequences that begin after it, or with Now for open
+// sequences, too. It writes the promotion into the job's entry; the partitions' owners
+// then publish it into the input, now or when they start. PromotionsOf returns their
+// progress. A readout that is retired or damaged, or has other classes than the job's,
+// is refused.
 func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteOptions) (Promotion, error) {
 	fail := func(err error) (Promotion, error) { return Promotion{}, fmt.Errorf("pipeline: job %q: %w", job, err) }
 	j, err := store.Open(ctx, js, job)
@@ -119,11 +119,11 @@ func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteO
 	return next, nil
 }
 
-// chooseReadout is the name under which a readout is promoted.
+// chooseReadout returns the name under which a readout is promoted.
 func chooseReadout(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (name string, err error) {
-	first := false // it is the one that the job began with
+	first := false // it is the job's first readout
 	if fingerprint == "" {
-		if fingerprint, err = previous(e.Promotions); err != nil {
+		if fingerprint, err = previousReadout(e.Promotions); err != nil {
 			return "", err
 		}
 		first = fingerprint == ""
@@ -154,8 +154,8 @@ func writePromotion(ctx context.Context, j *store.Job, e wire.Entry, seq uint64,
 	return fmt.Errorf("the promotion was not stored: %w", err)
 }
 
-// checkPublished is the name under which a readout of the registry may be promoted;
-// empty = the one that the job began with.
+// checkPublished returns the name under which a readout of the registry may be
+// promoted; empty = the job's first readout.
 func checkPublished(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (string, error) {
 	if registry.Identity(fingerprint, e.Input) == e.Readout {
 		return "", checkFirst(ctx, js, job, e)
@@ -163,8 +163,8 @@ func checkPublished(ctx context.Context, js jetstream.JetStream, job, fingerprin
 	return fingerprint, checkScores(ctx, js, job, fingerprint, e)
 }
 
-// checkFirst refuses the readout that the job began with if it was retired. Where
-// the registry does not have it, the workers have it from their model.
+// checkFirst refuses the job's first readout if it was retired. If the registry lacks
+// it, the workers have it from their model.
 func checkFirst(ctx context.Context, js jetstream.JetStream, job string, e *wire.Entry) error {
 	models, err := registry.Open(ctx, js, job)
 	if err == nil {
@@ -179,8 +179,8 @@ func checkFirst(ctx context.Context, js jetstream.JetStream, job string, e *wire
 	return err
 }
 
-// previous is the readout that answered before the newest promotion.
-func previous(all wire.Promotions) (string, error) {
+// previousReadout returns the readout before the newest promotion.
+func previousReadout(all wire.Promotions) (string, error) {
 	switch n := len(all); {
 	case n > 1:
 		return all[n-2].Readout, nil
@@ -190,8 +190,8 @@ func previous(all wire.Promotions) (string, error) {
 	return "", ErrNoPrevious
 }
 
-// nextNumber is the number of a job's next promotion: more than any that its
-// partitions have heard of, also where the job's entry was lost.
+// nextNumber returns the number of a job's next promotion: more than any number known
+// to its partitions, even if the job's entry was lost.
 func nextNumber(ctx context.Context, j *store.Job, all wire.Promotions) (uint64, error) {
 	number := all.Last().Number
 	for p := range j.Partitions {
@@ -204,9 +204,9 @@ func nextNumber(ctx context.Context, j *store.Job, all wire.Promotions) (uint64,
 	return number + 1, nil
 }
 
-// checkPromotionTaken refuses to change the partitions of a job whose newest promotion
-// some of them have not taken: keys of two partitions would have to continue with
-// two readouts in one.
+// checkPromotionTaken refuses to change the partitions of a job while some have not
+// used the newest promotion: keys of two partitions would have to continue with two
+// readouts in one.
 func checkPromotionTaken(ctx context.Context, js jetstream.JetStream, job string) error {
 	all, err := PromotionsOf(ctx, js, job)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// worker is the name that records of a change have.
-func (j *change) worker() string { return fmt.Sprintf("resize-%d", j.entry.Resize.Generation+1) }
+// workerName returns the worker name in records of a change.
+func (j *change) workerName() string { return fmt.Sprintf("resize-%d", j.entry.Resize.Generation+1) }
 
-// first is what the record of a partition begins with that has none yet.
-func (j *change) first(input time.Time) wire.Record {
+// firstRecord returns the initial record of a partition without a record.
+func (j *change) firstRecord(input time.Time) wire.Record {
 	return wire.Record{Created: wire.CreatedText(input), Identity: j.entry.Identity, Arithmetic: j.entry.Arithmetic}
 }
 
-// unchanged makes sure that the job's entry is the one that we read or wrote.
-func (j *change) unchanged(ctx context.Context) error {
+// checkUnchanged requires that the job's entry equals the entry read or written last.
+func (j *change) checkUnchanged(ctx context.Context) error {
 	_, seq, err := store.ReadEntry(ctx, j.out, j.name)
 	if err == nil && seq != j.seq {
 		err = fmt.Errorf("pipeline: job %q: %w", j.name, ErrMeanwhile)
@@ -27,11 +27,11 @@ func (j *change) unchanged(ctx context.Context) error {
 	return err
 }
 
-// rewrite changes a partition's record, unless change says that there is nothing
-// to do. seq is 0 where there is none yet. The entry is looked at after the
-// record: whoever changes the entry, and writes each record then, knows that
-// nobody writes one for the entry of before.
-func (j *change) rewrite(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
+// rewriteRecord changes a partition's record, unless change reports that nothing is to
+// be done. seq is 0 if there is no record yet. The entry is read after the record:
+// after a change of the entry and of each record, no record is written for the previous
+// entry.
+func (j *change) rewriteRecord(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
 	com := &store.Committer{JS: j.js, Stream: j.out, Link: j.in.Link, Job: j.name, Part: p}
 	var told error
 	for {
@@ -43,17 +43,17 @@ func (j *change) rewrite(ctx context.Context, p int, change func(now *wire.Recor
 		case !change(&r, seq):
 			return nil
 		default:
-			if err = j.unchanged(ctx); errors.Is(err, ErrMeanwhile) {
+			if err = j.checkUnchanged(ctx); errors.Is(err, ErrMeanwhile) {
 				return err
 			} else if err != nil {
 				break
 			}
-			if err = j.before(fmt.Sprintf("record %d", p)); err != nil {
+			if err = j.beforeWrite(fmt.Sprintf("record %d", p)); err != nil {
 				return err
 			}
-			r.Worker = j.worker()
+			r.Worker = j.workerName()
 			if _, err = com.Publish(ctx, r, seq, j.empty); err == nil || store.OvertakenBy(err) {
-				continue // it is read again: change says whether it is as it is to be
+				continue // re-read: change reports whether the record is final
 			}
 			if store.IsRefused(err) {
 				return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)

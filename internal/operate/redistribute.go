@@ -12,42 +12,41 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// digests are sums over all partitions that must be the same before and after.
+// digests are sums over all partitions that must be equal before and after.
 type digests struct {
 	Keys    wire.Digest // state.Partition.DigestOfKeys
 	Streams int
 }
 
-// classes is how many sets of partitions exchange keys among themselves alone:
-// a key whose hash leaves the remainder c by that number does so by both
+// classCount returns the number of sets of partitions that exchange keys only within
+// the set: a key whose hash leaves the remainder c by that number does so by both
 // numbers of partitions, before and after.
-func classes(from, to int) int {
+func classCount(from, to int) int {
 	for to != 0 {
 		from, to = to, from%to
 	}
 	return from
 }
 
-// members are the partitions of a class.
-func members(class, classes, partitions int) (all []int) {
+// classMembers are the partitions of a class.
+func classMembers(class, classes, partitions int) (all []int) {
 	for p := class; p < partitions; p += classes {
 		all = append(all, p)
 	}
 	return all
 }
 
-// redistribute gives every key's state to the partition that it has from now on, and
-// stores what comes out, a class of partitions at a time. Nothing that was
-// stored before is touched.
-func (j *change) redistribute(ctx context.Context) error {
+// redistributeKeys moves every key's state to its new partition, and stores the result,
+// a class of partitions at a time. Earlier data stays untouched.
+func (j *change) redistributeKeys(ctx context.Context) error {
 	r := j.entry.Resize
-	n := classes(r.Partitions, r.To)
+	n := classCount(r.Partitions, r.To)
 	for class := range n {
-		before, old, err := j.load(ctx, j.own(), members(class, n, r.Partitions))
+		before, old, err := j.loadStates(ctx, j.ownStates(), classMembers(class, n, r.Partitions))
 		if err != nil {
 			return err
 		}
-		made, err := state.Redistribute(old, members(class, n, r.To), func(key string) int { return j.in.Pattern.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
+		made, err := state.Redistribute(old, classMembers(class, n, r.To), func(key string) int { return j.in.Pattern.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
 		if err != nil {
 			return err
 		}
@@ -56,18 +55,18 @@ func (j *change) redistribute(ctx context.Context) error {
 			if p.Len() > j.largest {
 				return fmt.Errorf("pipeline: partition %d of %d would have %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again; until then nobody works on the job, and nothing is lost", p.ID, r.To, p.Len(), j.largest)
 			}
-			if err := j.put(ctx, p, &after); err != nil {
+			if err := j.putState(ctx, p, &after); err != nil {
 				return err
 			}
 		}
 		if after != before {
 			return fmt.Errorf("pipeline: the keys of partitions %v have the digest %v (%d streams), but %v (%d streams) after they were given to partitions %v: this is a fault of the program or of the server's store; the states of before are untouched",
-				members(class, n, r.Partitions), before.Keys, before.Streams, after.Keys, after.Streams, members(class, n, r.To))
+				classMembers(class, n, r.Partitions), before.Keys, before.Streams, after.Keys, after.Streams, classMembers(class, n, r.To))
 		}
-		j.report(r.Step, class+1, n)
+		j.reportStep(r.Step, class+1, n)
 	}
 	r.Step = wire.ResizePublish
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
 // held is where a job's states are.
@@ -78,21 +77,21 @@ type held struct {
 	shape state.Shape
 }
 
-// own is where the job's states are, of the shape that they are to have.
-func (j *change) own() held { return held{j.name, j.out, j.snaps, j.shape} }
+// ownStates returns the location of the job's states, in their final shape.
+func (j *change) ownStates() held { return held{j.name, j.out, j.snaps, j.shape} }
 
-// load reads the states of some old partitions, and compares each with the
-// digest in its record.
-func (j *change) load(ctx context.Context, from held, parts []int) (sum digests, all []*state.Partition, err error) {
+// loadStates reads the states of some old partitions, and compares each with the digest
+// in its record.
+func (j *change) loadStates(ctx context.Context, from held, parts []int) (sum digests, all []*state.Partition, err error) {
 	for _, p := range parts {
 		r, _, err := store.ReadRecord(ctx, from.out, from.name, p)
 		if err != nil {
 			return sum, nil, err
 		}
 		if r.Snap == "" {
-			continue // it never had a message
+			continue // a partition without any message
 		}
-		part, err := from.read(ctx, r.Snap, p)
+		part, err := from.readSnapshot(ctx, r.Snap, p)
 		if err != nil {
 			return sum, nil, err
 		}
@@ -103,7 +102,7 @@ func (j *change) load(ctx context.Context, from held, parts []int) (sum digests,
 		if r.Mark.Seq > 0 && digest != r.Mark.Digest {
 			return sum, nil, fmt.Errorf("pipeline: snapshot %s of partition %d has digest %v, its record says %v: restore the job's NATS streams; nothing of them was changed", r.Snap, p, digest, r.Mark.Digest)
 		}
-		if err := sum.add(part); err != nil {
+		if err := sum.addPartition(part); err != nil {
 			return sum, nil, err
 		}
 		all = append(all, part)
@@ -111,15 +110,15 @@ func (j *change) load(ctx context.Context, from held, parts []int) (sum digests,
 	return sum, all, nil
 }
 
-func (d *digests) add(p *state.Partition) error {
+func (d *digests) addPartition(p *state.Partition) error {
 	digest, err := p.DigestOfKeys()
 	d.Keys.Add(digest)
 	d.Streams += p.Len()
 	return err
 }
 
-// read reads a snapshot, with the rows that are stored apart.
-func (h held) read(ctx context.Context, name string, part int) (*state.Partition, error) {
+// readSnapshot reads a snapshot, with the stored rows.
+func (h held) readSnapshot(ctx context.Context, name string, part int) (*state.Partition, error) {
 	b, err := h.snaps.Get(ctx, name)
 	if err == nil {
 		b, err = owner.IncludeRows(ctx, h.snaps, b)
@@ -134,12 +133,12 @@ func (h held) read(ctx context.Context, name string, part int) (*state.Partition
 	return p, nil
 }
 
-// put stores a new partition's state, reads it back, and adds what came back to
-// the sum.
-func (j *change) put(ctx context.Context, p *state.Partition, sum *digests) error {
+// putState stores a new partition's state, reads it back, and adds the result to the
+// sum.
+func (j *change) putState(ctx context.Context, p *state.Partition, sum *digests) error {
 	r := j.entry.Resize
 	name := wire.SnapshotName(p.ID, r.Epoch, r.Cut)
-	if err := j.before("snapshot " + name); err != nil {
+	if err := j.beforeWrite("snapshot " + name); err != nil {
 		return err
 	}
 	b, err := p.Encode(j.shape, state.DecodedRows{})
@@ -149,20 +148,20 @@ func (j *change) put(ctx context.Context, p *state.Partition, sum *digests) erro
 	if err := j.snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
-	if err := j.before("check " + name); err != nil {
+	if err := j.beforeWrite("check " + name); err != nil {
 		return err
 	}
-	back, err := j.own().read(ctx, name, p.ID)
+	back, err := j.ownStates().readSnapshot(ctx, name, p.ID)
 	if err != nil {
 		return err
 	}
-	return sum.add(back)
+	return sum.addPartition(back)
 }
 
-// publish gives the new partitions their records, and ends the change.
-func (j *change) publish(ctx context.Context) error { return j.publishAs(ctx, j.entry) }
+// publishRecords gives the new partitions their records, and ends the change.
+func (j *change) publishRecords(ctx context.Context) error { return j.publishAs(ctx, j.entry) }
 
-// publishAs is publish where the job's entry becomes another one, but for Resize.
+// publishAs is publishRecords with another next entry, for changes other than Resize.
 func (j *change) publishAs(ctx context.Context, next wire.Entry) error {
 	r := j.entry.Resize
 	info, err := j.in.Info(ctx, r.Cut)
@@ -175,7 +174,7 @@ func (j *change) publishAs(ctx context.Context, next wire.Entry) error {
 			Snap: wire.SnapshotName(p, r.Epoch, r.Cut), SnapSeq: r.Cut,
 			Arithmetic: next.Arithmetic, Identity: next.Identity, Generation: r.Generation + 1,
 		}
-		part, err := j.own().read(ctx, begin.Snap, p)
+		part, err := j.ownStates().readSnapshot(ctx, begin.Snap, p)
 		if err != nil {
 			return err
 		}
@@ -187,7 +186,7 @@ func (j *change) publishAs(ctx context.Context, next wire.Entry) error {
 		if begin.Mark.Digest, err = part.Digest(); err != nil {
 			return err
 		}
-		err = j.rewrite(ctx, p, func(now *wire.Record, _ uint64) bool {
+		err = j.rewriteRecord(ctx, p, func(now *wire.Record, _ uint64) bool {
 			if now.Generation == begin.Generation && now.Snap == begin.Snap {
 				return false
 			}
@@ -199,11 +198,11 @@ func (j *change) publishAs(ctx context.Context, next wire.Entry) error {
 		if err != nil {
 			return err
 		}
-		j.report(r.Step, p+1, r.To)
+		j.reportStep(r.Step, p+1, r.To)
 	}
 	next.Resize = wire.Resize{Generation: r.Generation + 1, Partitions: r.To}
-	if err := j.before("note "); err != nil {
+	if err := j.beforeWrite("note "); err != nil {
 		return err
 	}
-	return j.write(ctx, next)
+	return j.writeEntry(ctx, next)
 }

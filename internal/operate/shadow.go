@@ -16,10 +16,11 @@ import (
 // MostShadows is how many shadows a job may have.
 const MostShadows = wire.MostShadows
 
-// Shadow is a readout that scores what the answering one does, and does not answer.
+// Shadow is a readout that scores the same sequences as the active readout, without
+// predicting.
 type Shadow = wire.Shadow
 
-// ShadowsOf are those of a job, the first set first.
+// ShadowsOf returns the shadows of a job, in the order in which they were set.
 func ShadowsOf(ctx context.Context, js jetstream.JetStream, job string) ([]Shadow, error) {
 	j, err := store.Open(ctx, js, job)
 	if err != nil {
@@ -32,9 +33,10 @@ func ShadowsOf(ctx context.Context, js jetstream.JetStream, job string) ([]Shado
 	return wire.ParseShadows(e.Shadows)
 }
 
-// SetShadow has a readout of the job's registry score beside the one that answers, from
-// when the workers hear of it. What it predicts goes to a NATS stream that is made
-// where there is none. No state, commit or prediction of the job changes. When is set here.
+// SetShadow makes a readout of the job's registry score in parallel to the active
+// readout, from the time when the workers notice it. Its predictions go to a NATS
+// stream that is created if missing. No state, commit or prediction of the job changes.
+// SetShadow sets When.
 func SetShadow(ctx context.Context, js jetstream.JetStream, job string, next Shadow) ([]Shadow, error) {
 	next.When = registry.Now()
 	return changeShadows(ctx, js, job, func(j *store.Job, e *wire.Entry, all wire.Shadows) (wire.Shadows, error) {
@@ -60,7 +62,7 @@ func SetShadow(ctx context.Context, js jetstream.JetStream, job string, next Sha
 	})
 }
 
-// checkScores says why a readout cannot score the states of a job.
+// checkScores returns the reason why a readout cannot score the states of a job.
 func checkScores(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) error {
 	models, err := registry.Open(ctx, js, job)
 	if err != nil {
@@ -84,7 +86,7 @@ func checkScores(ctx context.Context, js jetstream.JetStream, job, fingerprint s
 	return shard.CanFollow(first, l)
 }
 
-// EndShadow ends what SetShadow has begun. What the readout has predicted stays.
+// EndShadow ends a shadow. Its predictions stay.
 func EndShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint string) ([]Shadow, error) {
 	return changeShadows(ctx, js, job, func(_ *store.Job, _ *wire.Entry, all wire.Shadows) (wire.Shadows, error) {
 		if !all.Has(fingerprint) {
@@ -94,7 +96,8 @@ func EndShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint str
 	})
 }
 
-// changeAttempts is how often a change of the job's entry is tried where others change it.
+// changeAttempts is how often a change of the job's entry is tried while others change
+// the entry.
 const changeAttempts = 5
 
 // changeShadows writes the job's entry with other shadows.
@@ -140,13 +143,13 @@ func isActive(e *wire.Entry, fingerprint string) bool {
 	return isReadout(e, e.Promotions.Last().Readout, fingerprint)
 }
 
-// isReadout reports whether a promotion's name is that of a readout.
+// isReadout reports whether a promotion's name belongs to a readout.
 func isReadout(e *wire.Entry, name, fingerprint string) bool {
 	return name == fingerprint || name == "" && registry.Identity(fingerprint, e.Input) == e.Readout
 }
 
-// endShadowOf ends the shadow of a readout that answers from now on. A list that is
-// not ours stays as it is.
+// endShadowOf ends the shadow of a readout that becomes active. An invalid list stays
+// unchanged.
 func endShadowOf(e *wire.Entry, name string) {
 	all, err := wire.ParseShadows(e.Shadows)
 	if err != nil {

@@ -13,29 +13,29 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// other is a job that reads the input of a job, and with whose network and states that
-// job is to continue. The other job is not changed, and may continue to predict.
+// other is a job that reads the input of a job, and whose network and states that job
+// will use. The other job is not changed, and may continue to predict.
 type other struct {
 	job   *pipeline.Job
 	name  string
-	in    *store.Input // as that job reads it
+	in    *store.Input // as the other job reads it
 	out   jetstream.Stream
 	snaps *store.Snapshots
 	shape state.Shape
 	entry wire.Entry
-	empty []byte // a message of none of its predictions
+	empty []byte // a message without predictions
 }
 
-// replace lets the job continue with the network and the states of another one, or continues
-// with that where it was left: up to a cut, both jobs answer their input; then the
-// other's states become this job's, which stand after the cut. It returns the cut, 0 if
+// replaceNetwork makes the job continue with the network and the states of another job,
+// or continues an interrupted change: up to a cut, both jobs answer their input; then
+// the other's states become this job's, positioned at the cut. It returns the cut, 0 if
 // there is none yet.
-func (j *change) replace(ctx context.Context, by *other) (cut uint64, err error) {
+func (j *change) replaceNetwork(ctx context.Context, by *other) (cut uint64, err error) {
 	if err := j.noteReplace(ctx, by); err != nil {
 		return 0, err
 	}
 	was := j.shape
-	j.shape = by.shape // of what is stored from now on
+	j.shape = by.shape // of the states stored from now on
 	for j.entry.Resize.UnderWay() && err == nil {
 		switch j.entry.Resize.Step {
 		case wire.ReplaceClaim:
@@ -43,10 +43,10 @@ func (j *change) replace(ctx context.Context, by *other) (cut uint64, err error)
 		case wire.ReplaceDrain:
 			err = j.drainBoth(ctx, by)
 		case wire.ReplaceStore:
-			err = j.adopt(ctx, by, was)
+			err = j.adoptStates(ctx, by, was)
 		default:
 			cut = j.entry.Resize.Cut
-			err = j.continues(ctx, by)
+			err = j.continueWith(ctx, by)
 		}
 	}
 	return cut, err
@@ -64,12 +64,12 @@ func (j *change) noteReplace(ctx context.Context, by *other) error {
 		}
 		return nil
 	}
-	now, err := j.mapped(ctx)
+	now, err := j.mappedPartitions(ctx)
 	if err == nil {
 		err = checkIdle(ctx, j.js, j.job, by.job)
 	}
 	if err == nil {
-		err = j.note(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: now, With: by.name, Step: wire.ReplaceClaim})
+		err = j.noteStep(ctx, wire.Resize{Generation: r.Generation, Partitions: now, To: now, With: by.name, Step: wire.ReplaceClaim})
 	}
 	return err
 }
@@ -81,36 +81,36 @@ func (j *change) takeOver(ctx context.Context) error {
 	}
 	r := j.entry.Resize
 	r.Step = wire.ReplaceDrain
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
-// drainBoth has both jobs answer their input up to a cut, the last message that there
-// is. Each attempt has a cut of its own.
+// drainBoth makes both jobs answer their input up to a cut, the last existing message.
+// Each attempt sets a new cut.
 func (j *change) drainBoth(ctx context.Context, by *other) error {
 	if err := checkNoWorkers(ctx, j.js, by.name); err != nil {
 		return err
 	}
 	r := j.entry.Resize
 	var err error
-	if r.Cut, err = j.furthest(ctx, by); err != nil {
+	if r.Cut, err = j.furthestInput(ctx, by); err != nil {
 		return err
 	}
-	if r.Cut, r.Stored, err = j.stored(ctx, r.Cut); err != nil {
+	if r.Cut, r.Stored, err = j.storedAt(ctx, r.Cut); err != nil {
 		return err
 	}
-	if err := j.note(ctx, r); err != nil {
+	if err := j.noteStep(ctx, r); err != nil {
 		return err
 	}
 	if err := j.drainOwn(ctx); err != nil {
 		return err
 	}
-	err = drainUntil(ctx, func(ctx context.Context) error { return by.drained(ctx, r) }, func(ctx context.Context) error {
-		return j.answer(ctx, by.job, pipeline.Drain{Partitions: r.Partitions, Generation: by.entry.Resize.Generation, To: r.Cut, Source: by.entry.Source})
+	err = drainUntil(ctx, func(ctx context.Context) error { return by.checkDrained(ctx, r) }, func(ctx context.Context) error {
+		return j.answerInput(ctx, by.job, pipeline.Drain{Partitions: r.Partitions, Generation: by.entry.Resize.Generation, To: r.Cut, Source: by.entry.Source})
 	})
 	if err != nil {
 		return err
 	}
-	if r.Epoch, err = j.free(ctx); err != nil {
+	if r.Epoch, err = j.findEpoch(ctx); err != nil {
 		return err
 	}
 	r.Step, r.Promoted = wire.ReplaceStore, j.entry.Promotions.Last().Number
@@ -121,12 +121,12 @@ func (j *change) drainBoth(ctx context.Context, by *other) error {
 		}
 		r.Promoted = max(r.Promoted, now.Promoted.Known)
 	}
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
-// furthest is the last input message that there is, also where the server that
-// answers does not know yet what a partition has answered.
-func (j *change) furthest(ctx context.Context, by *other) (uint64, error) {
+// furthestInput returns the last input message, even if the answering server does not
+// know the newest answered message yet.
+func (j *change) furthestInput(ctx context.Context, by *other) (uint64, error) {
 	var last uint64
 	for p := range j.entry.Resize.Partitions {
 		for _, from := range []held{{name: j.name, out: j.out}, {name: by.name, out: by.out}} {
@@ -144,9 +144,9 @@ func (j *change) furthest(ctx context.Context, by *other) (uint64, error) {
 	return max(last, info.State.LastSeq), nil
 }
 
-// drained reports what the other job has still to answer or store, or that it has
-// gone on.
-func (o *other) drained(ctx context.Context, r wire.Resize) error {
+// checkDrained reports input that the other job has not answered or stored, or that it
+// has passed the cut.
+func (o *other) checkDrained(ctx context.Context, r wire.Resize) error {
 	for p := range r.Partitions {
 		now, _, err := store.ReadRecord(ctx, o.out, o.name, p)
 		if err != nil {
@@ -167,20 +167,20 @@ func (o *other) drained(ctx context.Context, r wire.Resize) error {
 	return nil
 }
 
-// adopt stores the other job's states as this job's, next to those of before, of shape
-// was. Where the other job has gone on meanwhile, there is another cut.
-func (j *change) adopt(ctx context.Context, by *other, was state.Shape) error {
+// adoptStates stores the other job's states as this job's, next to the previous states,
+// of shape was. If the other job has passed the cut meanwhile, a new cut is needed.
+func (j *change) adoptStates(ctx context.Context, by *other, was state.Shape) error {
 	r := j.entry.Resize
-	if by.drained(ctx, r) != nil {
+	if by.checkDrained(ctx, r) != nil {
 		r.Step = wire.ReplaceDrain
-		return j.note(ctx, r)
+		return j.noteStep(ctx, r)
 	}
 	for p := range r.Partitions {
-		before, old, err := j.load(ctx, held{by.name, by.out, by.snaps, by.shape}, []int{p})
+		before, old, err := j.loadStates(ctx, held{by.name, by.out, by.snaps, by.shape}, []int{p})
 		if err != nil {
 			return err
 		}
-		_, own, err := j.load(ctx, held{j.name, j.out, j.snaps, was}, []int{p})
+		_, own, err := j.loadStates(ctx, held{j.name, j.out, j.snaps, was}, []int{p})
 		if err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func (j *change) adopt(ctx context.Context, by *other, was state.Shape) error {
 			return err
 		}
 		var moved digests
-		if err := moved.add(part); err != nil {
+		if err := moved.addPartition(part); err != nil {
 			return err
 		}
 		if part.Len() > j.largest {
@@ -200,33 +200,33 @@ func (j *change) adopt(ctx context.Context, by *other, was state.Shape) error {
 			part.CopyKnownKeys(known, &j.shape, j.largest)
 		}
 		var whole, after digests
-		if err := whole.add(part); err != nil {
+		if err := whole.addPartition(part); err != nil {
 			return err
 		}
-		if err := j.put(ctx, part, &after); err != nil {
+		if err := j.putState(ctx, part, &after); err != nil {
 			return err
 		}
 		if moved != before || after != whole {
 			return fmt.Errorf("pipeline: the keys of partition %d of job %q have the digest %v (%d streams), but %v (%d streams) after they were stored for job %q: this is a fault of the program or of the server's store; the states of before are untouched",
 				p, by.name, before.Keys, before.Streams, after.Keys, after.Streams, j.name)
 		}
-		j.report(r.Step, p+1, r.Partitions)
+		j.reportStep(r.Step, p+1, r.Partitions)
 	}
-	if r.Step = wire.ReplacePublish; by.drained(ctx, r) != nil { // a worker began meanwhile: its record may be behind the cut
+	if r.Step = wire.ReplacePublish; by.checkDrained(ctx, r) != nil { // a worker began meanwhile: its record may be after the cut
 		r.Step = wire.ReplaceDrain
 	}
-	return j.note(ctx, r)
+	return j.noteStep(ctx, r)
 }
 
-// continues gives the partitions records of the other job's states, and the job that
-// job's network.
-func (j *change) continues(ctx context.Context, by *other) error {
+// continueWith gives the partitions records with the other job's states, and the job
+// the other network.
+func (j *change) continueWith(ctx context.Context, by *other) error {
 	if err := copyModels(ctx, j.js, by.name, j.name); err != nil {
 		return err
 	}
 	r, next := j.entry.Resize, j.entry
 	next.Identity, next.Arithmetic, next.Input, next.Meta = by.entry.Identity, by.entry.Arithmetic, by.entry.Input, by.entry.Meta
-	next.Worker, next.Promotions, next.Shadows = j.worker(), nil, "" // those were of the network of before
+	next.Worker, next.Promotions, next.Shadows = j.workerName(), nil, "" // the old values belong to the previous network
 	if r.Promoted > 0 {
 		next.Promotions = next.Promotions.AppendPromotion(wire.Promotion{Number: r.Promoted, Who: "job replace --with " + by.name, When: time.Now().UTC().Truncate(time.Second)})
 	}

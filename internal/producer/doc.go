@@ -1,20 +1,19 @@
-// Package producer publishes samples to a job's input as producers should: one
-// subject per stream, one Arrow record batch a message, numbered by Eusn-Seq and
-// with a checksum.
+// Package producer publishes samples to a job's input as producers should: one subject
+// per stream, one Arrow record batch a message, numbered by Eusn-Seq and with a
+// checksum.
 //
-// Lanes joins the samples of each stream into messages, numbers them, and
-// publishes them in order through any failure. Three senders are built on it:
+// Lanes joins the samples of each stream into messages, numbers them, and publishes
+// them in order through any failure. Three senders use Lanes:
 //
-//   - Publisher plays a recording in its own time or faster, and can continue where
-//     an earlier run ended.
-//   - Live publishes samples as they are measured, for the goroutines of a program. It
-//     holds back its caller while the server takes none, and can continue after a
+//   - Publisher plays a recording at its recorded speed or faster, and can continue
+//     where an earlier run ended.
+//   - Live publishes samples as they are measured, for the goroutines of a program.
+//     It blocks its caller while the server accepts nothing, and can continue after a
 //     restart without losing or repeating a sample.
 //   - The gateway (package gateway) keeps its messages on disk, in a Store.
 //
-// It owns no data and no schema: a Source gives it the samples, package codec
-// encodes them. It knows nothing of the stage that reads them but the names of
-// subjects and headers.
+// The package owns no data and no schema: a Source supplies the samples, package codec
+// encodes them. Of the reading stage it knows only the names of subjects and headers.
 //
 // # Files
 //
@@ -29,6 +28,6 @@
 //   - pace.go: schedules messages by the times of samples
 //   - messages.go: makes the messages of a Publisher without a server
 //   - live.go: publishes samples as they are measured (Live)
-//   - piece.go: checks the samples of a Live, and leaves out those that are stored
+//   - piece.go: checks the samples of a Live, and removes stored samples
 //   - resume.go: continues the numbers of a stream (compare-and-set)
 package producer

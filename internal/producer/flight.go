@@ -13,26 +13,27 @@ import (
 const (
 	maxFlight  = 512                    // messages without an answer: more only wait in the server (pipeline's documentation)
 	probeEvery = 250 * time.Millisecond // while the server takes nothing
-	asideEvery = 10 * time.Second       // before a message that was set aside is tried again
+	asideEvery = 10 * time.Second       // pause before a message set aside is retried
 )
 
-// Answer is what became of a message.
+// Answer is the result of publishing a message.
 type Answer struct {
 	msg  *nats.Msg
-	seq  uint64 // of the message in the input, where it was stored
+	seq  uint64 // of the message in the input, if stored
 	err  error
-	last *lastInput // the key's last message, where the server refused ours for it
+	last *lastInput // the key's last message, if the server refused the message because of it
 }
 
-// Load adds a message of an earlier run, which the Store has. It is published after Enqueue.
+// Load adds a message of an earlier run, which the Store has. Enqueue publishes it.
 func (l *Lanes) Load(s *Lane, m *Message) {
 	m.lane, m.written = s, true
 	s.queue = append(s.queue, m)
 }
 
-// SkipStored removes the messages of a stream up to one that the input has. A stream has
-// one message in flight, so the input has all messages before that. A second copy would be
-// the stream's last message in the input, with which the next run compares.
+// SkipStored removes the messages of a stream up to a message that the input has. A
+// stream has one message in flight, so the input has all earlier messages. A second
+// copy would be the stream's last message in the input, with which the next run
+// compares.
 func (l *Lanes) SkipStored(s *Lane, incarnation string, seq uint64) {
 	stored := 0
 	for i, m := range s.queue {
@@ -57,8 +58,8 @@ func (l *Lanes) Enqueue(s *Lane) {
 // Waits reports whether messages of the stream have no answer.
 func (s *Lane) Waits() bool { return len(s.queue) > 0 }
 
-// Pump numbers the messages that are due, and publishes those that may be. It returns how
-// long nothing is due by itself; math.MaxInt64 = for ever.
+// Pump numbers the due messages, and publishes as many as allowed. It returns the time
+// until the next message is due; math.MaxInt64 = none.
 func (l *Lanes) Pump(now time.Time) time.Duration {
 	wait := l.sealDue(now)
 	if !now.Before(l.late) {
@@ -82,8 +83,8 @@ func (l *Lanes) Pump(now time.Time) time.Duration {
 	return wait
 }
 
-// publishReady publishes what is ready, as far as there is room in flight. If the server
-// takes nothing, one message is in flight at a time.
+// publishReady publishes ready messages while there is room in flight. If the server
+// accepts nothing, one message is in flight at a time.
 func (l *Lanes) publishReady(now time.Time) {
 	for len(l.ready) > 0 && len(l.flight) < maxFlight && l.flying < maxPending {
 		if l.held && (len(l.flight) > 0 || l.probe.After(now)) {
@@ -92,12 +93,12 @@ func (l *Lanes) publishReady(now time.Time) {
 		s := l.ready[0]
 		l.ready[0] = nil
 		l.ready = l.ready[1:]
-		l.publish(s)
+		l.publishLane(s)
 	}
 }
 
-// publish sends the next message of a stream.
-func (l *Lanes) publish(s *Lane) {
+// publishLane sends the next message of a stream.
+func (l *Lanes) publishLane(s *Lane) {
 	m := s.queue[0]
 	data := m.Payload
 	if l.opt.Store != nil {
@@ -111,7 +112,7 @@ func (l *Lanes) publish(s *Lane) {
 	if run == "" {
 		run = m.Incarnation
 	}
-	msg := message(m.Subject, run, m.Incarnation, m.Seq, data, m.End)
+	msg := newMessage(m.Subject, run, m.Incarnation, m.Seq, data, m.End)
 	if m.Unreadable != "" {
 		msg.Header[wire.HeaderUnreadable] = []string{m.Unreadable}
 	}
@@ -121,7 +122,7 @@ func (l *Lanes) publish(s *Lane) {
 		m.trace.Put(msg.Header)
 	}
 	if l.input != nil {
-		s.live.expect(msg.Header, m, l.opt.Job)
+		s.live.setExpectation(msg.Header, m, l.opt.Job)
 	}
 	l.flight[msg] = s
 	l.flying += len(data)
@@ -131,33 +132,33 @@ func (l *Lanes) publish(s *Lane) {
 	}
 }
 
-// Answered takes a message out of flight. Its stream continues, or the message is
-// published again.
+// Answered removes a message from flight. Its stream continues, or the message is
+// republished.
 func (l *Lanes) Answered(a Answer) {
 	s := l.flight[a.msg]
 	if s == nil {
 		return // an answer to an attempt that was given up
 	}
 	if l.input != nil && a.last == nil && otherLast(a.err) {
-		go l.lookAgain(a, s.Key) // it answers for the message
+		go l.lookAgain(a, s.Key) // it sends the answer
 		return
 	}
 	delete(l.flight, a.msg)
 	l.flying -= len(a.msg.Data)
 	if a.last != nil {
-		a.seq, a.err = s.live.compare(a.last, l.opt.Log)
+		a.seq, a.err = s.live.compareLast(a.last, l.opt.Log)
 	}
 	switch {
 	case errors.Is(a.err, errSendAgain):
 		l.ready = append(l.ready, s)
 	case a.err != nil:
-		l.refuse(s, a.err)
+		l.refuseMessage(s, a.err)
 	default:
-		l.stored(s, a.seq)
+		l.noteStored(s, a.seq)
 	}
 }
 
-// answerAll handles an answer and those that are there already.
+// answerAll handles an answer and all further available answers.
 func (l *Lanes) answerAll(a Answer) {
 	for range maxFlight {
 		l.Answered(a)
@@ -170,8 +171,8 @@ func (l *Lanes) answerAll(a Answer) {
 	l.Answered(a)
 }
 
-// stored notes that the server has the first message of a stream's queue.
-func (l *Lanes) stored(s *Lane, seq uint64) {
+// noteStored records that the server has stored the first message of a stream's queue.
+func (l *Lanes) noteStored(s *Lane, seq uint64) {
 	m := s.queue[0]
 	s.queue[0] = nil
 	s.queue = s.queue[1:]
@@ -197,13 +198,13 @@ func (l *Lanes) stored(s *Lane, seq uint64) {
 		}
 	}
 	if s.late && len(s.queue) == 0 {
-		l.seal(s)
+		l.sealOpen(s)
 	}
 	l.Enqueue(s)
 }
 
-// refuse keeps a message that was not stored for another attempt.
-func (l *Lanes) refuse(s *Lane, err error) {
+// refuseMessage keeps a message that was not stored for another attempt.
+func (l *Lanes) refuseMessage(s *Lane, err error) {
 	now := time.Now()
 	if s.refused.IsZero() {
 		s.refused = now
@@ -212,7 +213,7 @@ func (l *Lanes) refuse(s *Lane, err error) {
 		l.setAside(s)
 		return
 	}
-	l.ready = append(l.ready, s) // the others have their turn before
+	l.ready = append(l.ready, s) // other streams come first
 	if l.probe = now.Add(probeEvery); !l.held {
 		l.held, l.since = true, now
 	}
@@ -223,8 +224,8 @@ func (l *Lanes) setAside(s *Lane) {
 	l.aside = append(l.aside, s)
 }
 
-// giveUpLate publishes again what the client has given no answer for, though it should
-// after answerTimeout. The server stores it once: it knows the message's id, and the
+// giveUpLate republishes messages without an answer from the client after
+// answerTimeout. The server stores a message once: it knows the message's id, and the
 // stage its number.
 func (l *Lanes) giveUpLate(now time.Time) {
 	for msg, s := range l.flight {

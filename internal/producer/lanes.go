@@ -16,12 +16,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-const growTime = time.Second // for which a message that is due waits for the answer of the previous one, where a Store keeps it
+const growTime = time.Second // how long a due message waits for the answer of the previous message, with a Store
 
 // Lanes publishes samples of many streams. It joins the samples of a stream into
 // messages, numbers the messages, and publishes each until the server has stored it. A
 // stream has at most one message in flight, so that no failure changes the order of the
-// stream; meanwhile its next message grows. If the server takes nothing, one message
+// stream; meanwhile its next message grows. If the server accepts nothing, one message
 // at a time is tried.
 //
 // All calls come from one goroutine, or under one lock.
@@ -38,40 +38,41 @@ type Lanes struct {
 	grow     time.Duration
 
 	due       dueLanes   // streams with an open message
-	unwritten []*Message // the Store did not take them yet
+	unwritten []*Message // messages that the Store has not accepted yet
 
 	ready  []*Lane // the next message may be published
-	aside  []*Lane // the next message is tried again later; other streams continue
+	aside  []*Lane // streams with a message set aside; other streams continue
 	flight map[*nats.Msg]*Lane
 	flying int       // bytes in flight
-	late   time.Time // when to look for messages that get no answer
-	held   bool      // the server takes nothing: one message at a time is tried
-	since  time.Time // when that began
-	probe  time.Time // when to try the next one
+	late   time.Time // time of the next check for messages without an answer
+	held   bool      // the server accepts nothing: one message at a time is tried
+	since  time.Time // beginning of held
+	probe  time.Time // time of the next attempt
 }
 
-// LanesOptions say how Lanes publishes.
+// LanesOptions are the options of Lanes.
 type LanesOptions struct {
 	Job        string
 	Channels   []string      // of the samples, in order
 	Rows       int           // samples that make a message full
-	Latency    time.Duration // for how long a sample waits for others of its stream
-	MaxMessage int           // bytes of a message; 0 = what the server takes
+	Latency    time.Duration // how long a sample waits for others of its stream
+	MaxMessage int           // largest message, bytes; 0 = the server's limit
 	Run        string        // names the process in message ids; empty: the incarnation does
-	Store      Store         // of messages that have no answer; nil: memory
-	Tracer     trace.Tracer  // optional: which messages are traced, and who takes their spans
+	Store      Store         // of messages without an answer; nil: memory
+	Tracer     trace.Tracer  // optional: selects traced messages, and receives their spans
 	Log        *slog.Logger  // of a Live that resumes
 	// Refused is called when a message is not stored. If it returns aside, only the
 	// stream of the message waits; otherwise all streams do.
 	Refused func(s *Lane, err error) (aside bool)
-	// Taken is called when the server takes messages again, after so long. Optional.
+	// Taken is called when the server accepts messages again, with the length of the
+	// outage. Optional.
 	Taken func(after time.Duration)
 }
 
 // Store keeps numbered messages until the server has stored them.
 type Store interface {
 	Put(m *Message) error               // before m is published for the first time; the Store copies the payload
-	Payload(m *Message) ([]byte, error) // of a message that was put; after an error its stream waits
+	Payload(m *Message) ([]byte, error) // of a stored message; after an error its stream waits
 	Done(m *Message)                    // the server has stored m
 }
 
@@ -79,11 +80,11 @@ type Store interface {
 type Message struct {
 	Subject, Incarnation string
 	Seq                  uint64
-	Payload              []byte   // empty where the Store has it
-	End                  bool     // the sequence ends with it
-	Unreadable           string   // why nobody can read Payload, which a device has sent; empty: it is samples
+	Payload              []byte   // empty if the Store has it
+	End                  bool     // the message ends the sequence
+	Unreadable           string   // the reason why a device's Payload is unreadable; empty: Payload contains samples
 	Stored               []func() // called when the server has stored it
-	Owner                any      // what the Store keeps of it
+	Owner                any      // data of the Store
 
 	lane    *Lane
 	rows    int
@@ -103,17 +104,17 @@ type Lane struct {
 	queue   []*Message // numbered, without an answer; the oldest first
 	busy    bool       // the first of queue is in ready, aside or flight
 	sent    time.Time
-	refused time.Time // since when the server refuses the first of queue; zero: it does not
-	again   time.Time // when a message that was set aside is tried again
+	refused time.Time // since when the server refuses the first message of queue; zero: not refused
+	again   time.Time // time of the next attempt for a message set aside
 
-	due   time.Time // when open gets its number
+	due   time.Time // time at which open gets its number
 	place int       // in Lanes.due
 	late  bool      // open was due while a message had no answer
 
 	live *liveLane // nil: no lane of a Live
 }
 
-// open is a message that has no number yet.
+// open is a message without a number.
 type open struct {
 	msg    *Message
 	begun  time.Time
@@ -122,20 +123,20 @@ type open struct {
 	times  []int64
 	ends   []bool
 	timed  bool // its samples have times
-	ending bool // one of ends is set
+	ending bool // at least one of ends is set
 	raw    []byte
-	traces []trace.Context // of the pieces that are traced
+	traces []trace.Context // of the traced pieces
 }
 
-// Piece is what is added to a stream.
+// Piece is an addition to a stream.
 type Piece struct {
 	X     []float32 // samples x channels, row-major
 	Times []int64   // one per sample, or empty
-	Ends  []bool    // one per sample, or empty: true ends the sequence after it
+	Ends  []bool    // one per sample, or empty: true ends the sequence after the sample
 	End   bool      // the sequence ends after the last sample
-	Alone bool      // it shares no message
-	// Raw is the payload of a message that has no samples and cannot be read;
-	// Unreadable says why.
+	Alone bool      // the piece gets its own message
+	// Raw is the payload of an unreadable message without samples; Unreadable is the
+	// reason.
 	Raw        []byte
 	Unreadable string
 	Trace      trace.Context
@@ -160,7 +161,7 @@ func NewLanes(nc *nats.Conn, o LanesOptions) (*Lanes, error) {
 		}
 	}
 	l.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
-		jetstream.WithPublishAsyncMaxPending(4*maxFlight), // ours is maxFlight; those given up count, too
+		jetstream.WithPublishAsyncMaxPending(4*maxFlight), // the limit here is maxFlight; abandoned messages count, too
 		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, ack *jetstream.PubAck) {
 			l.Answers <- Answer{msg: m, seq: ack.Sequence}
 		}),
@@ -171,7 +172,7 @@ func NewLanes(nc *nats.Conn, o LanesOptions) (*Lanes, error) {
 	return l, nil
 }
 
-// MessageBytes is a limit of the size of a message with so many samples.
+// MessageBytes returns an upper bound of a message's size by its samples.
 func (l *Lanes) MessageBytes(rows int) int {
 	return rows*l.rowBytes() + 2048 + 192*len(l.opt.Channels)
 }
@@ -181,11 +182,11 @@ func (l *Lanes) rowBytes() int { return 4*len(l.opt.Channels) + 9 }
 // IsWritten reports whether all samples have a number and are in the Store.
 func (l *Lanes) IsWritten() bool { return len(l.due)+len(l.unwritten) == 0 }
 
-// Open returns the message that the piece will be part of, and begins another one if the
-// stream's open message cannot have the piece.
+// Open returns the message for the piece, and begins a new message if the stream's open
+// message cannot include the piece.
 func (l *Lanes) Open(s *Lane, p *Piece, now time.Time) *Message {
-	if s.open != nil && !l.fits(s.open, p) {
-		l.seal(s)
+	if s.open != nil && !l.fitsOpen(s.open, p) {
+		l.sealOpen(s)
 	}
 	if s.open == nil {
 		s.open = opens.Get().(*open)
@@ -196,11 +197,11 @@ func (l *Lanes) Open(s *Lane, p *Piece, now time.Time) *Message {
 	return s.open.msg
 }
 
-// opens are open messages to be used again, for their slices.
+// opens are reusable open messages, for their slices.
 var opens = sync.Pool{New: func() any { return new(open) }}
 
-// fits reports whether a piece can be added to an open message.
-func (l *Lanes) fits(o *open, p *Piece) bool {
+// fitsOpen reports whether a piece can be added to an open message.
+func (l *Lanes) fitsOpen(o *open, p *Piece) bool {
 	n := len(p.X) / len(l.opt.Channels)
 	if p.Alone || o.timed != (len(p.Times) > 0) && n > 0 {
 		return false
@@ -226,26 +227,26 @@ func (l *Lanes) Append(s *Lane, p *Piece) {
 	o.msg.End = p.End
 	l.OpenBytes += n*l.rowBytes() + len(p.Raw)
 	if o.rows >= l.opt.Rows || p.Alone || p.End {
-		l.seal(s)
+		l.sealOpen(s)
 	}
 }
 
-// seal gives the open message of a stream its number. If the Store does not take the
-// message, it is not published before the Store does.
-func (l *Lanes) seal(s *Lane) {
+// sealOpen numbers the open message of a stream. If the Store does not accept the
+// message, it is published only after the Store does.
+func (l *Lanes) sealOpen(s *Lane) {
 	o := s.open
 	m := o.msg
 	s.Seq++
-	m.Subject, m.Incarnation, m.Seq, m.Payload, m.rows = s.Subject, s.Incarnation, s.Seq, l.encode(o), o.rows
+	m.Subject, m.Incarnation, m.Seq, m.Payload, m.rows = s.Subject, s.Incarnation, s.Seq, l.encodeOpen(o), o.rows
 	if s.live != nil {
-		m.until = s.live.extend(o)
+		m.until = s.live.extendOpen(o)
 	}
 	if l.opt.Tracer != nil {
 		m.span = spanOf(l.opt.Tracer, l.opt.Job, s.Key, o)
 	} else if len(o.traces) > 0 {
 		m.trace = o.traces[0]
 	}
-	l.write(m)
+	l.writeMessage(m)
 	s.queue = append(s.queue, m)
 	l.Enqueue(s)
 	l.OpenBytes -= o.rows*l.rowBytes() + len(o.raw)
@@ -256,8 +257,8 @@ func (l *Lanes) seal(s *Lane) {
 	opens.Put(o)
 }
 
-// encode returns the payload of an open message. The next one overwrites it.
-func (l *Lanes) encode(o *open) []byte {
+// encodeOpen returns the payload of an open message. The next call overwrites it.
+func (l *Lanes) encodeOpen(o *open) []byte {
 	if o.raw != nil {
 		return o.raw
 	}
@@ -276,8 +277,8 @@ func (l *Lanes) encode(o *open) []byte {
 	return payload
 }
 
-// write puts a message into the Store, behind those that wait for it.
-func (l *Lanes) write(m *Message) {
+// writeMessage puts a message into the Store, after the messages that wait for it.
+func (l *Lanes) writeMessage(m *Message) {
 	if l.opt.Store != nil && len(l.unwritten) == 0 && l.opt.Store.Put(m) == nil {
 		m.Payload, m.written = nil, true
 		return
@@ -288,8 +289,7 @@ func (l *Lanes) write(m *Message) {
 	}
 }
 
-// WriteAgain puts messages into the Store that it did not take before. It reports whether
-// none is left.
+// WriteAgain retries to put messages into the Store. It reports whether none is left.
 func (l *Lanes) WriteAgain() bool {
 	for ; len(l.unwritten) > 0; l.unwritten = l.unwritten[1:] {
 		m := l.unwritten[0]
@@ -305,7 +305,7 @@ func (l *Lanes) WriteAgain() bool {
 // Seal gives all open messages their numbers.
 func (l *Lanes) Seal() {
 	for len(l.due) > 0 {
-		l.seal(l.due[0])
+		l.sealOpen(l.due[0])
 	}
 }
 
@@ -313,15 +313,15 @@ func (l *Lanes) Seal() {
 // flags as a gap. A stream without any message has none.
 func (l *Lanes) BreakOff(s *Lane, incarnation string) {
 	if s.open != nil {
-		l.seal(s)
+		l.sealOpen(s)
 	}
 	if s.Seq > 0 {
 		s.Incarnation, s.Seq = incarnation, 0
 	}
 }
 
-// sealDue seals the messages that are due. One whose stream has a message without an
-// answer grows instead. It returns how long nothing more is due.
+// sealDue seals the due messages. A message whose stream has an unanswered message
+// grows instead. It returns the time until the next is due.
 func (l *Lanes) sealDue(now time.Time) time.Duration {
 	for len(l.due) > 0 {
 		s := l.due[0]
@@ -333,12 +333,12 @@ func (l *Lanes) sealDue(now time.Time) time.Duration {
 			heap.Fix(&l.due, 0)
 			continue
 		}
-		l.seal(s)
+		l.sealOpen(s)
 	}
 	return math.MaxInt64
 }
 
-// dueLanes is a heap of streams by the time they are due.
+// dueLanes is a heap of streams by due time.
 type dueLanes []*Lane
 
 func (q dueLanes) Len() int           { return len(q) }

@@ -21,47 +21,46 @@ const (
 	DefaultBuffer  = 1 << 16 // samples
 )
 
-// LiveOptions say how samples are published as they are taken.
+// LiveOptions are the options of a Live.
 type LiveOptions struct {
 	Subject  string        // the job's input subject, names and all; empty = "sensors.*"
 	Channels []string      // of the samples, in order
 	Rows     int           // most samples in one message; 0 = DefaultRowsPerMessage
-	Latency  time.Duration // for how long a sample waits for others of its stream; 0 = DefaultLatency, negative = not at all
-	Buffer   int           // samples, of all streams, that are taken and not yet stored; 0 = DefaultBuffer
-	// Resume makes a client that starts again continue its streams: it reads how
-	// far the input has each of them, and leaves out the samples that are there.
-	// Times name the samples, so each needs one, later than the one before. The
-	// client needs the right to read Job's input. Nobody else may publish under
-	// its streams' keys: the first of two such clients to notice ends with an
-	// error. Without Resume each start is a new incarnation.
+	Latency  time.Duration // how long a sample waits for others of its stream; 0 = DefaultLatency, negative = not at all
+	Buffer   int           // samples, of all streams, that are accepted and not yet stored; 0 = DefaultBuffer
+	// Resume makes a restarted client continue its streams: it reads the position of
+	// each stream in the input, and skips samples already stored. Times identify the
+	// samples, so each needs a time, later than the previous one. The client needs the
+	// right to read Job's input. No other client may publish under its streams' keys:
+	// the first of two such clients to notice ends with an error. Without Resume each
+	// start is a new incarnation.
 	Resume bool
 	Job    string       // needed to resume; empty = "eusn"
 	Log    *slog.Logger // optional
-	// Stored is called when the server has stored the next so many samples of a
-	// stream, in their order, from one goroutine. It must not block, nor call
-	// the Live. Optional.
+	// Stored is called when the server has stored the next samples of a stream, in
+	// their order, from one goroutine. It must not block, nor call the Live. Optional.
 	Stored func(stream string, samples int)
 }
 
 var (
-	// ErrClosed is what a Live returns after Close.
+	// ErrClosed is returned by a Live after Close.
 	ErrClosed = errors.New("closed")
-	// ErrBufferFull means that a context ended while Publish waited for room.
+	// ErrBufferFull reports that a context ended while Publish waited for room.
 	ErrBufferFull = errors.New("the buffer is full")
 )
 
-// Live publishes samples as they are taken, by Lanes that keep messages in memory. What
-// the server does not take is published again until it does: nothing that was taken is
-// dropped.
+// Live publishes samples as they are measured, with Lanes that keep messages in memory.
+// A message that the server does not accept is republished until it does: no accepted
+// sample is dropped.
 //
-// All methods may be called by several goroutines. The order of one stream's
-// samples is that of its Publish calls.
+// All methods may be called by several goroutines. The order of one stream's samples is
+// the order of its Publish calls.
 type Live struct {
 	opt      LiveOptions
 	pattern  wire.Pattern
 	run      string        // names this run in message ids
-	claiming sync.Mutex    // of the streams that are looked up in the input
-	wake     chan struct{} // something is due earlier than the loop knows
+	claiming sync.Mutex    // of the streams being looked up in the input
+	wake     chan struct{} // signals an earlier due time to the loop
 	ended    chan struct{} // the loop has
 
 	mu      sync.Mutex
@@ -75,7 +74,7 @@ type Live struct {
 	refused refusals
 }
 
-// NewLive begins. nc must outlive it; Close ends it.
+// NewLive begins publishing. nc must outlive the Live; Close ends it.
 func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 	o.Subject = cmp.Or(o.Subject, wire.DefaultInputSubject)
 	o.Rows = cmp.Or(o.Rows, DefaultRowsPerMessage)
@@ -94,7 +93,7 @@ func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 	}
 	l := &Live{opt: o, pattern: pattern, run: nuid.Next(), streams: map[string]*liveLane{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), refused: refusals{log: o.Log}}
 	l.change = sync.NewCond(&l.mu)
-	l.lanes, err = NewLanes(nc, LanesOptions{Job: o.Job, Channels: o.Channels, Rows: o.Rows, Latency: o.Latency, Run: l.run, Log: o.Log, Refused: l.refuse})
+	l.lanes, err = NewLanes(nc, LanesOptions{Job: o.Job, Channels: o.Channels, Rows: o.Rows, Latency: o.Latency, Run: l.run, Log: o.Log, Refused: l.refuseMessage})
 	if err != nil {
 		return nil, fmt.Errorf("producer: %w", err)
 	}
@@ -106,37 +105,37 @@ func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 			return nil, err
 		}
 	}
-	go l.loop()
+	go l.runLoop()
 	return l, nil
 }
 
-// Publish takes the samples of an item, all or none, and its end. It copies
-// them, and returns before they are stored: see Flush, and LiveOptions.Stored.
-// While the buffer is full it waits, until ctx ends; its error then means that
-// nothing of the item was taken.
+// Publish accepts the samples of an item, all or none, and its end. It copies them, and
+// returns before they are stored: see Flush, and LiveOptions.Stored. While the buffer
+// is full it waits, until ctx ends; its error then means that no sample of the item was
+// accepted.
 func (l *Live) Publish(ctx context.Context, it Item) error {
 	s, err := l.laneOf(ctx, it.Stream)
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, l.rouse)()
+	defer context.AfterFunc(ctx, l.wakeWaiters)()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Waiting ends with the lock held, so what is checked stays true.
+	// Waiting ends with the lock held, so the checked conditions stay true.
 	for {
-		if err := l.unusable(); err != nil {
+		if err := l.unusableError(); err != nil {
 			return err
 		}
 		piece, seen, err := s.pieceOf(&it, len(l.opt.Channels), l.opt.Resume)
-		switch n := piece.count(len(l.opt.Channels)); {
+		switch n := piece.countRows(len(l.opt.Channels)); {
 		case err != nil:
 			return err
 		case n > l.opt.Buffer:
 			return fmt.Errorf("producer: stream %q: %d samples at once, and room for %d: publish fewer at a time, or make Buffer larger", it.Stream, n, l.opt.Buffer)
 		case l.held+n <= l.opt.Buffer:
 			s.seen = seen
-			if n > 0 { // otherwise the input has it already
-				l.queue(s, piece, n)
+			if n > 0 { // otherwise the input already has it
+				l.queuePiece(s, piece, n)
 			}
 			return nil
 		case ctx.Err() != nil:
@@ -146,14 +145,14 @@ func (l *Live) Publish(ctx context.Context, it Item) error {
 	}
 }
 
-// Flush sends what waits, and returns when all that was taken before is stored,
+// Flush sends waiting samples, and returns when all samples accepted before are stored,
 // or with an error when ctx ends.
 func (l *Live) Flush(ctx context.Context) error {
-	defer context.AfterFunc(ctx, l.rouse)()
+	defer context.AfterFunc(ctx, l.wakeWaiters)()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lanes.Seal()
-	l.nudge()
+	l.wakeLoop()
 	want := map[*liveLane]uint64{}
 	for _, s := range l.streams {
 		if s.stored < s.taken {
@@ -171,7 +170,7 @@ func (l *Live) Flush(ctx context.Context) error {
 			return nil
 		case l.fault != nil:
 			return l.fault
-		case l.over():
+		case l.isOver():
 			return ErrClosed
 		case ctx.Err() != nil:
 			return fmt.Errorf("producer: %d samples are not stored yet: %w", l.held, ctx.Err())
@@ -180,8 +179,8 @@ func (l *Live) Flush(ctx context.Context) error {
 	}
 }
 
-// Close takes no more samples, sends what waits, and ends when all is stored or
-// ctx ends. Its error says how many samples are not known to be stored.
+// Close accepts no more samples, sends waiting samples, and ends when all are stored or
+// ctx ends. Its error counts the samples not known to be stored.
 func (l *Live) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closing = true
@@ -193,13 +192,13 @@ func (l *Live) Close(ctx context.Context) error {
 		l.fault = ErrClosed // ends the loop
 	}
 	l.mu.Unlock()
-	l.nudge()
+	l.wakeLoop()
 	<-l.ended
 	return err
 }
 
-// over reports whether the loop has ended. l.mu is held.
-func (l *Live) over() bool {
+// isOver reports whether the loop has ended. l.mu is held.
+func (l *Live) isOver() bool {
 	select {
 	case <-l.ended:
 		return true
@@ -208,8 +207,8 @@ func (l *Live) over() bool {
 	}
 }
 
-// unusable is why nothing is taken. l.mu is held.
-func (l *Live) unusable() error {
+// unusableError is why nothing is taken. l.mu is held.
+func (l *Live) unusableError() error {
 	if l.fault != nil {
 		return l.fault
 	}
@@ -219,8 +218,8 @@ func (l *Live) unusable() error {
 	return nil
 }
 
-// queue adds a piece with n samples and ends to a stream. l.mu is held.
-func (l *Live) queue(s *liveLane, p Piece, n int) {
+// queuePiece adds a piece with n samples and ends to a stream. l.mu is held.
+func (l *Live) queuePiece(s *liveLane, p Piece, n int) {
 	s.taken += uint64(n)
 	l.held += n
 	channels, now, ready := len(l.opt.Channels), time.Now(), len(l.lanes.ready)
@@ -230,7 +229,7 @@ func (l *Live) queue(s *liveLane, p Piece, n int) {
 		if s.lane.open != nil {
 			room -= s.lane.open.rows
 		}
-		part := p.cut(room, channels)
+		part := p.cutRows(room, channels)
 		m := l.lanes.Open(s.lane, &part, now)
 		if len(m.Stored) == 0 {
 			m.Stored = []func(){func() { l.storedNow(s, m) }}
@@ -238,12 +237,12 @@ func (l *Live) queue(s *liveLane, p Piece, n int) {
 		l.lanes.Append(s.lane, &part)
 	}
 	if len(l.lanes.ready) > ready || first && s.lane.open != nil && s.lane.place == 0 {
-		l.nudge()
+		l.wakeLoop()
 	}
 }
 
-// loop publishes what is due until Close or a fault.
-func (l *Live) loop() {
+// runLoop publishes due messages until Close or a fault.
+func (l *Live) runLoop() {
 	defer func() {
 		l.mu.Lock()
 		close(l.ended)
@@ -271,7 +270,7 @@ func (l *Live) loop() {
 	}
 }
 
-// storedNow notes that a stream's message is stored. l.mu is held.
+// storedNow records that a stream's message is stored. l.mu is held.
 func (l *Live) storedNow(s *liveLane, m *Message) {
 	l.reached = true
 	pieces := m.rows
@@ -286,34 +285,34 @@ func (l *Live) storedNow(s *liveLane, m *Message) {
 	l.change.Broadcast()
 }
 
-// refuse notes that a message is not stored, and ends all if publishing again cannot help.
-// l.mu is held.
-func (l *Live) refuse(s *Lane, err error) (aside bool) {
-	if err := l.refused.judge(l.lanes, s, err, l.reached); err != nil {
-		l.fail(err)
+// refuseMessage records that a message is not stored, and ends the Live if a retry
+// cannot help. l.mu is held.
+func (l *Live) refuseMessage(s *Lane, err error) (aside bool) {
+	if err := l.refused.judgeRefusal(l.lanes, s, err, l.reached); err != nil {
+		l.failWith(err)
 	}
 	return false
 }
 
-// fail ends all. l.mu is held.
-func (l *Live) fail(err error) {
+// failWith ends all. l.mu is held.
+func (l *Live) failWith(err error) {
 	if l.fault == nil {
 		l.fault = err
 	}
 	l.change.Broadcast()
-	l.nudge()
+	l.wakeLoop()
 }
 
-// nudge makes the loop look again.
-func (l *Live) nudge() {
+// wakeLoop makes the loop check for due messages.
+func (l *Live) wakeLoop() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// rouse lets those who wait look at their contexts.
-func (l *Live) rouse() {
+// wakeWaiters makes waiting callers check their contexts.
+func (l *Live) wakeWaiters() {
 	l.mu.Lock()
 	l.change.Broadcast()
 	l.mu.Unlock()

@@ -18,13 +18,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// jobInput starts a server with the input of the job "eusn", as a stage makes
-// it.
+// jobInput starts a server with the input of the job "eusn", as a stage creates it.
 func jobInput(t *testing.T, c jetstream.StreamConfig) (*nats.Conn, jetstream.Stream) {
 	t.Helper()
 	c.Name = wire.InputStream(wire.DefaultJob)
 	c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: wire.DefaultInputSubject, Destination: "eusn.in.{{partition(4,1)}}.{{wildcard(1)}}"}
-	nc := serve(t, c)
+	nc := serveStream(t, c)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +43,7 @@ type inputMessage struct {
 	batch codec.Batch
 }
 
-// inputOf reads all that an input has.
+// inputOf reads all messages of an input.
 func inputOf(t *testing.T, s jetstream.Stream) (all []inputMessage) {
 	t.Helper()
 	info, err := s.Info(t.Context())
@@ -80,23 +79,23 @@ func newLive(t *testing.T, nc *nats.Conn, o LiveOptions) *Live {
 	return l
 }
 
-// values are the samples from to to-1 of a stream: their number, twice.
-func values(from, to int) (x []float32) {
+// testValues are the samples from to to-1 of a stream: their number, twice.
+func testValues(from, to int) (x []float32) {
 	for i := from; i < to; i++ {
 		x = append(x, float32(i), float32(i))
 	}
 	return x
 }
 
-func times(from, to int) (t []int64) {
+func testTimes(from, to int) (t []int64) {
 	for i := from; i < to; i++ {
 		t = append(t, int64(i)*int64(time.Millisecond))
 	}
 	return t
 }
 
-// Samples that come one at a time share messages, a sequence's end ends one, and
-// nothing is stored twice or in another order.
+// Samples published one at a time share messages, a sequence's end ends a message, and
+// nothing is stored twice or out of order.
 func TestLiveBatches(t *testing.T) {
 	t.Parallel()
 	nc, in := jobInput(t, jetstream.StreamConfig{})
@@ -105,16 +104,16 @@ func TestLiveBatches(t *testing.T) {
 	l := newLive(t, nc, LiveOptions{Rows: 8, Latency: time.Hour, Stored: func(s string, n int) { mu.Lock(); stored[s] += n; mu.Unlock() }})
 	for i := range 20 {
 		for _, s := range []string{"a", "b"} {
-			it := Item{Stream: s, X: values(i, i+1), End: i == 10}
+			it := Item{Stream: s, X: testValues(i, i+1), End: i == 10}
 			if s == "b" && i%2 == 0 {
-				it.Times = times(i, i+1)
+				it.Times = testTimes(i, i+1)
 			}
 			if err := l.Publish(t.Context(), it); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := l.Publish(t.Context(), Item{Stream: "b", End: true}); err != nil { // an end alone
+	if err := l.Publish(t.Context(), Item{Stream: "b", End: true}); err != nil { // an end without samples
 		t.Fatal(err)
 	}
 	if err := l.Flush(t.Context()); err != nil {
@@ -126,7 +125,7 @@ func TestLiveBatches(t *testing.T) {
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Publish(t.Context(), Item{Stream: "b", X: values(0, 1)}); !errors.Is(err, ErrClosed) {
+	if err := l.Publish(t.Context(), Item{Stream: "b", X: testValues(0, 1)}); !errors.Is(err, ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 	rows, seq, ends := map[string]int{}, map[string]int{}, map[string][]int{}
@@ -156,8 +155,8 @@ func TestLiveBatches(t *testing.T) {
 	}
 }
 
-// A full input holds the caller back and drops nothing: when there is room
-// again, all arrives.
+// A full input blocks the caller and drops nothing: when there is room, all samples
+// arrive.
 func TestLiveHoldsBack(t *testing.T) {
 	t.Parallel()
 	nc, in := jobInput(t, jetstream.StreamConfig{MaxMsgs: 3, Discard: jetstream.DiscardNew})
@@ -165,7 +164,7 @@ func TestLiveHoldsBack(t *testing.T) {
 	taken := 0
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		err := l.Publish(ctx, Item{Stream: "a", X: values(taken, taken+1)})
+		err := l.Publish(ctx, Item{Stream: "a", X: testValues(taken, taken+1)})
 		cancel()
 		if err != nil {
 			pipelinetest.Mentions(t, err, "nothing taken", "10 samples wait")
@@ -180,9 +179,9 @@ func TestLiveHoldsBack(t *testing.T) {
 	if err := l.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Flush into a full input: %v", err)
 	}
-	pipelinetest.Mentions(t, l.Publish(t.Context(), Item{Stream: "a", X: values(0, 11)}), "11 samples at once")
+	pipelinetest.Mentions(t, l.Publish(t.Context(), Item{Stream: "a", X: testValues(0, 11)}), "11 samples at once")
 	before := inputOf(t, in)
-	// Makes room for 3 messages, 6 samples of the 10. Only what was read goes:
+	// Makes room for 3 messages, 6 samples of the 10. Only read messages are removed:
 	// the client stores the next message at any moment.
 	purge := func(read []inputMessage) {
 		if err := in.Purge(t.Context(), jetstream.WithPurgeSequence(read[len(read)-1].seq+1)); err != nil {
@@ -193,7 +192,7 @@ func TestLiveHoldsBack(t *testing.T) {
 	for len(before) < 100 {
 		time.Sleep(20 * time.Millisecond)
 		more := inputOf(t, in)
-		if len(more) < 3 && l.waits() > 0 {
+		if len(more) < 3 && l.countWaiting() > 0 {
 			continue
 		}
 		if len(more) == 0 {
@@ -219,20 +218,20 @@ func TestLiveHoldsBack(t *testing.T) {
 	}
 }
 
-func (l *Live) waits() int {
+func (l *Live) countWaiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.held
 }
 
-// A client that starts again continues where the input ends, whatever it sends
-// again, and one that continues late is refused.
+// A restarted client continues at the end of the input, for any repeated samples, and a
+// client that continues late is refused.
 func TestLiveResumes(t *testing.T) {
 	t.Parallel()
 	nc, in := jobInput(t, jetstream.StreamConfig{})
 	o := LiveOptions{Resume: true, Rows: 4, Latency: time.Millisecond}
 	publish := func(l *Live, from, to int, end bool) error {
-		err := l.Publish(t.Context(), Item{Stream: "a", X: values(from, to), Times: times(from, to), End: end})
+		err := l.Publish(t.Context(), Item{Stream: "a", X: testValues(from, to), Times: testTimes(from, to), End: end})
 		return errors.Join(err, l.Flush(t.Context()))
 	}
 	first := newLive(t, nc, o)
@@ -251,8 +250,8 @@ func TestLiveResumes(t *testing.T) {
 		}
 	}
 	pipelinetest.Mentions(t, publish(second, 11, 13, false), "later time")
-	pipelinetest.Mentions(t, second.Publish(t.Context(), Item{Stream: "a", X: values(13, 14)}), "without times")
-	// The first one was not dead: what it sends is refused, and it ends.
+	pipelinetest.Mentions(t, second.Publish(t.Context(), Item{Stream: "a", X: testValues(13, 14)}), "without times")
+	// The first client was still alive: its messages are refused, and it ends.
 	pipelinetest.Mentions(t, publish(first, 9, 10, false), "another producer", "stop the other one")
 	third := newLive(t, nc, o)
 	if err := errors.Join(publish(third, 10, 12, true), publish(third, 12, 13, false), third.Close(t.Context()), second.Close(t.Context())); err != nil {
@@ -280,21 +279,20 @@ func TestLiveResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	fourth := newLive(t, nc, o)
-	pipelinetest.Mentions(t, fourth.Publish(t.Context(), Item{Stream: "b", X: values(0, 1), Times: times(1, 2)}), `stream "b"`, "not of a client that resumes")
+	pipelinetest.Mentions(t, fourth.Publish(t.Context(), Item{Stream: "b", X: testValues(0, 1), Times: testTimes(1, 2)}), `stream "b"`, "not of a client that resumes")
 	if err := fourth.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// A dead letter that is sent again, and input that its limits remove, do not
-// stop a client that resumes.
+// A resent dead letter, and input removed by its limits, do not stop a resumed client.
 func TestLiveGoesOnBehindOthers(t *testing.T) {
 	t.Parallel()
 	nc, in := jobInput(t, jetstream.StreamConfig{})
 	l := newLive(t, nc, LiveOptions{Resume: true, Latency: -1})
 	publish := func(i int) {
 		t.Helper()
-		if err := errors.Join(l.Publish(t.Context(), Item{Stream: "a", X: values(i, i+1), Times: times(i, i+1)}), l.Flush(t.Context())); err != nil {
+		if err := errors.Join(l.Publish(t.Context(), Item{Stream: "a", X: testValues(i, i+1), Times: testTimes(i, i+1)}), l.Flush(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -315,7 +313,7 @@ func TestLiveGoesOnBehindOthers(t *testing.T) {
 	}
 }
 
-// What cannot be right is refused at once.
+// Invalid options are refused immediately.
 func TestLiveRefuses(t *testing.T) {
 	t.Parallel()
 	nc, _ := jobInput(t, jetstream.StreamConfig{})

@@ -44,8 +44,8 @@ func newLoop(p Publisher, pattern wire.Pattern, src Source) *loop {
 	}
 }
 
-func (l *loop) open(ctx context.Context, nc *nats.Conn) (err error) {
-	l.lanes, err = NewLanes(nc, LanesOptions{Job: l.opt.Job, Channels: l.opt.Channels, Rows: l.opt.RowsPerMessage, Refused: l.refuse})
+func (l *loop) openStreams(ctx context.Context, nc *nats.Conn) (err error) {
+	l.lanes, err = NewLanes(nc, LanesOptions{Job: l.opt.Job, Channels: l.opt.Channels, Rows: l.opt.RowsPerMessage, Refused: l.refuseMessage})
 	if err != nil {
 		return fmt.Errorf("producer: %w", err)
 	}
@@ -55,7 +55,7 @@ func (l *loop) open(ctx context.Context, nc *nats.Conn) (err error) {
 	return err
 }
 
-// openInput finds the input of a job, to continue what it has.
+// openInput opens the input of a job, to continue its streams.
 func openInput(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
 	input, err := js.Stream(ctx, wire.InputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -67,19 +67,19 @@ func openInput(ctx context.Context, js jetstream.JetStream, job string) (jetstre
 	return input, nil
 }
 
-func (l *loop) run(ctx context.Context) error {
+func (l *loop) runLoop(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		if err := cmp.Or(l.fault, l.fill(ctx)); err != nil {
-			return l.finish(err)
+		if err := cmp.Or(l.fault, l.fillStreams(ctx)); err != nil {
+			return l.finishRun(err)
 		}
 		if l.playing == 0 {
 			return l.checkReached()
 		}
 		now := time.Now()
 		for len(l.ready) > 0 && !l.ready[0].due.After(now) {
-			l.publish(heap.Pop(&l.ready).(*stream), now)
+			l.publishStream(heap.Pop(&l.ready).(*stream), now)
 		}
 		wait := l.lanes.Pump(now)
 		if len(l.ready) > 0 {
@@ -91,22 +91,23 @@ func (l *loop) run(ctx context.Context) error {
 			l.lanes.answerAll(a)
 		case <-timer.C:
 		case <-ctx.Done():
-			return l.finish(ctx.Err())
+			return l.finishRun(ctx.Err())
 		}
 	}
 }
 
-// refuse counts a message that is not stored, and ends all if publishing again cannot help.
-func (l *loop) refuse(s *Lane, err error) (aside bool) {
+// refuseMessage counts a message that is not stored, and ends the loop if a retry
+// cannot help.
+func (l *loop) refuseMessage(s *Lane, err error) (aside bool) {
 	l.done.Retries++
-	l.fault = cmp.Or(l.fault, l.refused.judge(l.lanes, s, err, false))
+	l.fault = cmp.Or(l.fault, l.refused.judgeRefusal(l.lanes, s, err, false))
 	return false
 }
 
-// finish waits for the messages in flight, so that the report is right, and
-// returns cause.
-func (l *loop) finish(cause error) error {
-	if errors.Is(cause, nats.ErrPermissionViolation) { // what was refused has no answer
+// finishRun waits for the messages in flight, so that the report is right, and returns
+// cause.
+func (l *loop) finishRun(cause error) error {
+	if errors.Is(cause, nats.ErrPermissionViolation) { // a refused message has no answer
 		return cause
 	}
 	late := time.After(answerTimeout)
@@ -121,11 +122,11 @@ func (l *loop) finish(cause error) error {
 	return cause
 }
 
-// fill starts items until enough streams play. An item whose stream is playing
-// waits, and so does all that follows it: the order of the source is kept.
-func (l *loop) fill(ctx context.Context) error {
+// fillStreams starts items until enough streams play. An item whose stream is playing
+// waits, and so do all later items: the order of the source is kept.
+func (l *loop) fillStreams(ctx context.Context) error {
 	for l.playing < l.opt.Playing {
-		it, err := l.src.peek()
+		it, err := l.src.peekItem()
 		if it == nil || err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (l *loop) fill(ctx context.Context) error {
 		}
 		s.item, s.row, l.src.item = *it, 0, nil
 		s.over = len(s.item.X) == 0 && !s.item.End
-		s.clock = l.pace.item(time.Now(), s.until, s.item.Times, s.lastTime)
+		s.clock = l.pace.timeItem(time.Now(), s.until, s.item.Times, s.lastTime)
 		l.playing++
 		if err := l.nextMessage(s); err != nil {
 			return err
@@ -147,16 +148,16 @@ func (l *loop) fill(ctx context.Context) error {
 	return nil
 }
 
-// lookahead is a source whose next item can be seen before it is taken: one
-// whose stream is still playing waits here.
+// lookahead is a source with a visible next item: an item whose stream is still playing
+// waits here.
 type lookahead struct {
 	Source
 	item  *Item // nil: not read yet, or taken
 	ended bool
 }
 
-// peek is the next item, nil at the end.
-func (a *lookahead) peek() (*Item, error) {
+// peekItem is the next item, nil at the end.
+func (a *lookahead) peekItem() (*Item, error) {
 	if a.item != nil || a.ended {
 		return a.item, nil
 	}
@@ -172,7 +173,7 @@ func (a *lookahead) peek() (*Item, error) {
 	return a.item, nil
 }
 
-func (l *loop) report() Published {
+func (l *loop) reportPublished() Published {
 	p := l.done
 	p.Elapsed = time.Since(l.begin)
 	return p

@@ -10,13 +10,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// endMark is how we write that a sequence ends.
+// endMark is the written form of a sequence's end.
 const endMark = "true"
 
-// message is the seq-th message of an incarnation. The server
-// stores it once, however often it is sent: within its duplicate window it
-// knows the message by its id, in which run names the program that sends it.
-func message(subject, run, incarnation string, seq uint64, data []byte, end bool) *nats.Msg {
+// newMessage returns message seq of an incarnation. The server stores it once, for any
+// number of attempts: within its duplicate window it knows the message by its id; run
+// in the id names the sending program.
+func newMessage(subject, run, incarnation string, seq uint64, data []byte, end bool) *nats.Msg {
 	number := strconv.FormatUint(seq, 10)
 	h := nats.Header{
 		wire.HeaderSeq: {number}, wire.HeaderIncarnation: {incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", wire.CRC(data))},

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Messages are those that a Publisher makes of a source, for who reads them
-// without a server: in the order of the source, each stream numbered from 1.
+// Messages are a Publisher's messages for a source, for use without a server: in the
+// order of the source, each stream numbered from 1.
 type Messages struct {
 	src      lookahead
 	rows     int
@@ -21,8 +21,8 @@ type Messages struct {
 	row      int                    // samples of the item in hand already in messages
 }
 
-// NewMessages reads a source whose samples have these channels; rows are the
-// samples per message, 0 = DefaultRowsPerMessage.
+// NewMessages reads a source whose samples have these channels; rows are the samples
+// per message, 0 = DefaultRowsPerMessage.
 func NewMessages(src Source, channels []string, rows int) (*Messages, error) {
 	m := &Messages{src: lookahead{Source: src}, rows: rows, channels: len(channels), seq: map[string]uint64{}}
 	if rows < 1 {
@@ -40,7 +40,7 @@ func NewMessages(src Source, channels []string, rows int) (*Messages, error) {
 // Next is the next message, or io.EOF. Data is the caller's.
 func (m *Messages) Next() (key string, header map[string][]string, data []byte, err error) {
 	for {
-		it, err := m.src.peek()
+		it, err := m.src.peekItem()
 		if err != nil {
 			return "", nil, nil, err
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// A client that is at work, and one that starts afterwards, go on where the
-// job's number of partitions changes: each key's messages keep their numbers and
-// their order, and one that lies in another partition than the next is found.
+// A running client, and a client started afterwards, continue when the job's number of
+// partitions changes: each key's messages keep their numbers and their order, and a
+// last message in the old partition is found.
 func TestLiveGoesOnInOtherPartitions(t *testing.T) {
 	t.Parallel()
 	nc, in := jobInput(t, jetstream.StreamConfig{})
@@ -26,7 +26,7 @@ func TestLiveGoesOnInOtherPartitions(t *testing.T) {
 	publish := func(l *Live, from, to int) {
 		t.Helper()
 		for _, key := range keys {
-			if err := l.Publish(t.Context(), Item{Stream: key, X: values(from, to), Times: times(from, to)}); err != nil {
+			if err := l.Publish(t.Context(), Item{Stream: key, X: testValues(from, to), Times: testTimes(from, to)}); err != nil {
 				t.Fatal(err)
 			}
 		}

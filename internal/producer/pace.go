@@ -2,9 +2,9 @@ package producer
 
 import "time"
 
-// pace says when samples are due. Samples with times keep the recording's own
-// time line, shared by all streams and run at speed; samples without get one
-// from a nominal rate, which begins with each item.
+// pace decides when samples are due. Samples with times keep the recording's time line,
+// shared by all streams and run at speed; samples without times get a time line from a
+// nominal rate, which begins with each item.
 type pace struct {
 	speed  float64 // 0 = everything is due at once
 	rate   float64 // samples per second of an item without times
@@ -13,15 +13,15 @@ type pace struct {
 	set    bool
 }
 
-// clock is one item's place on the time line.
+// clock is one item's position on the time line.
 type clock struct {
 	begin  time.Time
 	origin int64
 }
 
-// item starts an item at now. Its first sample's time counts, if it has one;
-// after is when the stream's item before was over.
-func (p *pace) item(now, after time.Time, times []int64, last int64) clock {
+// timeItem starts an item at now. Its first sample's time counts, if it has one; after
+// is the end of the stream's previous item.
+func (p *pace) timeItem(now, after time.Time, times []int64, last int64) clock {
 	if len(times) == 0 {
 		if now.Before(after) {
 			now = after
@@ -32,16 +32,16 @@ func (p *pace) item(now, after time.Time, times []int64, last int64) clock {
 		p.begin, p.origin, p.set = now, times[0], true
 	}
 	if times[0] <= last {
-		// The stream's time line starts again, as where every series of a
-		// data set begins at 0.
+		// The stream's time line restarts, as in data sets in which every series begins
+		// at 0.
 		return clock{begin: now, origin: times[0]}
 	}
 	return clock{begin: p.begin, origin: p.origin}
 }
 
-// due is when a message may go out whose last sample is the n-th of its item
-// and was taken at t (ns): not before that sample could have been there.
-func (p *pace) due(c clock, n int, t int64, timed bool) time.Time {
+// dueTime returns when a message may be sent whose last sample is the n-th of its item
+// and was taken at t (ns): not before that sample could exist.
+func (p *pace) dueTime(c clock, n int, t int64, timed bool) time.Time {
 	switch {
 	case p.speed <= 0:
 		return time.Time{}
@@ -51,10 +51,10 @@ func (p *pace) due(c clock, n int, t int64, timed bool) time.Time {
 	return c.begin.Add(time.Duration(float64(n) / (p.rate * p.speed) * float64(time.Second)))
 }
 
-// skip moves an item's clock so that a message that was stored before is due now,
-// and says when it is: nobody waits for what is there already. The shared time
-// line moves, too, because the streams were stopped together.
-func (p *pace) skip(c *clock, due, now time.Time) time.Time {
+// skipPause moves an item's clock so that an already stored message is due now, and
+// returns its due time: stored messages cause no wait. The shared time line moves, too,
+// because the streams were stopped together.
+func (p *pace) skipPause(c *clock, due, now time.Time) time.Time {
 	ahead := due.Sub(now)
 	if due.IsZero() || ahead <= 0 {
 		return due

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What is stored takes no time when a publication is resumed: the next message
-// is due as long after now as its samples take.
+// Stored samples take no time when a publication is resumed: the next message is due as
+// long after now as its samples take.
 func TestPaceOfResumed(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -22,24 +22,24 @@ func TestPaceOfResumed(t *testing.T) {
 			return list
 		}
 		last := func(n int) int64 { return int64(n) * int64(10*time.Millisecond) }
-		a := p.item(now, time.Time{}, times(0), 0)
+		a := p.timeItem(now, time.Time{}, times(0), 0)
 		for n := message; n <= 5*message; n += message { // 1 s of recording is stored
-			if got := p.skip(&a, p.due(a, n, last(n), timed), now); got.After(now) {
+			if got := p.skipPause(&a, p.dueTime(a, n, last(n), timed), now); got.After(now) {
 				t.Fatalf("%s: what is stored is due in %v", name, got.Sub(now))
 			}
 		}
-		if got := p.due(a, 6*message, last(6*message), timed).Sub(now); got != 200*time.Millisecond {
+		if got := p.dueTime(a, 6*message, last(6*message), timed).Sub(now); got != 200*time.Millisecond {
 			t.Errorf("%s: the next message is due in %v, want 200ms", name, got)
 		}
-		// A stream of which nothing is stored has no part in the wait either.
-		if b := p.item(now, time.Time{}, times(0), 0); timed && p.due(b, 6*message, last(6*message), timed).Sub(now) != 200*time.Millisecond {
+		// A stream without stored samples does not change the wait either.
+		if b := p.timeItem(now, time.Time{}, times(0), 0); timed && p.dueTime(b, 6*message, last(6*message), timed).Sub(now) != 200*time.Millisecond {
 			t.Errorf("%s: another stream is not on the same time line", name)
 		}
 	}
 	// At full speed nothing waits.
 	p := pace{}
-	c := p.item(now, time.Time{}, nil, 0)
-	if got := p.skip(&c, p.due(c, 10, 0, false), now); !got.IsZero() {
+	c := p.timeItem(now, time.Time{}, nil, 0)
+	if got := p.skipPause(&c, p.dueTime(c, 10, 0, false), now); !got.IsZero() {
 		t.Errorf("at full speed it is due at %v", got)
 	}
 }

@@ -10,23 +10,23 @@ import (
 // liveLane is one stream of a Live.
 type liveLane struct {
 	lane  *Lane
-	there reached // Resume: what the input had at the start
+	there reached // Resume: the stream's position in the input at the start
 	seen  int64   // time of the last sample offered
-	until int64   // time of the last sample that has a number
+	until int64   // time of the last sample with a number
 	last  uint64  // number of the key's last message in the input, 0 = none
-	moved bool    // it lies in another partition than the next one will
+	moved bool    // it is in another partition than the next message will be
 
 	taken, stored uint64 // samples and ends
 }
 
 // reached is how far the input has a stream.
 type reached struct {
-	time int64 // of its last sample; codec.NoTime = it has none
-	end  bool  // the sequence ends with it
+	time int64 // of its last sample; codec.NoTime = no time
+	end  bool  // the message ends the sequence
 }
 
-// pieceOf checks an item, and with resume leaves out what the input has already. seen is the
-// time of the last sample offered, also of one that is left out.
+// pieceOf checks an item, and with resume skips samples that the input already has.
+// seen is the time of the last sample offered, including skipped samples.
 func (s *liveLane) pieceOf(it *Item, channels int, resume bool) (p Piece, seen int64, err error) {
 	rows := len(it.X) / channels
 	if len(it.X)%channels != 0 || len(it.Times) > 0 && len(it.Times) != rows {
@@ -56,16 +56,16 @@ func (s *liveLane) pieceOf(it *Item, channels int, resume bool) (p Piece, seen i
 	return p, seen, nil
 }
 
-// count is how many samples and ends a piece has.
-func (p *Piece) count(channels int) int {
+// countRows is how many samples and ends a piece has.
+func (p *Piece) countRows(channels int) int {
 	if p.End {
 		return len(p.X)/channels + 1
 	}
 	return len(p.X) / channels
 }
 
-// cut takes the first so many samples from a piece, or all of it if it has no more.
-func (p *Piece) cut(rows, channels int) Piece {
+// cutRows removes the first rows from a piece, or the whole piece if it has no more.
+func (p *Piece) cutRows(rows, channels int) Piece {
 	if rows >= len(p.X)/channels {
 		first := *p
 		*p = Piece{}
@@ -80,9 +80,9 @@ func (p *Piece) cut(rows, channels int) Piece {
 	return first
 }
 
-// hasEnd reports whether the input has an end after the sample of that time, codec.NoTime for
-// the last one that it has: the end after a sample that is there is there too, unless the
-// sample is the last one.
+// hasEnd reports whether the input has an end after the sample with that time,
+// codec.NoTime for the last sample: an end after a stored sample is stored too, unless
+// the sample is the last one.
 func (s *liveLane) hasEnd(at int64) bool {
 	if s.there.time == codec.NoTime {
 		return false
@@ -90,8 +90,8 @@ func (s *liveLane) hasEnd(at int64) bool {
 	return at != codec.NoTime && at < s.there.time || (at == codec.NoTime || at == s.there.time) && s.there.end
 }
 
-// extend returns the time of the stream's last sample, after those of a message.
-func (s *liveLane) extend(o *open) int64 {
+// extendOpen returns the time of the stream's last sample, after those of a message.
+func (s *liveLane) extendOpen(o *open) int64 {
 	if o.rows > 0 {
 		s.until = codec.NoTime
 	}

@@ -15,25 +15,25 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// Item is a piece of one stream to publish: a whole series, or the next
-// samples of a recording.
+// Item is a piece of one stream to publish: a whole series, or the next samples of a
+// recording.
 type Item struct {
-	Stream string    // key: what the wildcards of the subject stand for, joined by dots
+	Stream string    // key: the text matched by the wildcards of the subject, joined by dots
 	X      []float32 // samples x channels, row-major; NaN = missing
 	Times  []int64   // ns since the Unix epoch, one per sample, or empty
 	End    bool      // the sequence ends after the last sample
-	// Trace is what the samples belong to. The message with the first of them carries
-	// it; of several items in a message, that of the first which has one. Optional.
+	// Trace is the trace of the samples. The message with the first sample carries it;
+	// if a message contains several items, the first trace. Optional.
 	Trace trace.Context
 }
 
-// Source yields items in the order of each stream; io.EOF ends it. An item is
-// the publisher's until it has been published, so slices must not be reused.
+// Source yields items in the order of each stream; io.EOF ends it. An item belongs to
+// the publisher until it has been published, so slices must not be reused.
 type Source interface {
 	Next() (Item, error)
 }
 
-// FromSlice is a Source of the items of a slice, which it reads in place.
+// FromSlice is a Source of the items of a slice, read in place.
 func FromSlice(items []Item) Source { return &slice{items} }
 
 type slice struct{ left []Item }
@@ -53,45 +53,45 @@ const (
 	DefaultPlaying        = 64  // streams at a time
 
 	answerTimeout    = 5 * time.Second        // an acknowledgement not here by then is not waited for
-	retryWait        = 100 * time.Millisecond // before the input is asked again
-	headerRoom       = 4 << 10                // bytes kept free in a message for its headers
+	retryWait        = 100 * time.Millisecond // pause before the input is requested again
+	headerRoom       = 4 << 10                // bytes reserved in a message for its headers
 	maxPending       = 16 << 20               // bytes without an acknowledgement
-	noStreamPatience = 10 * time.Second       // a stage that is just starting makes its NATS streams meanwhile
+	noStreamPatience = 10 * time.Second       // a starting stage creates its NATS streams meanwhile
 	progressEvery    = 100 * time.Millisecond
 )
 
 // Publisher publishes recorded samples as producers do: one subject per stream,
-// messages numbered by Eusn-Seq, many streams at a time. Each stream has at most
-// one message in flight, so that no failure changes its order.
+// messages numbered by Eusn-Seq, many streams at a time. Each stream has at most one
+// message in flight, so that no failure changes its order.
 type Publisher struct {
 	Subject        string   // the job's input subject, names and all; empty = "sensors.*"
 	Channels       []string // of the samples, in order
 	RowsPerMessage int      // 0 = DefaultRowsPerMessage
 	Playing        int      // streams at a time; 0 = DefaultPlaying
-	Speed          float64  // 1 = as recorded, 10 = ten times as fast, 0 = as fast as the server takes it
+	Speed          float64  // 1 = as recorded, 10 = ten times as fast, 0 = as fast as the server accepts
 	Rate           float64  // samples per second of each stream whose items have no times; needed if Speed > 0
-	// Resume continues after what Job's input already has of each stream: so
-	// many messages are skipped. Source, Channels and RowsPerMessage must be
-	// those of the first time. If the job has no input there, that is an error.
-	// Without Resume streams are numbered from 1, as a new incarnation.
+	// Resume continues after the messages of each stream in Job's input: as many
+	// messages are skipped. Source, Channels and RowsPerMessage must be unchanged. If
+	// the job has no input, Publish returns an error. Without Resume streams are
+	// numbered from 1, as a new incarnation.
 	Resume   bool
 	Job      string          // needed to resume; empty = "eusn"
 	Log      *slog.Logger    // optional
 	Progress func(Published) // optional: called about ten times a second
 }
 
-// Published is what a Publisher has done so far.
+// Published counts a Publisher's messages so far.
 type Published struct {
 	Streams  int
 	Messages uint64 // acknowledged
-	Rows     uint64 // in them
+	Rows     uint64 // in the messages
 	Bytes    uint64 // of payload
-	Skipped  uint64 // messages that were there already (Resume)
-	Retries  uint64 // messages sent again for want of an answer
+	Skipped  uint64 // messages already stored (Resume)
+	Retries  uint64 // messages resent without an answer
 	Elapsed  time.Duration
 }
 
-// RowsPerSecond is the rate so far.
+// RowsPerSecond returns the rate so far.
 func (p Published) RowsPerSecond() float64 {
 	if p.Elapsed <= 0 {
 		return 0
@@ -99,9 +99,9 @@ func (p Published) RowsPerSecond() float64 {
 	return float64(p.Rows) / p.Elapsed.Seconds()
 }
 
-// Publish publishes everything src yields and returns when every message is
-// acknowledged. When ctx ends it waits for the messages under way and returns
-// ctx's error with what has been done.
+// Publish publishes all items of src and returns when every message is acknowledged.
+// When ctx ends it waits for the messages in flight and returns ctx's error with the
+// counts.
 func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Published, error) {
 	p.Subject = cmp.Or(p.Subject, wire.DefaultInputSubject)
 	p.RowsPerMessage = cmp.Or(p.RowsPerMessage, DefaultRowsPerMessage)
@@ -110,19 +110,19 @@ func (p Publisher) Publish(ctx context.Context, nc *nats.Conn, src Source) (Publ
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
-	pattern, err := p.check()
+	pattern, err := p.checkOptions()
 	if err != nil {
 		return Published{}, err
 	}
 	l := newLoop(p, pattern, src)
-	if err := l.open(ctx, nc); err != nil {
+	if err := l.openStreams(ctx, nc); err != nil {
 		return Published{}, err
 	}
-	err = l.run(ctx)
-	return l.report(), err
+	err = l.runLoop(ctx)
+	return l.reportPublished(), err
 }
 
-func (p Publisher) check() (wire.Pattern, error) {
+func (p Publisher) checkOptions() (wire.Pattern, error) {
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("producer: "+format, args...))

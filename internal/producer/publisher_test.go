@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// serve starts a server with a NATS stream that takes what publishers send.
-func serve(t *testing.T, c jetstream.StreamConfig) *nats.Conn {
+// serveStream starts a server with a NATS stream for publishers' messages.
+func serveStream(t *testing.T, c jetstream.StreamConfig) *nats.Conn {
 	t.Helper()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	c.Subjects = []string{wire.DefaultInputSubject}
@@ -28,9 +28,9 @@ func serve(t *testing.T, c jetstream.StreamConfig) *nats.Conn {
 	return nc
 }
 
-// series makes n series of two channels on k streams, of 30 to 50 samples with
+// testSeries makes n series of two channels on k streams, of 30 to 50 samples with
 // times.
-func series(n, k int) (list []Item) {
+func testSeries(n, k int) (list []Item) {
 	for i := range n {
 		rows := 30 + i%21
 		it := Item{Stream: fmt.Sprint("s", i%k), X: make([]float32, 2*rows), End: true}
@@ -42,15 +42,15 @@ func series(n, k int) (list []Item) {
 	return list
 }
 
-// A server that takes nothing is a line a second in the publisher's log,
-// whatever the number of streams and attempts.
+// A server that accepts nothing causes one line a second in the publisher's log, for
+// any number of streams and attempts.
 func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	t.Parallel()
-	nc := serve(t, jetstream.StreamConfig{Name: "FULL", MaxBytes: 4 << 10, Discard: jetstream.DiscardNew})
+	nc := serveStream(t, jetstream.StreamConfig{Name: "FULL", MaxBytes: 4 << 10, Discard: jetstream.DiscardNew})
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
 	book := &pipelinetest.LogBook{}
-	list := series(200, 60)
+	list := testSeries(200, 60)
 	began := time.Now()
 	got, err := Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 2, Log: book.Logger()}.Publish(ctx, nc, FromSlice(list))
 	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 50 {
@@ -63,11 +63,11 @@ func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	}
 }
 
-// Resuming what does not exist is an error, not a first run.
+// Resuming a missing job is an error, not a first run.
 func TestResumeWithoutJob(t *testing.T) {
 	t.Parallel()
-	nc := serve(t, jetstream.StreamConfig{Name: "OTHER-IN"})
-	list := series(2, 5)
+	nc := serveStream(t, jetstream.StreamConfig{Name: "OTHER-IN"})
+	list := testSeries(2, 5)
 	got, err := Publisher{Channels: []string{"x", "y"}, Resume: true, Job: "nosuch"}.Publish(t.Context(), nc, FromSlice(list))
 	pipelinetest.Mentions(t, err, "nothing to resume", "NOSUCH-IN")
 	if got.Messages != 0 {
@@ -76,7 +76,7 @@ func TestResumeWithoutJob(t *testing.T) {
 }
 
 func TestPublisherPaces(t *testing.T) {
-	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
+	nc := serveStream(t, jetstream.StreamConfig{Name: "ALL"})
 	it := Item{Stream: "a", X: make([]float32, 2*101), End: true}
 	for i := range 101 {
 		it.Times = append(it.Times, int64(i)*int64(200*time.Millisecond)) // 20 s of recording
@@ -90,8 +90,8 @@ func TestPublisherPaces(t *testing.T) {
 	} {
 		c.p.Channels, c.p.RowsPerMessage = []string{"x", "y"}, 10
 		got, err := c.p.Publish(t.Context(), nc, FromSlice([]Item{c.i}))
-		// 200 ms as planned; more only where the machine is busy, so the upper
-		// bound is loose: it must not be 1x (20 s).
+		// 200 ms as planned; longer only on a busy machine, so the upper bound is
+		// loose: it must not be 1x (20 s).
 		if err != nil || got.Elapsed < 199*time.Millisecond || got.Elapsed > 15*time.Second {
 			t.Errorf("%+v took %v (%v), want about 200 ms", c.p, got.Elapsed, err)
 		}
@@ -104,7 +104,7 @@ func TestPublisherPaces(t *testing.T) {
 
 func TestPublisherRefuses(t *testing.T) {
 	ctx := t.Context()
-	nc := serve(t, jetstream.StreamConfig{Name: "SMALL", MaxMsgSize: 4096})
+	nc := serveStream(t, jetstream.StreamConfig{Name: "SMALL", MaxMsgSize: 4096})
 	good := Publisher{Channels: []string{"x", "y"}}
 	x := make([]float32, 4096)
 	for _, c := range []struct {
@@ -132,8 +132,8 @@ func TestPublisherRefuses(t *testing.T) {
 	}
 }
 
-// forgetful is a JetStream whose client loses the first message and gives no
-// answer for it.
+// forgetful is a JetStream whose client loses the first message and never answers for
+// it.
 type forgetful struct {
 	jetstream.JetStream
 	lost bool
@@ -152,24 +152,24 @@ type noAnswer struct{ jetstream.PubAckFuture }
 func (noAnswer) Ok() <-chan *jetstream.PubAck { return nil }
 func (noAnswer) Err() <-chan error            { return nil }
 
-// A message for which the client never gives an answer is sent again.
+// A message without an answer from the client is resent.
 func TestPublisherAsksAgain(t *testing.T) {
 	t.Parallel()
-	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
-	list := series(2, 2)
+	nc := serveStream(t, jetstream.StreamConfig{Name: "ALL"})
+	list := testSeries(2, 2)
 	p := Publisher{Subject: wire.DefaultInputSubject, Channels: []string{"x", "y"}, RowsPerMessage: 50, Playing: 2, Log: pipelinetest.Log(t)}
-	pattern, err := p.check()
+	pattern, err := p.checkOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
 	loop := newLoop(p, pattern, FromSlice(list))
-	if err := loop.open(t.Context(), nc); err != nil {
+	if err := loop.openStreams(t.Context(), nc); err != nil {
 		t.Fatal(err)
 	}
 	loop.lanes.js = &forgetful{JetStream: loop.lanes.js}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*pipelinetest.Patience)
 	defer cancel()
-	if err := loop.run(ctx); err != nil || loop.done.Messages != 2 || loop.done.Retries != 1 {
+	if err := loop.runLoop(ctx); err != nil || loop.done.Messages != 2 || loop.done.Retries != 1 {
 		t.Errorf("%+v, %v", loop.done, err)
 	}
 }

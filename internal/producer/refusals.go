@@ -17,14 +17,14 @@ import (
 // refusals counts messages that the server refused, for the log.
 type refusals struct {
 	log    *slog.Logger
-	logged time.Time // when they were logged last
+	logged time.Time // time of the last log line
 	since  int       // then
 }
 
-// judge logs at most one line a second, however many streams wait. It returns an error if
-// the first message of a stream need not be published again; while patient, somebody may
-// still remove the cause.
-func (r *refusals) judge(l *Lanes, s *Lane, err error, patient bool) error {
+// judgeRefusal logs at most one line a second, for any number of waiting streams. It
+// returns an error if a retry of a stream's first message is useless; while patient,
+// the cause may still be removed.
+func (r *refusals) judgeRefusal(l *Lanes, s *Lane, err error, patient bool) error {
 	seq, nc, since := s.queue[0].Seq, l.js.Conn(), s.refused
 	if l.held && l.since.Before(since) {
 		since = l.since // the streams have their turns
@@ -39,23 +39,23 @@ func (r *refusals) judge(l *Lanes, s *Lane, err error, patient bool) error {
 	switch {
 	case nobody && !patient:
 		return fmt.Errorf("producer: message %d of stream %q: %w (does a stage listen on %s?)", seq, s.Key, err, s.Subject)
-	case !patient && forbidden(nc, s.Subject):
+	case !patient && isForbidden(nc, s.Subject):
 		return fmt.Errorf("producer: message %d of stream %q: %w", seq, s.Key, nc.LastError())
-	case permanent(err):
+	case isPermanent(err):
 		return fmt.Errorf("producer: message %d of stream %q: %w", seq, s.Key, err)
 	}
 	return nil
 }
 
-// forbidden reports whether the server has said that this login may not publish
-// there. It says so beside the message, which gets no answer.
-func forbidden(nc *nats.Conn, subject string) bool {
+// isForbidden reports whether the server has denied this login to publish there. The
+// server reports it separately from the message, which gets no answer.
+func isForbidden(nc *nats.Conn, subject string) bool {
 	said := nc.LastError()
 	return errors.Is(said, nats.ErrPermissionViolation) && strings.Contains(said.Error(), strconv.Quote(subject))
 }
 
-// permanent reports whether publishing again can never succeed.
-func permanent(err error) bool {
+// isPermanent reports whether a retry can never succeed.
+func isPermanent(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code == 400 || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, errOtherProducer)
 }

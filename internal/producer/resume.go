@@ -15,20 +15,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// A stream that is resumed is written by compare-and-set: each message names
-// the number in the input of the one that it expects before it, and the server
-// refuses it if another is the key's last. So a message of a client that was
-// killed cannot come in between late, and one that was stored, and whose
-// acknowledgement was lost, is not stored twice, however long that took.
+// A resumed stream is written by compare-and-set: each message names the input number
+// of the previous message, and the server refuses it if another message is the key's
+// last. So a late message of a killed client cannot come in between, and a stored
+// message with a lost acknowledgement is not stored twice, after any delay.
 
 // lastInput is a key's last message in the input.
 type lastInput struct {
-	seq         uint64 // in the input; 0 = there is none
+	seq         uint64 // in the input; 0 = none
 	number      uint64 // Eusn-Seq
 	incarnation string
 	time        int64 // of the stream's last sample
 	end         bool
-	resent      bool // a dead letter that was sent again, between two messages of the producer
+	resent      bool // a resent dead letter between two messages of the producer
 	foreign     error
 }
 
@@ -48,7 +47,7 @@ func (l *Live) laneOf(ctx context.Context, key string) (*liveLane, error) {
 	l.claiming.Lock()
 	defer l.claiming.Unlock()
 	l.mu.Lock()
-	s = l.streams[key] // another call may have made it
+	s = l.streams[key] // another call may have created it
 	l.mu.Unlock()
 	if s != nil {
 		return s, nil
@@ -58,7 +57,7 @@ func (l *Live) laneOf(ctx context.Context, key string) (*liveLane, error) {
 	if l.opt.Resume {
 		last, err := l.lanes.lastOf(ctx, key)
 		if err == nil {
-			err = s.resume(last)
+			err = s.resumeFrom(last)
 		}
 		if err != nil {
 			return nil, err
@@ -70,8 +69,8 @@ func (l *Live) laneOf(ctx context.Context, key string) (*liveLane, error) {
 	return s, nil
 }
 
-// resume makes a stream continue after its last message.
-func (s *liveLane) resume(last lastInput) error {
+// resumeFrom makes a stream continue after its last message.
+func (s *liveLane) resumeFrom(last lastInput) error {
 	s.last = last.seq
 	switch {
 	case last.seq == 0:
@@ -102,10 +101,10 @@ func (l *Lanes) lastOf(ctx context.Context, key string) (lastInput, error) {
 	return last, nil
 }
 
-// expect gives a message what resuming needs. The server looks for the key's last
-// message in the partition that the message goes to. After the job's number of
-// partitions changed, that is another one: then it has to look in all.
-func (s *liveLane) expect(h nats.Header, m *Message, job string) {
+// setExpectation adds the headers for resuming. The server looks for the key's last
+// message in the message's partition. After the job's number of partitions changed, the
+// last message may be in another: the server then has to search all partitions.
+func (s *liveLane) setExpectation(h nats.Header, m *Message, job string) {
 	h.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(s.last, 10))
 	if s.moved {
 		h.Set(jetstream.ExpectedLastSubjSeqSubjHeader, wire.KeySubjects(job, s.lane.Key))
@@ -113,35 +112,35 @@ func (s *liveLane) expect(h nats.Header, m *Message, job string) {
 	h.Set(wire.HeaderLastTime, strconv.FormatInt(m.until, 10))
 }
 
-// otherLast reports whether the server has refused a message because the key's
-// last message is not the one that it names.
+// otherLast reports whether the server has refused a message because the key's last
+// message is not the expected one.
 func otherLast(err error) bool {
 	const wrongLast, wrongLastConstant = 10071, 10164
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == wrongLast || api.ErrorCode == wrongLastConstant)
 }
 
-// lookAgain answers for a message that the server refused because of the key's
-// last one.
+// lookAgain answers for a message that the server refused because of the key's last
+// message.
 func (l *Lanes) lookAgain(a Answer, key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	last, err := l.lastOf(ctx, key)
 	if err != nil {
 		time.Sleep(retryWait)
-		l.Answers <- Answer{msg: a.msg, err: nats.ErrTimeout} // it is asked again
+		l.Answers <- Answer{msg: a.msg, err: nats.ErrTimeout} // it is requested again
 		return
 	}
 	l.Answers <- Answer{msg: a.msg, err: a.err, last: &last}
 }
 
-// compare says what it means that a key's last message is not the expected one:
-// it is ours, and its number in the input is returned; ours goes behind it
-// (errSendAgain); or another producer's.
-func (s *liveLane) compare(last *lastInput, log *slog.Logger) (uint64, error) {
+// compareLast interprets an unexpected last message of a key: it is this client's
+// message, and its input number is returned; or this client's message follows it
+// (errSendAgain); or it is another producer's.
+func (s *liveLane) compareLast(last *lastInput, log *slog.Logger) (uint64, error) {
 	m := s.lane.queue[0]
 	switch {
-	case last.seq == 0, last.resent: // the input's limits have removed it; or an operator's message
+	case last.seq == 0, last.resent: // removed by the input's limits; or an operator's message
 	case last.foreign != nil, last.incarnation != m.Incarnation, last.number > m.Seq:
 		return 0, fmt.Errorf("producer: stream %q: %w (message %d of the input): only one client may publish under a key; stop the other one", s.lane.Key, errOtherProducer, last.seq)
 	case last.number == m.Seq:
@@ -149,7 +148,7 @@ func (s *liveLane) compare(last *lastInput, log *slog.Logger) (uint64, error) {
 	case last.number < m.Seq-1:
 		log.Error("the input has lost messages that it had acknowledged: was a backup restored, or the power lost? Predictions will carry the flag gap", "stream", s.lane.Key, "seq", m.Seq, "last", last.number)
 	}
-	s.moved = last.seq == s.last && last.seq > 0 // and yet it was refused
+	s.moved = last.seq == s.last && last.seq > 0 // refused nevertheless
 	s.last = last.seq
 	return 0, errSendAgain
 }

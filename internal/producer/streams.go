@@ -18,25 +18,25 @@ import (
 // stream is one stream's progress.
 type stream struct {
 	lane      *Lane
-	stored    uint64 // of the last message that was there before
+	stored    uint64 // of the last message stored before
 	storedCRC string
 	lastTime  int64
-	until     time.Time // when its last item was over
+	until     time.Time // end of its last item
 
 	item Item
 	next Piece // of item: the next message
 	row  int   // samples of the item in messages, next included
-	over bool  // all of them are
+	over bool  // all of them have ended
 	clock
 	due  time.Time
 	turn uint64 // order among equals
 }
 
-// ErrNoTimes is what Publish returns where Speed is given, and neither the source has
-// times nor Rate says how fast its samples came.
+// ErrNoTimes is returned by Publish if Speed is set, but neither the source has times
+// nor Rate is set.
 var ErrNoTimes = errors.New("it has no times: give a rate, or publish as fast as possible")
 
-// streamOf checks an item and finds or makes its stream.
+// streamOf checks an item and finds or creates its stream.
 func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	if s := l.known[it.Stream]; s != nil && s.item.Stream != "" {
 		return s, nil
@@ -85,7 +85,7 @@ func (l *loop) continueAfter(ctx context.Context, s *stream) error {
 func (l *loop) nextMessage(s *stream) error {
 	total := len(s.item.X) / len(l.opt.Channels)
 	for !s.over {
-		if err := l.cut(s, min(total, s.row+l.opt.RowsPerMessage)); err != nil {
+		if err := l.cutStream(s, min(total, s.row+l.opt.RowsPerMessage)); err != nil {
 			return err
 		}
 		if s.lane.Seq >= s.stored {
@@ -94,11 +94,11 @@ func (l *loop) nextMessage(s *stream) error {
 			heap.Push(&l.ready, s)
 			return nil
 		}
-		if s.lane.Seq++; s.lane.Seq == s.stored && l.checksum(&s.next) != s.storedCRC {
-			return l.differs(s)
+		if s.lane.Seq++; s.lane.Seq == s.stored && l.checksumOf(&s.next) != s.storedCRC {
+			return l.checkSame(s)
 		}
 		l.done.Skipped++
-		s.due = l.pace.skip(&s.clock, s.due, time.Now())
+		s.due = l.pace.skipPause(&s.clock, s.due, time.Now())
 	}
 	if total > 0 && len(s.item.Times) > 0 {
 		s.lastTime = s.item.Times[total-1]
@@ -109,8 +109,8 @@ func (l *loop) nextMessage(s *stream) error {
 	return nil
 }
 
-// cut makes the item's samples up to row to the stream's next message.
-func (l *loop) cut(s *stream, to int) error {
+// cutStream makes the item's samples up to row to the stream's next message.
+func (l *loop) cutStream(s *stream, to int) error {
 	ch, it, from := len(l.opt.Channels), &s.item, s.row
 	if n := l.lanes.MessageBytes(to - from); n > l.lanes.MaxBytes {
 		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", to-from, n, l.lanes.MaxBytes)
@@ -124,17 +124,17 @@ func (l *loop) cut(s *stream, to int) error {
 	if from == 0 {
 		s.next.Trace = it.Trace
 	}
-	s.due = l.pace.due(s.clock, to, last, len(it.Times) > 0)
+	s.due = l.pace.dueTime(s.clock, to, last, len(it.Times) > 0)
 	return nil
 }
 
-// checksum is that of the message that a piece makes.
-func (l *loop) checksum(p *Piece) string {
-	return fmt.Sprintf("%08x", wire.CRC(l.lanes.encode(&open{rows: len(p.X) / len(l.opt.Channels), x: p.X, times: p.Times, timed: len(p.Times) > 0})))
+// checksumOf returns the checksum of a piece's message.
+func (l *loop) checksumOf(p *Piece) string {
+	return fmt.Sprintf("%08x", wire.CRC(l.lanes.encodeOpen(&open{rows: len(p.X) / len(l.opt.Channels), x: p.X, times: p.Times, timed: len(p.Times) > 0})))
 }
 
-// publish numbers the stream's next message, and publishes it.
-func (l *loop) publish(s *stream, now time.Time) {
+// publishStream numbers the stream's next message, and publishes it.
+func (l *loop) publishStream(s *stream, now time.Time) {
 	m := l.lanes.Open(s.lane, &s.next, now)
 	m.Stored = []func(){func() {
 		l.done.Messages++
@@ -142,25 +142,24 @@ func (l *loop) publish(s *stream, now time.Time) {
 		l.done.Bytes += uint64(len(m.Payload))
 		if now := time.Now(); l.opt.Progress != nil && now.Sub(l.told) >= progressEvery {
 			l.told = now
-			l.opt.Progress(l.report())
+			l.opt.Progress(l.reportPublished())
 		}
 		l.fault = cmp.Or(l.fault, l.nextMessage(s))
 	}}
 	l.lanes.Append(s.lane, &s.next)
 }
 
-// checkReached finds streams of which more was published before than the source
-// has.
+// checkReached finds streams with more messages published earlier than the source has.
 func (l *loop) checkReached() error {
 	for _, s := range l.known {
 		if s.lane.Seq < s.stored {
-			return l.differs(s)
+			return l.checkSame(s)
 		}
 	}
 	return nil
 }
 
-func (l *loop) differs(s *stream) error {
+func (l *loop) checkSame(s *stream) error {
 	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start from the beginning", s.lane.Key, s.lane.Seq, s.stored, l.opt.RowsPerMessage)
 }
 

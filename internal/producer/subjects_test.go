@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A recording of a plant is played on its subjects, and resumed there; so are
-// samples that are published as they are taken.
+// A recording of a plant is played on the plant's subjects, and resumed there; the same
+// for live samples.
 func TestPlantSubjects(t *testing.T) {
 	t.Parallel()
 	const subject = "plant.{site}.line.{line}.sensor.{sensor}"
@@ -27,7 +27,7 @@ func TestPlantSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := []string{"A.3.7", "A3.7.x", "A.37.x"}
-	list := series(3, 3)
+	list := testSeries(3, 3)
 	for i, key := range keys {
 		list[i].Stream = key
 	}

@@ -16,47 +16,48 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// aboutVersion is the version of what is stored beside a model.
+// aboutVersion is the version of a model's stored description.
 const aboutVersion = 1
 
 const (
 	mostClasses = 1 << 16
-	// MaxNote and MaxCommand are how many bytes these texts of a Lineage may have.
+	// MaxNote and MaxCommand limit these texts of a Lineage, bytes.
 	MaxNote, MaxCommand = 1000, 4000
 )
 
-// Lineage is where a model comes from, as far as its file does not say.
+// Lineage is the origin of a model, in addition to its file.
 type Lineage struct {
-	Who     string    `json:"who"`              // published it
-	When    time.Time `json:"when"`             // it was published
+	Who     string    `json:"who"`              // the publisher
+	When    time.Time `json:"when"`             // time of publication
 	Command string    `json:"command,omitzero"` // that made or published it
-	Parent  string    `json:"parent,omitzero"`  // fingerprint of the entry that it is made from or is to follow
+	Parent  string    `json:"parent,omitzero"`  // fingerprint of the entry that it was made from or follows
 	Note    string    `json:"note,omitzero"`
 }
 
-// Entry is what a registry says about a model.
+// Entry describes a model in a registry.
 type Entry struct {
 	Fingerprint string             `json:"fingerprint"` // of the readout, see the function; the entry's name
 	Network     string             `json:"network"`     // of the model without readouts, and the arithmetic, as in the job's entry
 	Readout     string             `json:"readout"`     // its name in the model
 	Classes     []string           `json:"classes"`     // of the readout
-	Model       string             `json:"model"`       // the file's name, as predictions show it
-	SHA256      string             `json:"sha256"`      // of the model's content, as predictions have it
-	Training    reservoir.Training `json:"training"`    // what it was trained on, with its leave-one-out figures; without the ranges of inputs
+	Model       string             `json:"model"`       // the file's name, as in predictions
+	SHA256      string             `json:"sha256"`      // of the model's content, as in predictions
+	Training    reservoir.Training `json:"training"`    // its training part, with its leave-one-out figures; without the ranges of inputs
 	Lineage
 	Size    uint64      `json:"bytes"`
 	Retired *Retirement `json:"retired,omitempty"`
-	Damage  string      `json:"damaged,omitzero"` // why what is said about the entry cannot be read
+	Damage  string      `json:"damaged,omitzero"` // the reason why the description is unreadable
 }
 
-// Retirement is who retired an entry, and why.
+// Retirement is the person who retired an entry, and the reason.
 type Retirement struct {
 	Who  string    `json:"who"`
 	When time.Time `json:"when"`
 	Note string    `json:"note,omitzero"`
 }
 
-// Usable is why an entry must not begin to predict: it is retired or damaged.
+// Usable returns the reason why an entry must not begin to predict: it is retired or
+// damaged.
 func (e *Entry) Usable() error {
 	switch {
 	case e.Damage != "":
@@ -71,7 +72,7 @@ func (e *Entry) Usable() error {
 	return nil
 }
 
-// about is an entry as it is stored: without what its object says.
+// about is the stored form of an entry, without data from its object.
 type about struct {
 	Version  int                `json:"version"`
 	Network  string             `json:"network"`
@@ -88,10 +89,10 @@ var (
 	hexSum  = regexp.MustCompile("^[0-9a-f]{64}$")
 )
 
-// marshal is what is stored beside the model.
-func (e *Entry) marshal() (string, error) {
+// marshalEntry returns the description stored with the model.
+func (e *Entry) marshalEntry() (string, error) {
 	a := about{aboutVersion, e.Network, e.Readout, e.Classes, e.Model, e.SHA256, e.Training, e.Lineage}
-	if err := a.check(); err != nil {
+	if err := a.checkAbout(); err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(a)
@@ -101,13 +102,13 @@ func (e *Entry) marshal() (string, error) {
 	return string(text), nil
 }
 
-// parseEntry reads what is stored beside the model of that fingerprint.
+// parseEntry reads the description of the model with that fingerprint.
 func parseEntry(fingerprint, text string) (Entry, error) {
 	var a about
 	if err := decodeOne(text, &a); err != nil {
 		return Entry{}, err
 	}
-	if err := a.check(); err != nil {
+	if err := a.checkAbout(); err != nil {
 		return Entry{}, err
 	}
 	return Entry{
@@ -116,7 +117,7 @@ func parseEntry(fingerprint, text string) (Entry, error) {
 	}, nil
 }
 
-// decodeOne reads one JSON value and nothing behind it.
+// decodeOne reads one JSON value without trailing data.
 func decodeOne(text string, to any) error {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	if err := d.Decode(to); err != nil {
@@ -128,7 +129,7 @@ func decodeOne(text string, to any) error {
 	return nil
 }
 
-func (a *about) check() error {
+func (a *about) checkAbout() error {
 	if a.Version != aboutVersion {
 		return fmt.Errorf("registry: it has version %d, and this program reads version %d: use the program that wrote it", a.Version, aboutVersion)
 	}
@@ -150,31 +151,31 @@ func (a *about) check() error {
 			return fmt.Errorf("registry: %w", err)
 		}
 	}
-	return a.Lineage.check()
+	return a.Lineage.checkLineage()
 }
 
-func (l *Lineage) check() error {
+func (l *Lineage) checkLineage() error {
 	if err := names.Check("who", l.Who); err != nil {
 		return fmt.Errorf("registry: %w", err)
 	}
 	if l.Parent != "" && !hexName.MatchString(l.Parent) {
 		return fmt.Errorf("registry: parent %q, want a fingerprint of %d hexadecimal digits", names.Cut(l.Parent, 40), wire.HashDigits)
 	}
-	return errors.Join(text("note", l.Note, MaxNote), text("command", l.Command, MaxCommand))
+	return errors.Join(checkText("note", l.Note, MaxNote), checkText("command", l.Command, MaxCommand))
 }
 
-// text refuses what should not be printed.
-func text(what, s string, most int) error {
+// checkText refuses unprintable text.
+func checkText(what, s string, most int) error {
 	if len(s) > most || !utf8.ValidString(s) || strings.ContainsFunc(s, names.IsControl) {
 		return fmt.Errorf("registry: %s %q: want at most %d bytes of UTF-8 in one line, without control characters", what, names.Cut(s, 40), most)
 	}
 	return nil
 }
 
-// clean makes a name of what a model file says, which may be anything.
-func clean(s string) string { return Line(s, names.MaxBytes) }
+// cleanText makes a name from a model file's text, which may be anything.
+func cleanText(s string) string { return Line(s, names.MaxBytes) }
 
-// Line makes a text of at most so many bytes in one line of what may be anything.
+// Line shortens any text to one line of at most `most` bytes.
 func Line(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if names.IsControl(r) {

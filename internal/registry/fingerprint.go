@@ -12,12 +12,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Fingerprint names a readout of a model: 32 hexadecimal digits of the SHA-256 of
-// the model with this readout alone and, of its training, what the flags of
-// predictions depend on. So readouts with other classes, weights, limits or
-// temperature have other fingerprints, and so has the same readout on another
-// network or with other training ranges. Which other readouts the model has, and
-// what it was trained on, does not count.
+// Fingerprint names a readout of a model: 32 hexadecimal digits of the SHA-256 of the
+// model with only this readout and, of its training, the data behind the flags of
+// predictions. So readouts with other classes, weights, limits or temperature have
+// other fingerprints, and so has the same readout on another network or with other
+// training ranges. Other readouts of the model, and its training part, do not matter.
 func Fingerprint(m *reservoir.Model, linear *readout.Linear) (string, error) {
 	alone := *m
 	alone.Readouts = []*readout.Linear{linear}
@@ -29,10 +28,9 @@ func Fingerprint(m *reservoir.Model, linear *readout.Linear) (string, error) {
 	return print[:wire.HashDigits], nil
 }
 
-// Identity is what stands for a readout in a job's entry, in records and in
-// workers' names: its fingerprint, and how messages are read. input is as package
-// internal/formats writes it. For Arrow it is empty, and the identity is the
-// fingerprint.
+// Identity represents a readout in a job's entry, in records and in workers' names: its
+// fingerprint, and the input format. input is written as by package internal/formats.
+// For Arrow it is empty, and the identity is the fingerprint.
 func Identity(fingerprint, input string) string {
 	if input == "" {
 		return fingerprint
@@ -40,7 +38,7 @@ func Identity(fingerprint, input string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(fingerprint+" "+input)))[:wire.HashDigits]
 }
 
-// networkOf is what stands for a model without its readouts, in an arithmetic.
+// networkOf returns the identity of a model without its readouts, in an arithmetic.
 func networkOf(m *reservoir.Model, arithmetic string) (string, error) {
 	sh, err := state.ShapeOf(m, arithmetic)
 	return sh.Identity().Network, err
@@ -56,9 +54,9 @@ func SameNetwork(a, b *reservoir.Model) (bool, error) {
 	return one == other, err
 }
 
-// differences names what of two models keeps one from going on with the states
-// of the other.
-func differences(a, b *reservoir.Model) string {
+// describeDifferences names the differences that keep one model from continuing with
+// the states of the other.
+func describeDifferences(a, b *reservoir.Model) string {
 	var all []string
 	add := func(what string, same bool, ours, theirs any) {
 		if !same {

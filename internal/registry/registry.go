@@ -19,22 +19,21 @@ import (
 const MaxEntries = 10_000
 
 var (
-	// ErrNone is that of a job without a registry.
+	// ErrNone reports a job without a registry.
 	ErrNone = store.ErrNoModels
-	// ErrNoEntry is that of a fingerprint which the registry does not have.
+	// ErrNoEntry reports a fingerprint that is not in the registry.
 	ErrNoEntry = errors.New("the job's registry has no such model")
-	// ErrDamaged is that of an entry whose content is not what was published.
+	// ErrDamaged reports an entry whose content differs from the published content.
 	ErrDamaged = errors.New("publish the same model again, which repairs the entry: eusn-stream model publish")
-	// ErrOtherNetwork is that of a model whose states are not those of the job.
+	// ErrOtherNetwork reports a model with other states than the job's.
 	ErrOtherNetwork = errors.New("a readout can only be changed within one network, because the states stay: train a readout for the job's network, or begin a new job with this model")
-	// ErrRetired is that of a retired entry.
+	// ErrRetired reports a retired entry.
 	ErrRetired = errors.New("it can be read, but does not predict again")
-	// ErrActive is that of an entry that cannot be retired.
+	// ErrActive reports an entry that cannot be retired.
 	ErrActive = errors.New("the job predicts with it")
 )
 
-// Models is the registry of a job. Its methods may be called from several
-// goroutines.
+// Models is the registry of a job. Its methods may be called from several goroutines.
 type Models struct {
 	job   string
 	store *store.Models
@@ -54,8 +53,8 @@ func Open(ctx context.Context, js jetstream.JetStream, job string) (*Models, err
 	return &Models{job, s, out}, nil
 }
 
-// Make is Open, but makes the registry where there is none, with as many copies
-// as the job's output has.
+// Make is Open, but creates a missing registry, with as many replicas as the job's
+// output.
 func Make(ctx context.Context, js jetstream.JetStream, job string) (*Models, error) {
 	m, err := Open(ctx, js, job)
 	if !errors.Is(err, ErrNone) {
@@ -83,9 +82,9 @@ func outputOf(ctx context.Context, js jetstream.JetStream, job string) (jetstrea
 	return out, nil
 }
 
-// Publish stores a model for a job that has begun, under its readout of that
-// name, or its first. stored is false where the registry has this readout: its
-// entry stays as it is. file is the name that predictions show.
+// Publish stores a model for a job that has begun, under its readout with that name, or
+// its first. stored is false if the registry has this readout: its entry stays
+// unchanged. file is the name shown in predictions.
 func (r *Models) Publish(ctx context.Context, m *reservoir.Model, file, readoutName string, l Lineage) (e Entry, stored bool, err error) {
 	linear, err := Pick(m, readoutName)
 	if err != nil {
@@ -106,25 +105,25 @@ func (r *Models) Publish(ctx context.Context, m *reservoir.Model, file, readoutN
 		return Entry{}, false, r.otherNetwork(ctx, job, file, m)
 	}
 	if l.Parent != "" {
-		if _, err := r.Look(ctx, l.Parent); err != nil {
+		if _, err := r.FindEntry(ctx, l.Parent); err != nil {
 			return Entry{}, false, fmt.Errorf("registry: parent: %w", err)
 		}
 	}
 	return r.Add(ctx, m, linear, network, file, l)
 }
 
-// otherNetwork says what of a model is not the job's.
+// otherNetwork reports the differences of a model from the job's network.
 func (r *Models) otherNetwork(ctx context.Context, job wire.Entry, file string, m *reservoir.Model) error {
 	what := "the network (weights and input scaling), the policy, the channels or the front end"
 	if active, err := r.Active(ctx); err == nil {
 		if ours, _, _, err := r.Model(ctx, active.Fingerprint); err == nil {
-			what = differences(m, ours)
+			what = describeDifferences(m, ours)
 		}
 	}
 	return fmt.Errorf("registry: model %s does not fit job %q, which runs %s: these differ: %s: %w", file, r.job, job.Meta.Model, what, ErrOtherNetwork)
 }
 
-// Pick finds the readout of that name, the first where it is empty.
+// Pick returns the readout with that name, the first if it is empty.
 func Pick(m *reservoir.Model, name string) (*readout.Linear, error) {
 	if len(m.Readouts) == 0 {
 		return nil, errors.New("registry: the model has no readout: train one")
@@ -142,12 +141,12 @@ func Pick(m *reservoir.Model, name string) (*readout.Linear, error) {
 	return nil, fmt.Errorf("registry: the model has no readout %q, only %q", name, all)
 }
 
-// Add is Publish for who knows the job's network: a worker.
+// Add is Publish for a caller that knows the job's network: a worker.
 func (r *Models) Add(ctx context.Context, m *reservoir.Model, linear *readout.Linear, network, file string, l Lineage) (e Entry, stored bool, err error) {
-	e = Entry{Network: network, Readout: linear.Name, Classes: linear.Classes, Model: clean(file), Training: m.Training, Lineage: l}
+	e = Entry{Network: network, Readout: linear.Name, Classes: linear.Classes, Model: cleanText(file), Training: m.Training, Lineage: l}
 	e.Training.Inputs = nil
 	for _, s := range []*string{&e.Training.Dataset, &e.Training.Tool, &e.Training.Alpha} {
-		*s = clean(*s)
+		*s = cleanText(*s)
 	}
 	if e.Fingerprint, err = Fingerprint(m, linear); err != nil {
 		return Entry{}, false, err
@@ -155,25 +154,25 @@ func (r *Models) Add(ctx context.Context, m *reservoir.Model, linear *readout.Li
 	if e.SHA256, err = m.Fingerprint(); err != nil {
 		return Entry{}, false, fmt.Errorf("registry: %w", err)
 	}
-	_, _, old, err := r.read(ctx, e.Fingerprint)
+	_, _, old, err := r.readModel(ctx, e.Fingerprint)
 	switch {
 	case err == nil:
-		old.Retired, err = r.retired(ctx, e.Fingerprint)
+		old.Retired, err = r.readRetirement(ctx, e.Fingerprint)
 		return old, false, err
 	case errors.Is(err, ErrNoEntry):
-		if err := r.room(ctx); err != nil {
+		if err := r.checkRoom(ctx); err != nil {
 			return Entry{}, false, err
 		}
 	case !errors.Is(err, ErrDamaged):
 		return Entry{}, false, err
-	case old.Fingerprint != "" && old.SHA256 == e.SHA256: // who published it first stays
+	case old.Fingerprint != "" && old.SHA256 == e.SHA256: // the first publisher stays
 		e.Lineage = old.Lineage
 	}
 	content, err := m.Encode()
 	if err != nil {
 		return Entry{}, false, fmt.Errorf("registry: %w", err)
 	}
-	about, err := e.marshal()
+	about, err := e.marshalEntry()
 	if err != nil {
 		return Entry{}, false, err
 	}
@@ -181,35 +180,35 @@ func (r *Models) Add(ctx context.Context, m *reservoir.Model, linear *readout.Li
 	return e, true, r.store.Put(ctx, e.Fingerprint, about, content)
 }
 
-// room refuses more entries than a list of them can show.
-func (r *Models) room(ctx context.Context) error {
-	all, err := r.fingerprints(ctx)
+// checkRoom refuses more entries than a list can show.
+func (r *Models) checkRoom(ctx context.Context) error {
+	all, err := r.listFingerprints(ctx)
 	if err == nil && len(all) >= MaxEntries {
 		err = fmt.Errorf("registry: job %q has %d models, and takes no more: begin a new job", r.job, len(all))
 	}
 	return err
 }
 
-// Look is what the registry says about an entry.
-func (r *Models) Look(ctx context.Context, fingerprint string) (Entry, error) {
+// FindEntry returns the description of an entry.
+func (r *Models) FindEntry(ctx context.Context, fingerprint string) (Entry, error) {
 	if !hexName.MatchString(fingerprint) {
 		return Entry{}, fmt.Errorf("registry: %q is no fingerprint of %d hexadecimal digits: %w", fingerprint, wire.HashDigits, ErrNoEntry)
 	}
 	o, err := r.store.FindModel(ctx, fingerprint)
 	if err != nil {
-		return Entry{}, r.lost(fingerprint, err)
+		return Entry{}, r.lostError(fingerprint, err)
 	}
 	e, err := parseEntry(fingerprint, o.About)
 	if err != nil {
 		return Entry{}, fmt.Errorf("registry: entry %s of job %q: %w: %w", fingerprint, r.job, err, ErrDamaged)
 	}
 	e.Size = o.Size
-	e.Retired, err = r.retired(ctx, fingerprint)
+	e.Retired, err = r.readRetirement(ctx, fingerprint)
 	return e, err
 }
 
-// lost words that an object cannot be read.
-func (r *Models) lost(fingerprint string, err error) error {
+// lostError reports an unreadable object.
+func (r *Models) lostError(fingerprint string, err error) error {
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return fmt.Errorf("registry: job %q, fingerprint %s: %w", r.job, fingerprint, ErrNoEntry)
 	}
@@ -219,14 +218,14 @@ func (r *Models) lost(fingerprint string, err error) error {
 	return err
 }
 
-// Model reads an entry's model, of which the readout has that fingerprint, and
-// checks that it can continue with the job's states. A retired one is read, too.
+// Model reads an entry's model, whose readout has that fingerprint, and checks that it
+// can continue with the job's states. Retired entries are read, too.
 func (r *Models) Model(ctx context.Context, fingerprint string) (*reservoir.Model, *readout.Linear, Entry, error) {
 	fail := func(err error) (*reservoir.Model, *readout.Linear, Entry, error) { return nil, nil, Entry{}, err }
 	if !hexName.MatchString(fingerprint) {
 		return fail(fmt.Errorf("registry: %q is no fingerprint of %d hexadecimal digits: %w", fingerprint, wire.HashDigits, ErrNoEntry))
 	}
-	m, linear, e, err := r.read(ctx, fingerprint)
+	m, linear, e, err := r.readModel(ctx, fingerprint)
 	if err != nil {
 		return fail(err)
 	}
@@ -241,18 +240,18 @@ func (r *Models) Model(ctx context.Context, fingerprint string) (*reservoir.Mode
 	if job.Network != "" && network != job.Network {
 		return fail(fmt.Errorf("registry: entry %s is of another network than job %q: %w", fingerprint, r.job, ErrOtherNetwork))
 	}
-	e.Retired, err = r.retired(ctx, fingerprint)
+	e.Retired, err = r.readRetirement(ctx, fingerprint)
 	return m, linear, e, err
 }
 
-// read reads an entry and checks all of it but the network. Where only the
-// content is damaged, it returns what is said about it with the error.
-func (r *Models) read(ctx context.Context, fingerprint string) (*reservoir.Model, *readout.Linear, Entry, error) {
+// readModel reads an entry and checks everything except the network. If only the
+// content is damaged, it returns the description with the error.
+func (r *Models) readModel(ctx context.Context, fingerprint string) (*reservoir.Model, *readout.Linear, Entry, error) {
 	b, o, err := r.store.Get(ctx, fingerprint)
 	if err != nil {
-		err = r.lost(fingerprint, err)
+		err = r.lostError(fingerprint, err)
 		if errors.Is(err, ErrDamaged) {
-			e, _ := r.Look(ctx, fingerprint)
+			e, _ := r.FindEntry(ctx, fingerprint)
 			return nil, nil, e, err
 		}
 		return nil, nil, Entry{}, err
@@ -286,13 +285,13 @@ func (r *Models) read(ctx context.Context, fingerprint string) (*reservoir.Model
 
 // List is all entries, the first published first.
 func (r *Models) List(ctx context.Context) ([]Entry, error) {
-	all, err := r.fingerprints(ctx)
+	all, err := r.listFingerprints(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var entries []Entry
 	for _, print := range all {
-		e, err := r.Look(ctx, print)
+		e, err := r.FindEntry(ctx, print)
 		switch {
 		case errors.Is(err, ErrNoEntry): // deleted, with a marker
 			continue
@@ -307,14 +306,14 @@ func (r *Models) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-func (r *Models) fingerprints(ctx context.Context) ([]string, error) {
+func (r *Models) listFingerprints(ctx context.Context) ([]string, error) {
 	all, err := r.store.Names(ctx)
 	return slices.DeleteFunc(all, func(name string) bool { return !hexName.MatchString(name) }), err
 }
 
 // Resolve finds the fingerprint that begins with these digits.
 func (r *Models) Resolve(ctx context.Context, prefix string) (string, error) {
-	all, err := r.fingerprints(ctx)
+	all, err := r.listFingerprints(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -328,28 +327,28 @@ func (r *Models) Resolve(ctx context.Context, prefix string) (string, error) {
 	return all[0], nil
 }
 
-// Active is the entry that the job's sequences begin with now: the one that was
-// promoted last, or the one that the job began with, as the job's own entry says.
+// Active returns the entry for new sequences: the last promoted, or the job's first,
+// according to the job's entry.
 func (r *Models) Active(ctx context.Context) (Entry, error) {
 	job, _, err := store.ReadEntry(ctx, r.out, r.job)
 	if err != nil {
 		return Entry{}, err
 	}
 	if promoted := job.Promotions.Last().Readout; promoted != "" {
-		return r.Look(ctx, promoted)
+		return r.FindEntry(ctx, promoted)
 	}
 	return r.Find(ctx, job.Readout, job.Input)
 }
 
-// Find is the entry that has this Identity where messages are read in this way.
+// Find returns the entry with this Identity for an input format.
 func (r *Models) Find(ctx context.Context, identity, input string) (Entry, error) {
-	all, err := r.fingerprints(ctx)
+	all, err := r.listFingerprints(ctx)
 	if err != nil {
 		return Entry{}, err
 	}
 	for _, print := range all {
 		if Identity(print, input) == identity {
-			return r.Look(ctx, print)
+			return r.FindEntry(ctx, print)
 		}
 	}
 	return Entry{}, fmt.Errorf("registry: job %q, readout %s: %w", r.job, identity, ErrNoEntry)

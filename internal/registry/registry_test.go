@@ -32,7 +32,7 @@ type rig struct {
 	*Models
 }
 
-func begun(t *testing.T, m *reservoir.Model) *rig {
+func begunJob(t *testing.T, m *reservoir.Model) *rig {
 	t.Helper()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("j"), Subjects: []string{"j.out.*"}}); err != nil {
@@ -71,14 +71,14 @@ func printOf(t *testing.T, m *reservoir.Model) string {
 	return print
 }
 
-// another is a model of the same network with another readout.
-func another(t *testing.T, k float32) *reservoir.Model {
+// anotherModel is a model of the same network with another readout.
+func anotherModel(t *testing.T, k float32) *reservoir.Model {
 	m := pipelinetest.Model(t, 3, policy)
 	m.Readouts[0].Weights[0] += k
 	return m
 }
 
-func (r *rig) publish(m *reservoir.Model, name string, l Lineage) (Entry, bool) {
+func (r *rig) publishModel(m *reservoir.Model, name string, l Lineage) (Entry, bool) {
 	r.Helper()
 	e, stored, err := r.Publish(r.Context(), m, name, "", l)
 	if err != nil {
@@ -87,14 +87,14 @@ func (r *rig) publish(m *reservoir.Model, name string, l Lineage) (Entry, bool) 
 	return e, stored
 }
 
-// What is published comes back, bit for bit and with its lineage; publishing it
-// again, also by many at once, changes nothing.
+// A published model is read back, bit for bit and with its lineage; publishing it
+// again, also by many in parallel, changes nothing.
 func TestPublish(t *testing.T) {
-	r := begun(t, pipelinetest.Model(t, 3, policy))
-	m := another(t, 1)
+	r := begunJob(t, pipelinetest.Model(t, 3, policy))
+	m := anotherModel(t, 1)
 	m.Training = reservoir.Training{Dataset: "pumps", Alpha: "0.1, by leave-one-out of 12 (accuracy 0.9167)", Tool: "test 1"}
 	l := Lineage{Who: "anna", When: time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC), Command: "train", Note: "after the repair"}
-	first, stored := r.publish(m, "pumps.safetensors", l)
+	first, stored := r.publishModel(m, "pumps.safetensors", l)
 	if !stored || first.Fingerprint != printOf(t, m) || first.Training.Dataset != "pumps" {
 		t.Errorf("published %+v, %v", first, stored)
 	}
@@ -120,7 +120,7 @@ func TestPublish(t *testing.T) {
 	if e.Note != "after the repair" || !e.When.Equal(l.When) || e.Training.Alpha != m.Training.Alpha || e.Size != uint64(len(want)) || e.Usable() != nil {
 		t.Errorf("entry %+v", e)
 	}
-	r.publish(another(t, 2), "two", Lineage{Who: "c", When: l.When.Add(-time.Hour), Parent: first.Fingerprint})
+	r.publishModel(anotherModel(t, 2), "two", Lineage{Who: "c", When: l.When.Add(-time.Hour), Parent: first.Fingerprint})
 	all, err := r.List(t.Context())
 	if err != nil || len(all) != 2 || all[0].Model != "two" || all[0].Parent != first.Fingerprint || all[1].Fingerprint != first.Fingerprint {
 		t.Errorf("list %+v, %v", all, err)
@@ -135,10 +135,10 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// Of a file with several readouts, the named one is the entry's.
+// From a file with several readouts, the entry has the named readout.
 func TestPublishNamedReadout(t *testing.T) {
-	r := begun(t, pipelinetest.Model(t, 3, policy))
-	m, second := another(t, 1), *another(t, 2).Readouts[0]
+	r := begunJob(t, pipelinetest.Model(t, 3, policy))
+	m, second := anotherModel(t, 1), *anotherModel(t, 2).Readouts[0]
 	second.Name = "second"
 	m.Readouts = []*readout.Linear{m.Readouts[0], &second}
 	e, _, err := r.Publish(t.Context(), m, "two.safetensors", "second", Lineage{Who: "a"})
@@ -152,14 +152,14 @@ func TestPublishNamedReadout(t *testing.T) {
 	pipelinetest.Mentions(t, err, `no readout "third"`, "second")
 }
 
-// A model whose states are not the job's is refused, and the error says what is
-// not the same.
+// A model with other states than the job's is refused, and the error names the
+// difference.
 func TestOtherNetworkIsRefused(t *testing.T) {
-	r := begun(t, pipelinetest.Model(t, 3, policy))
+	r := begunJob(t, pipelinetest.Model(t, 3, policy))
 	if _, _, err := r.Publish(t.Context(), pipelinetest.Bank(t, 1, 8, 3, policy), "m", "", Lineage{Who: "a"}); !errors.Is(err, ErrOtherNetwork) {
 		t.Errorf("without the job's own model: %v", err)
 	}
-	r.publish(r.model, "first.safetensors", Lineage{Who: "worker"})
+	r.publishModel(r.model, "first.safetensors", Lineage{Who: "worker"})
 	channels := pipelinetest.Model(t, 3, policy)
 	channels.Channels = append([]string{"renamed"}, channels.Channels[1:]...)
 	scaled := pipelinetest.Model(t, 3, policy)
@@ -191,11 +191,11 @@ func TestOtherNetworkIsRefused(t *testing.T) {
 	}
 }
 
-// What is not as it was published is refused with a sentence, whatever of it
-// changed, and publishing the same model again repairs it.
+// Any change of a published entry is refused with a sentence, and publishing the same
+// model again repairs it.
 func TestDamagedEntries(t *testing.T) {
-	r := begun(t, pipelinetest.Model(t, 3, policy))
-	m, other := another(t, 1), another(t, 2)
+	r := begunJob(t, pipelinetest.Model(t, 3, policy))
+	m, other := anotherModel(t, 1), anotherModel(t, 2)
 	ctx := t.Context()
 	print, otherPrint := printOf(t, m), printOf(t, other)
 	bucket, err := r.js.ObjectStore(ctx, wire.ModelBucket("j"))
@@ -207,7 +207,7 @@ func TestDamagedEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	metaSubject := "$O." + wire.ModelBucket("j") + ".M." + base64.URLEncoding.EncodeToString([]byte(print))
-	// rewrite changes what the server holds about the entry.
+	// rewrite changes the server's data of the entry.
 	rewrite := func(change func(info *jetstream.ObjectInfo)) error {
 		info, err := bucket.GetInfo(ctx, print)
 		if err != nil {
@@ -284,8 +284,8 @@ func TestDamagedEntries(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			r.publish(other, "other", Lineage{Who: "a"})
-			r.publish(m, "m", Lineage{Who: "anna", Note: "the first"})
+			r.publishModel(other, "other", Lineage{Who: "a"})
+			r.publishModel(m, "m", Lineage{Who: "anna", Note: "the first"})
 			if _, _, _, err := r.Model(ctx, print); err != nil {
 				t.Fatalf("before: %v", err)
 			}
@@ -299,7 +299,7 @@ func TestDamagedEntries(t *testing.T) {
 			if all, err := r.List(ctx); err != nil || len(all) != 2 {
 				t.Errorf("the list has %d entries, %v", len(all), err)
 			}
-			if _, stored := r.publish(m, "m", Lineage{Who: "bert"}); !stored {
+			if _, stored := r.publishModel(m, "m", Lineage{Who: "bert"}); !stored {
 				t.Error("publishing again repaired nothing")
 			}
 			if _, linear, _, err := r.Model(ctx, print); err != nil || linear.Weights[0] != m.Readouts[0].Weights[0] {
@@ -309,12 +309,11 @@ func TestDamagedEntries(t *testing.T) {
 	}
 }
 
-// A retired entry can be read and does not predict again; the one that the job
-// predicts with cannot be retired.
+// A retired entry can be read and does not predict; the active entry cannot be retired.
 func TestRetire(t *testing.T) {
-	r := begun(t, pipelinetest.Model(t, 3, policy))
-	active, _ := r.publish(r.model, "first", Lineage{Who: "worker"})
-	e, _ := r.publish(another(t, 1), "m", Lineage{Who: "anna"})
+	r := begunJob(t, pipelinetest.Model(t, 3, policy))
+	active, _ := r.publishModel(r.model, "first", Lineage{Who: "worker"})
+	e, _ := r.publishModel(anotherModel(t, 1), "m", Lineage{Who: "anna"})
 	at := time.Date(2026, 2, 1, 8, 0, 0, 0, time.UTC)
 	if err := r.Retire(t.Context(), active.Fingerprint, Retirement{Who: "anna", When: at}); !errors.Is(err, ErrActive) {
 		t.Errorf("the active entry: %v", err)
@@ -340,7 +339,7 @@ func TestRetire(t *testing.T) {
 	if !errors.Is(err, ErrRetired) {
 		t.Error(err)
 	}
-	if again, stored := r.publish(another(t, 1), "m", Lineage{Who: "anna"}); stored || again.Retired == nil {
+	if again, stored := r.publishModel(anotherModel(t, 1), "m", Lineage{Who: "anna"}); stored || again.Retired == nil {
 		t.Errorf("published again: %+v, %v", again, stored)
 	}
 	if all, err := r.List(t.Context()); err != nil || len(all) != 2 {
@@ -348,9 +347,9 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// A job that does not exist has no registry, and looking makes none.
+// A missing job has no registry, and reading creates none.
 func TestOpenMakesNothing(t *testing.T) {
-	r := begun(t, pipelinetest.Model(t, 3, policy))
+	r := begunJob(t, pipelinetest.Model(t, 3, policy))
 	if _, err := Make(t.Context(), r.js, "nobody"); !errors.Is(err, wire.ErrNoJob) {
 		t.Error(err)
 	}
@@ -367,12 +366,12 @@ func TestOpenMakesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = old.Publish(context.Background(), another(t, 1), "m", "", Lineage{Who: "a"})
+	_, _, err = old.Publish(context.Background(), anotherModel(t, 1), "m", "", Lineage{Who: "a"})
 	pipelinetest.Mentions(t, err, `job "old" has no model yet`)
 }
 
-// The identity of a job that reads Arrow is the fingerprint, as in jobs of
-// programs without a registry. Another input gives another one.
+// The identity of a job that reads Arrow is the fingerprint, as in jobs of programs
+// without a registry. Another input format gives another identity.
 func TestIdentity(t *testing.T) {
 	m := pipelinetest.Model(t, 3, policy)
 	print := printOf(t, m)
@@ -381,7 +380,7 @@ func TestIdentity(t *testing.T) {
 	}
 	described := pipelinetest.Model(t, 3, policy)
 	described.Training.Dataset, described.Training.Tool = "pumps", "test 1"
-	described.Readouts = append(described.Readouts, another(t, 1).Readouts...)
+	described.Readouts = append(described.Readouts, anotherModel(t, 1).Readouts...)
 	described.Readouts[1].Name = "second"
 	if got := printOf(t, described); got != print {
 		t.Error("what does not change a prediction changes the fingerprint")
@@ -416,7 +415,7 @@ func FuzzParseEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := e.marshal()
+		again, err := e.marshalEntry()
 		if err != nil {
 			t.Fatalf("%q was read, but cannot be written: %v", text, err)
 		}

@@ -10,24 +10,24 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// retiredEnd is behind the fingerprint in the name of the object that says that
-// an entry is retired.
+// retiredEnd follows the fingerprint in the name of the object that marks an entry as
+// retired.
 const retiredEnd = ".retired"
 
-// retirement is Retirement as it is stored.
+// retirement is Retirement in stored form.
 type retirement struct {
 	Version int `json:"version"`
 	Retirement
 }
 
-// Retire keeps an entry from being used again, but for replays. The entry that
-// the job predicts with stays. Who retires an entry twice changes nothing.
+// Retire keeps an entry from further use, except for replays. The active entry stays.
+// Retiring an entry twice changes nothing.
 func (r *Models) Retire(ctx context.Context, fingerprint string, by Retirement) error {
 	l := Lineage{Who: by.Who, Note: by.Note}
-	if err := l.check(); err != nil {
+	if err := l.checkLineage(); err != nil {
 		return err
 	}
-	e, err := r.Look(ctx, fingerprint)
+	e, err := r.FindEntry(ctx, fingerprint)
 	if err != nil && !errors.Is(err, ErrDamaged) || e.Retired != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (r *Models) Retire(ctx context.Context, fingerprint string, by Retirement) 
 	return r.store.Put(ctx, fingerprint+retiredEnd, string(b), nil)
 }
 
-// retired is nil where an entry is not. A mark that cannot be read counts.
-func (r *Models) retired(ctx context.Context, fingerprint string) (*Retirement, error) {
+// readRetirement returns nil if an entry is not retired. An unreadable mark counts.
+func (r *Models) readRetirement(ctx context.Context, fingerprint string) (*Retirement, error) {
 	o, err := r.store.FindModel(ctx, fingerprint+retiredEnd)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {
 		return nil, nil
@@ -56,7 +56,7 @@ func (r *Models) retired(ctx context.Context, fingerprint string) (*Retirement, 
 	if err == nil {
 		if err = decodeOne(o.About, &by); err == nil {
 			l := Lineage{Who: by.Who, Note: by.Note}
-			err = l.check()
+			err = l.checkLineage()
 		}
 	} else if !errors.Is(err, jetstream.ErrBadObjectMeta) {
 		return nil, err
@@ -67,5 +67,5 @@ func (r *Models) retired(ctx context.Context, fingerprint string) (*Retirement, 
 	return &by.Retirement, nil
 }
 
-// Now is when things are said to happen: whole seconds of UTC.
+// Now returns the time of an event: whole seconds of UTC.
 func Now() time.Time { return time.Now().UTC().Truncate(time.Second) }

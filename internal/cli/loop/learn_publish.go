@@ -40,7 +40,7 @@ func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*
 	if err != nil {
 		return nil, err
 	}
-	switch _, err := r.Look(ctx, parent); {
+	switch _, err := r.FindEntry(ctx, parent); {
 	case err == nil:
 		from.Parent = parent
 	case errors.Is(err, registry.ErrNoEntry):

@@ -18,18 +18,18 @@ var writeFormats = flag.Bool("write-formats", false, "write the outboxes of test
 // written.
 const storedBoot = "00000000-0000-4000-8000-000000000001"
 
-// written makes the outbox of which testdata/formats has the bytes, and ends as a
+// writeFiles makes the outbox of which testdata/formats has the bytes, and ends as a
 // killed gateway does.
-func written(t *testing.T, dir string) {
+func writeFiles(t *testing.T, dir string) {
 	t.Helper()
 	bootID = func() string { return storedBoot }
-	l, _ := open(t, dir)
+	l, _ := openLog(t, dir)
 	if err := l.SetInput("1700000000000000000"); err != nil {
 		t.Fatal(err)
 	}
-	a := put(t, l, "sensors.a", 1, 1)
-	put(t, l, "sensors.a", 2, 2)
-	put(t, l, "sensors.b", 1, 3)
+	a := putBatch(t, l, "sensors.a", 1, 1)
+	putBatch(t, l, "sensors.a", 2, 2)
+	putBatch(t, l, "sensors.b", 1, 3)
 	if err := l.Done(a); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func written(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	l.Close()
-	l, _ = open(t, dir)
+	l, _ = openLog(t, dir)
 	if err := l.End(); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestStoredOutbox(t *testing.T) {
 	defer func() { bootID = boot }()
 	stored := filepath.Join("testdata", "formats", "outbox-1")
 	if _, err := os.Stat(stored); *writeFormats && os.IsNotExist(err) {
-		written(t, stored)
+		writeFiles(t, stored)
 		if err := os.Remove(filepath.Join(stored, "lock")); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestStoredOutbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	bootID = func() string { return "another" }
-	l, left := open(t, dir)
+	l, left := openLog(t, dir)
 	if len(left) != 3 || left[0].Message.Subject != "sensors.a" || left[0].Message.Seq != 2 || left[1].Message.Subject != "sensors.b" || left[1].Message.End || !left[2].Message.End || left[2].Message.Unreadable != "json: no c0" || l.Input != "1700000000000000000" {
 		t.Fatalf("%d batches wait, the first %+v, of input %q", len(left), left[0], l.Input)
 	}
@@ -115,19 +115,19 @@ func TestOtherVersionRefused(t *testing.T) {
 func sameBytes(t *testing.T, stored string) {
 	t.Helper()
 	dir := t.TempDir()
-	written(t, dir)
+	writeFiles(t, dir)
 	numbers, err := segmentNumbers(stored)
 	if err != nil || len(numbers) == 0 {
 		t.Fatalf("%s: segments %v (%v)", stored, numbers, err)
 	}
 	for _, n := range numbers {
 		l := Log{dir: stored}
-		want, err := os.ReadFile(l.path(n))
+		want, err := os.ReadFile(l.segmentPath(n))
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.dir = dir
-		if got, err := os.ReadFile(l.path(n)); err != nil || !bytes.Equal(got, want) {
+		if got, err := os.ReadFile(l.segmentPath(n)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s, segment %d: today's has other bytes (%v)", stored, n, err)
 		}
 	}

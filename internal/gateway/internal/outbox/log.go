@@ -102,7 +102,7 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
 	}
-	if err := l.begin(); err != nil {
+	if err := l.beginSegment(); err != nil {
 		l.Close()
 		return nil, nil, err
 	}
@@ -114,15 +114,15 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	return l, wait, nil
 }
 
-// begin reads the segments, and begins another one.
-func (l *Log) begin() error {
+// beginSegment reads the segments, and begins another one.
+func (l *Log) beginSegment() error {
 	numbers, err := segmentNumbers(l.dir)
 	if err != nil {
 		return err
 	}
 	next := 1
 	for _, n := range numbers {
-		if err := l.read(n); err != nil {
+		if err := l.readSegment(n); err != nil {
 			return err
 		}
 		next = n + 1
@@ -132,7 +132,7 @@ func (l *Log) begin() error {
 		return err
 	}
 	if l.closed { // or a power loss might leave that end as the log's
-		return l.sync()
+		return l.syncSegment()
 	}
 	return nil
 }
@@ -174,23 +174,23 @@ func segmentNumbers(dir string) ([]int, error) {
 	return numbers, nil
 }
 
-func (l *Log) path(n int) string { return filepath.Join(l.dir, "outbox-"+strconv.Itoa(n)) }
+func (l *Log) segmentPath(n int) string { return filepath.Join(l.dir, "outbox-"+strconv.Itoa(n)) }
 
 // newSegment begins a segment with all that is remembered, and deletes those
 // that are not needed any more.
 func (l *Log) newSegment(n int) error {
-	f, err := os.OpenFile(l.path(n), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(l.segmentPath(n), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	s := &segment{n: n, f: f}
-	rec := l.Sessions.encode(l.encodeNumbers(text(text(begin(nil, kindAll), l.Input), bootID())))
+	rec := l.Sessions.encodeSessions(l.encodeNumbers(appendText(appendText(beginRecord(nil, kindAll), l.Input), bootID())))
 	if int64(len(rec)) > math.MaxUint32 {
 		f.Close()
 		os.Remove(f.Name())
 		return fmt.Errorf("outbox: %d bytes of numbers and sessions, want at most %d", len(rec), uint32(math.MaxUint32))
 	}
-	first := slices.Concat(magic, seal(rec))
+	first := slices.Concat(magic, sealRecord(rec))
 	if _, err := f.WriteAt(first, 0); err != nil {
 		f.Close()
 		os.Remove(f.Name())
@@ -198,7 +198,7 @@ func (l *Log) newSegment(n int) error {
 	}
 	s.size = int64(len(first))
 	l.segs = append(l.segs, s)
-	l.sweep()
+	l.sweepSegments()
 	total := int64(0)
 	for _, s := range l.segs {
 		total += s.size
@@ -207,9 +207,9 @@ func (l *Log) newSegment(n int) error {
 	return nil
 }
 
-// sweep deletes the oldest segments without a batch that waits. A later one
+// sweepSegments deletes the oldest segments without a batch that waits. A later one
 // stays as long as an older one does: it may say that a batch there is done.
-func (l *Log) sweep() {
+func (l *Log) sweepSegments() {
 	for len(l.segs) > 1 && l.segs[0].waiting == 0 {
 		s := l.segs[0]
 		l.segs = l.segs[1:]
@@ -226,23 +226,23 @@ func (l *Log) Put(b *Batch) error {
 		return err
 	}
 	m := b.Message
-	l.rec = begin(l.rec, kindBatch)
+	l.rec = beginRecord(l.rec, kindBatch)
 	r := binary.AppendUvarint(l.rec, l.last+1)
-	r = text(text(r, m.Subject), m.Incarnation)
+	r = appendText(appendText(r, m.Subject), m.Incarnation)
 	r = binary.AppendUvarint(r, m.Seq)
 	r = binary.AppendUvarint(r, uint64(len(b.Origins)))
 	for _, o := range b.Origins {
-		r = text(r, o.Session)
-		for _, v := range []uint64{o.ID, o.Sum, o.Part, bit(o.Again)} {
+		r = appendText(r, o.Session)
+		for _, v := range []uint64{o.ID, o.Sum, o.Part, bitOf(o.Again)} {
 			r = binary.AppendUvarint(r, v)
 		}
 	}
-	r = text(binary.AppendUvarint(r, bit(m.End)), m.Unreadable)
+	r = appendText(binary.AppendUvarint(r, bitOf(m.End)), m.Unreadable)
 	at := len(r)
 	l.rec = append(r, m.Payload...)
 	s := l.segs[len(l.segs)-1]
 	place := s.size
-	if err := l.write(l.rec); err != nil {
+	if err := l.writeRecord(l.rec); err != nil {
 		return err
 	}
 	l.last++
@@ -266,10 +266,10 @@ func (l *Log) Payload(b *Batch) ([]byte, error) {
 // Done notes that the server has acknowledged a batch. A disk that is full of batches gets
 // space again even if the note does not fit.
 func (l *Log) Done(b *Batch) error {
-	l.finish(b)
-	l.rec = binary.AppendUvarint(begin(l.rec, kindDone), b.id)
-	err := l.write(l.rec)
-	l.sweep()
+	l.finishBatch(b)
+	l.rec = binary.AppendUvarint(beginRecord(l.rec, kindDone), b.id)
+	err := l.writeRecord(l.rec)
+	l.sweepSegments()
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (l *Log) rollOn() error {
 	return nil
 }
 
-func (l *Log) finish(b *Batch) {
+func (l *Log) finishBatch(b *Batch) {
 	for _, e := range b.seen {
 		e.Batch = nil
 	}
@@ -314,18 +314,18 @@ func (l *Log) Forget(session string) error {
 	if !l.Sessions.Forget(session) {
 		return nil
 	}
-	l.rec = text(begin(l.rec, kindForget), session)
-	if err := l.write(l.rec); err != nil {
+	l.rec = appendText(beginRecord(l.rec, kindForget), session)
+	if err := l.writeRecord(l.rec); err != nil {
 		return err
 	}
 	return l.rollOn()
 }
 
-// write adds a record. A part of one that did not fit is taken back, so that the
+// writeRecord adds a record. A part of one that did not fit is taken back, so that the
 // next one stands in its place.
-func (l *Log) write(rec []byte) error {
+func (l *Log) writeRecord(rec []byte) error {
 	s := l.segs[len(l.segs)-1]
-	if _, err := s.f.WriteAt(seal(rec), s.size); err != nil {
+	if _, err := s.f.WriteAt(sealRecord(rec), s.size); err != nil {
 		s.f.Truncate(s.size)
 		return fmt.Errorf("outbox: %w", err)
 	}
@@ -339,8 +339,8 @@ func (l *Log) Bytes() int64 { return l.bytes }
 // Waiting is how many batches the server has not acknowledged.
 func (l *Log) Waiting() int { return len(l.waiting) }
 
-// sync makes what is written survive a power loss.
-func (l *Log) sync() error {
+// syncSegment makes what is written survive a power loss.
+func (l *Log) syncSegment() error {
 	for _, s := range l.segs {
 		if err := durable.Sync(s.f); err != nil {
 			return fmt.Errorf("outbox: %w", err)
@@ -354,10 +354,10 @@ func (l *Log) sync() error {
 
 // End says that all numbers are in the log, and makes it survive a power loss.
 func (l *Log) End() error {
-	if err := l.write(begin(l.rec, kindEnd)); err != nil {
+	if err := l.writeRecord(beginRecord(l.rec, kindEnd)); err != nil {
 		return err
 	}
-	return l.sync()
+	return l.syncSegment()
 }
 
 // Close closes the files.

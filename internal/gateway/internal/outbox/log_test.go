@@ -16,7 +16,7 @@ import (
 
 var nowhere = slog.New(slog.DiscardHandler)
 
-func open(t testing.TB, dir string) (*Log, []*Batch) {
+func openLog(t testing.TB, dir string) (*Log, []*Batch) {
 	t.Helper()
 	l, left, err := Open(dir, nil, nowhere)
 	if err != nil {
@@ -26,7 +26,7 @@ func open(t testing.TB, dir string) (*Log, []*Batch) {
 	return l, left
 }
 
-func put(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
+func putBatch(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
 	t.Helper()
 	b := &Batch{Message: &producer.Message{Subject: key, Incarnation: "I", Seq: seq, Payload: fmt.Appendf(nil, "%s %d", key, seq)}}
 	b.Add(Origin{"s", origin, 7, 8, false, false}, l.Sessions)
@@ -40,21 +40,21 @@ func put(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
 // not, but its messages are remembered.
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
-	l, left := open(t, dir)
+	l, left := openLog(t, dir)
 	if len(left) != 0 {
 		t.Fatal("a new outbox is not empty")
 	}
 	if err := l.SetInput("in"); err != nil {
 		t.Fatal(err)
 	}
-	a, b := put(t, l, "a", 1, 1), put(t, l, "a", 2, 2)
-	put(t, l, "b", 1, 3)
+	a, b := putBatch(t, l, "a", 1, 1), putBatch(t, l, "a", 2, 2)
+	putBatch(t, l, "b", 1, 3)
 	if err := l.Done(a); err != nil {
 		t.Fatal(err)
 	}
 	for life := range 3 {
 		l.Close()
-		l, left = open(t, dir)
+		l, left = openLog(t, dir)
 		if len(left) != 2 || left[0].Message.Seq != 2 || left[1].Message.Subject != "b" || left[0].Message.Incarnation != "I" || l.Waiting() != 2 || l.Input != "in" {
 			t.Fatalf("life %d: %d batches wait, the first %+v", life, len(left), left[0])
 		}
@@ -84,7 +84,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if l, left = open(t, dir); len(left) != 0 || l.Sessions.all["s"] != nil {
+	if l, left = openLog(t, dir); len(left) != 0 || l.Sessions.all["s"] != nil {
 		t.Errorf("%d batches wait; the session is %v", len(left), l.Sessions.all["s"])
 	}
 	if err := l.SetInput("another"); err != nil || len(l.numbers) != 0 {
@@ -102,13 +102,13 @@ func TestUntold(t *testing.T) {
 	again := Origin{"s", 1, 7, 8, true, false}
 	for _, powerLoss := range []bool{false, true} {
 		dir := t.TempDir()
-		l, _ := open(t, dir)
-		put(t, l, "a", 1, 1)
+		l, _ := openLog(t, dir)
+		putBatch(t, l, "a", 1, 1)
 		l.Close()
 		if powerLoss {
 			otherBoot(t, filepath.Join(dir, "outbox-1"))
 		}
-		l, left := open(t, dir)
+		l, left := openLog(t, dir)
 		if len(left) != 1 {
 			t.Fatalf("%d batches wait", len(left))
 		}
@@ -133,9 +133,9 @@ func TestUntold(t *testing.T) {
 // place, whole, and takes new ones.
 func TestCutAndDamaged(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir)
+	l, _ := openLog(t, dir)
 	for i := range 4 {
-		put(t, l, "k", uint64(i+1), uint64(i))
+		putBatch(t, l, "k", uint64(i+1), uint64(i))
 	}
 	l.Close()
 	name := filepath.Join(dir, "outbox-1")
@@ -169,9 +169,9 @@ func TestCutAndDamaged(t *testing.T) {
 			if damage && len(left) > 3 {
 				t.Fatalf("byte %d: damage was not found", at)
 			}
-			put(t, l, "k", 5, 9)
+			putBatch(t, l, "k", 5, 9)
 			l.Close()
-			again, left2 := open(t, d)
+			again, left2 := openLog(t, d)
 			if len(left2) != len(left)+1 {
 				t.Fatalf("byte %d, damaged %v: %d batches, then %d", at, damage, len(left), len(left2))
 			}
@@ -186,23 +186,23 @@ func TestCutAndDamaged(t *testing.T) {
 func TestEarlierSegmentLosesItsEnd(t *testing.T) {
 	for _, later := range []bool{false, true} { // a batch in the later segment
 		dir := t.TempDir()
-		l, _ := open(t, dir)
-		put(t, l, "k", 1, 1)
+		l, _ := openLog(t, dir)
+		putBatch(t, l, "k", 1, 1)
 		whole := l.segs[0].size
-		put(t, l, "k", 2, 2)
-		put(t, l, "k", 3, 3)
+		putBatch(t, l, "k", 2, 2)
+		putBatch(t, l, "k", 3, 3)
 		l.Close()
-		l, _ = open(t, dir)
+		l, _ = openLog(t, dir)
 		if later {
-			put(t, l, "k", 4, 4)
+			putBatch(t, l, "k", 4, 4)
 		}
 		l.Close()
 		if err := os.Truncate(filepath.Join(dir, "outbox-1"), whole+5); err != nil {
 			t.Fatal(err)
 		}
 		for life := range 2 {
-			l, left := open(t, dir)
-			if want := 1 + int(bit(later)); len(left) != want || l.Number("k") != (Number{}) {
+			l, left := openLog(t, dir)
+			if want := 1 + int(bitOf(later)); len(left) != want || l.Number("k") != (Number{}) {
 				t.Errorf("later %v, life %d: %d batches wait, want %d; the number is %+v, want none", later, life, len(left), want, l.Number("k"))
 			}
 			for id, want := range map[uint64]bool{1: true, 2: false, 3: false, 4: later} {
@@ -247,18 +247,18 @@ func TestEndIsSynced(t *testing.T) {
 		}
 		synced = nil
 	}
-	l, _ := open(t, dir)
-	put(t, l, "k", 1, 1)
+	l, _ := openLog(t, dir)
+	putBatch(t, l, "k", 1, 1)
 	if err := l.newSegment(2); err != nil {
 		t.Fatal(err)
 	}
-	put(t, l, "k", 2, 2)
+	putBatch(t, l, "k", 2, 2)
 	if err := l.End(); err != nil {
 		t.Fatal(err)
 	}
 	want("the end of a run")
 	l.Close()
-	l, _ = open(t, dir)
+	l, _ = openLog(t, dir)
 	want("the next run")
 	l.Close()
 }
@@ -290,9 +290,9 @@ func TestRemembersABoundedNumber(t *testing.T) {
 	if e, _ := s.Find(Origin{fmt.Sprint(2999 % 4), 2999, 7, 8, false, false}); e == nil {
 		t.Error("the newest message is forgotten")
 	}
-	body := s.encode(nil)
+	body := s.encodeSessions(nil)
 	again := NewSessions(nil)
-	again.decode(&reader{b: body}, func(uint64) (*Batch, bool) { return nil, false })
+	again.decodeSessions(&reader{b: body}, func(uint64) (*Batch, bool) { return nil, false })
 	if again.live != s.live || len(again.all) != len(s.all) {
 		t.Errorf("%d messages of %d devices read, %d of %d written", again.live, len(again.all), s.live, len(s.all))
 	}
@@ -307,8 +307,8 @@ func TestRemembersABoundedNumber(t *testing.T) {
 // A segment ends at its size; those before it go when nothing in them waits.
 func TestSegments(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir)
-	stays := put(t, l, "stays", 1, 0)
+	l, _ := openLog(t, dir)
+	stays := putBatch(t, l, "stays", 1, 0)
 	big := make([]byte, 1<<20)
 	for i := range 60 {
 		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: uint64(i + 1), Payload: big}}
@@ -323,7 +323,7 @@ func TestSegments(t *testing.T) {
 		t.Errorf("segments %v: a later one went before one that is needed", n)
 	}
 	l.Close()
-	l, left := open(t, dir)
+	l, left := openLog(t, dir)
 	if len(left) != 1 || left[0].Message.Subject != "stays" {
 		t.Fatalf("%d batches wait", len(left))
 	}
@@ -340,7 +340,7 @@ func TestSegments(t *testing.T) {
 // longer.
 func TestForgetRolls(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir)
+	l, _ := openLog(t, dir)
 	l.roll = 4 << 10
 	for i := range 1000 {
 		l.Sessions.Add(Origin{"s", uint64(i), 7, 8, false, false}, nil)
@@ -373,12 +373,12 @@ func TestForgetRolls(t *testing.T) {
 // too.
 func TestNumbersAreBounded(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir)
+	l, _ := openLog(t, dir)
 	l.most = 10
 	for i := range 30 {
-		put(t, l, fmt.Sprint("k", i), 1, uint64(i))
+		putBatch(t, l, fmt.Sprint("k", i), 1, uint64(i))
 	}
-	put(t, l, "k3", 2, 99)
+	putBatch(t, l, "k3", 2, 99)
 	if err := l.newSegment(7); err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestNumbersAreBounded(t *testing.T) {
 			}
 		}
 		l.Close()
-		l, _ = open(t, dir)
+		l, _ = openLog(t, dir)
 	}
 }
 
@@ -409,8 +409,8 @@ func TestDoubt(t *testing.T) {
 		end, another, want bool
 	}{{"killed", false, false, false}, {"power loss", false, true, true}, {"ended", true, true, false}} {
 		dir := t.TempDir()
-		l, _ := open(t, dir)
-		put(t, l, "a", 5, 1)
+		l, _ := openLog(t, dir)
+		putBatch(t, l, "a", 5, 1)
 		if c.end {
 			if err := l.End(); err != nil {
 				t.Fatal(err)
@@ -424,11 +424,11 @@ func TestDoubt(t *testing.T) {
 		}
 		known := bootID() != ""
 		for life := range 3 {
-			l, _ = open(t, dir)
+			l, _ = openLog(t, dir)
 			if n := l.Number("a"); n.Doubt != c.want && (known || c.end) || n.Seq != 5 {
 				t.Errorf("%s, life %d: %+v, want doubt %v", c.name, life, n, c.want)
 			}
-			put(t, l, fmt.Sprint("new", life), 1, uint64(life))
+			putBatch(t, l, fmt.Sprint("new", life), 1, uint64(life))
 			if n := l.Number(fmt.Sprint("new", life)); n.Doubt {
 				t.Errorf("%s: a number given now: %+v", c.name, n)
 			}
@@ -452,7 +452,7 @@ func otherBoot(t *testing.T, name string) {
 	b[at] ^= 1
 	body := b[len(magic):]
 	n := binary.LittleEndian.Uint32(body)
-	seal(body[:headBytes+n])
+	sealRecord(body[:headBytes+n])
 	if err := os.WriteFile(name, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -460,9 +460,9 @@ func otherBoot(t *testing.T, name string) {
 
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
-	l, _ := open(f, dir)
-	a := put(f, l, "a", 1, 1)
-	put(f, l, "b", 1, 2)
+	l, _ := openLog(f, dir)
+	a := putBatch(f, l, "a", 1, 1)
+	putBatch(f, l, "b", 1, 2)
 	l.Done(a)
 	l.Forget("s")
 	l.Close()

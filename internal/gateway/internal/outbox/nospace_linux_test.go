@@ -17,7 +17,7 @@ func TestSmallDisk(t *testing.T) {
 		parts.Absent(t, "diskfull", "a full disk needs the right to mount one: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	l, _ := open(t, dir)
+	l, _ := openLog(t, dir)
 	seq := uint64(0)
 	next := func() (*Batch, error) {
 		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: seq + 1, Payload: make([]byte, 1000)}}
@@ -58,7 +58,7 @@ func TestSmallDisk(t *testing.T) {
 		}
 	}
 	l.Close()
-	if l, left := open(t, dir); len(left) > 0 || l.Number("k").Seq != seq {
+	if l, left := openLog(t, dir); len(left) > 0 || l.Number("k").Seq != seq {
 		t.Errorf("%d batches wait, and the last number is %d, want none and %d", len(left), l.Number("k").Seq, seq)
 	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
-// read takes over a segment of an earlier run.
-func (l *Log) read(n int) error {
-	f, err := os.Open(l.path(n))
+// readSegment takes over a segment of an earlier run.
+func (l *Log) readSegment(n int) error {
+	f, err := os.Open(l.segmentPath(n))
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
@@ -34,7 +34,7 @@ func (l *Log) read(n int) error {
 	}
 	s.size = int64(len(first))
 	for {
-		err := l.next(s, r)
+		err := l.readRecord(s, r)
 		switch {
 		case err == nil:
 			continue
@@ -54,8 +54,8 @@ func (l *Log) read(n int) error {
 	}
 }
 
-// next reads a record and does what it says.
-func (l *Log) next(s *segment, r *bufio.Reader) error {
+// readRecord reads a record and does what it says.
+func (l *Log) readRecord(s *segment, r *bufio.Reader) error {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return err
@@ -80,15 +80,15 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 	rd := &reader{b: body[1:]}
 	switch body[0] {
 	case kindBatch:
-		l.batch(s, rd, int64(n))
+		l.readBatch(s, rd, int64(n))
 	case kindDone:
 		if b := l.waiting[rd.u64()]; b != nil {
-			l.finish(b)
+			l.finishBatch(b)
 		}
 	case kindForget:
-		l.Sessions.Forget(rd.text())
+		l.Sessions.Forget(rd.readText())
 	case kindAll:
-		l.all(rd)
+		l.readState(rd)
 	case kindEnd:
 	default:
 		return fmt.Errorf("a record of kind %q", body[0])
@@ -100,24 +100,24 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 	return nil
 }
 
-// all replaces what is remembered.
-func (l *Log) all(r *reader) {
-	l.Input, l.boot = r.text(), r.text()
+// readState replaces what is remembered.
+func (l *Log) readState(r *reader) {
+	l.Input, l.boot = r.readText(), r.readText()
 	clear(l.numbers)
-	for i := range r.count() {
-		subject := r.text()
-		l.numbers[subject] = given{Number{r.text(), r.u64(), r.u64() == 1}, uint64(i)} // the one given last comes last
+	for i := range r.readCount() {
+		subject := r.readText()
+		l.numbers[subject] = given{Number{r.readText(), r.u64(), r.u64() == 1}, uint64(i)} // the one given last comes last
 	}
-	l.Sessions.decode(r, func(id uint64) (b *Batch, lost bool) {
+	l.Sessions.decodeSessions(r, func(id uint64) (b *Batch, lost bool) {
 		b = l.waiting[id]
-		return b, b == nil && l.lacks(id)
+		return b, b == nil && l.lacksBatch(id)
 	})
 }
 
-// lacks reports whether the record of a batch is missing from the segments that are
+// lacksBatch reports whether the record of a batch is missing from the segments that are
 // read. Ids have no gaps over segments, and a segment is deleted only when those before
 // it are.
-func (l *Log) lacks(id uint64) bool {
+func (l *Log) lacksBatch(id uint64) bool {
 	if len(l.segs) > 1 && id > l.last && !l.damaged {
 		l.damaged = true
 		l.log.Error("the outbox is damaged: the end of an earlier file is missing, and what it had is lost if it was not published; the next prediction of each stream carries the flag gap", "dir", l.dir)
@@ -137,25 +137,25 @@ func (l *Log) encodeNumbers(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(subjects)))
 	for _, subject := range subjects {
 		n := l.numbers[subject]
-		dst = binary.AppendUvarint(text(text(dst, subject), n.Incarnation), n.Seq)
-		dst = binary.AppendUvarint(dst, bit(n.Doubt))
+		dst = binary.AppendUvarint(appendText(appendText(dst, subject), n.Incarnation), n.Seq)
+		dst = binary.AppendUvarint(dst, bitOf(n.Doubt))
 	}
 	return dst
 }
 
-func (l *Log) batch(s *segment, r *reader, n int64) {
+func (l *Log) readBatch(s *segment, r *reader, n int64) {
 	m := &producer.Message{}
 	b := &Batch{Message: m, seg: s}
-	b.id, m.Subject, m.Incarnation, m.Seq = r.u64(), r.text(), r.text(), r.u64()
-	for range r.count() {
-		b.Origins = append(b.Origins, Origin{Session: r.text(), ID: r.u64(), Sum: r.u64(), Part: r.u64(), Again: r.u64() == 1})
+	b.id, m.Subject, m.Incarnation, m.Seq = r.u64(), r.readText(), r.readText(), r.u64()
+	for range r.readCount() {
+		b.Origins = append(b.Origins, Origin{Session: r.readText(), ID: r.u64(), Sum: r.u64(), Part: r.u64(), Again: r.u64() == 1})
 	}
-	m.End, m.Unreadable = r.u64() == 1, r.text()
+	m.End, m.Unreadable = r.u64() == 1, r.readText()
 	if r.err != nil || b.id <= l.last {
 		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
 		return
 	}
-	l.lacks(b.id - 1)
+	l.lacksBatch(b.id - 1)
 	b.size = len(r.b)
 	b.at = s.size + headBytes + n - int64(b.size)
 	for _, o := range b.Origins {

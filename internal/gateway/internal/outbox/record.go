@@ -22,26 +22,26 @@ var magic = fmt.Appendf(nil, "eusn-outbox %d\n", version)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// seal fills in the head of a record whose body begins after headBytes.
-func seal(rec []byte) []byte {
+// sealRecord fills in the head of a record whose body begins after headBytes.
+func sealRecord(rec []byte) []byte {
 	body := rec[headBytes:]
 	binary.LittleEndian.PutUint32(rec, uint32(len(body)))
 	binary.LittleEndian.PutUint32(rec[4:], crc32.Checksum(body, castagnoli))
 	return rec
 }
 
-func begin(dst []byte, kind byte) []byte {
+func beginRecord(dst []byte, kind byte) []byte {
 	return append(append(dst[:0], make([]byte, headBytes)...), kind)
 }
 
-func bit(b bool) uint64 {
+func bitOf(b bool) uint64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func text(dst []byte, s string) []byte {
+func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
@@ -64,7 +64,7 @@ func (r *reader) u64() uint64 {
 	return v
 }
 
-func (r *reader) text() string {
+func (r *reader) readText() string {
 	n := r.u64()
 	if n > uint64(len(r.b)) {
 		r.b, r.err = nil, errShort
@@ -75,8 +75,8 @@ func (r *reader) text() string {
 	return s
 }
 
-// count is a number of things of which each takes a byte or more.
-func (r *reader) count() int {
+// readCount is a number of things of which each takes a byte or more.
+func (r *reader) readCount() int {
 	n := r.u64()
 	if n > uint64(len(r.b)) {
 		r.b, r.err = nil, errShort

@@ -106,7 +106,7 @@ func (t *Sessions) Other(o Origin) bool {
 
 // Add remembers a part of a new message, which b holds.
 func (t *Sessions) Add(o Origin, b *Batch) *Seen {
-	s := t.get(o.Session)
+	s := t.sessionOf(o.Session)
 	before := s.live
 	limit := Window
 	if n := t.window[o.Session]; n > 0 {
@@ -118,13 +118,13 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 			// while a device has used one id alone, what it says to repeat may be so.
 			may := o.Again && e.sum == o.Sum && len(s.byID) == 1
 			s.reused = s.reused || !may && s.n-e.n < uint64(max(Window, limit/2))
-			s.drop(o.ID)
+			s.dropSeen(o.ID)
 			break
 		}
 	}
 	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, kept: o.Kept, Batch: b}
-	s.add(e)
-	s.trim(limit)
+	s.addSeen(e)
+	s.trimSeen(limit)
 	for t.live += s.live - before; t.live > t.most && len(t.all) > 1; {
 		t.Forget(t.recent.Back().Value.(*session).name)
 	}
@@ -162,7 +162,7 @@ func (t *Sessions) Names() []string {
 	return names
 }
 
-func (t *Sessions) get(name string) *session {
+func (t *Sessions) sessionOf(name string) *session {
 	s := t.all[name]
 	if s != nil {
 		t.recent.MoveToFront(s.at)
@@ -177,7 +177,7 @@ func (t *Sessions) get(name string) *session {
 	return s
 }
 
-func (s *session) add(e *Seen) {
+func (s *session) addSeen(e *Seen) {
 	s.n++
 	e.n = s.n
 	s.order = append(s.order, e)
@@ -185,8 +185,8 @@ func (s *session) add(e *Seen) {
 	s.live++
 }
 
-// drop forgets an id.
-func (s *session) drop(id uint64) {
+// dropSeen forgets an id.
+func (s *session) dropSeen(id uint64) {
 	for _, e := range s.byID[id] {
 		e.gone = true
 		s.live--
@@ -194,10 +194,10 @@ func (s *session) drop(id uint64) {
 	delete(s.byID, id)
 }
 
-func (s *session) trim(limit int) {
+func (s *session) trimSeen(limit int) {
 	for s.live > limit {
 		if e := s.order[0]; !e.gone {
-			s.drop(e.id)
+			s.dropSeen(e.id)
 		}
 		s.order = s.order[1:]
 	}
@@ -215,9 +215,9 @@ func (s *session) trim(limit int) {
 	}
 }
 
-// encode writes all that is remembered. It leaves out messages of batches that
+// encodeSessions writes all that is remembered. It leaves out messages of batches that
 // are not in the log yet: they come with their batch.
-func (t *Sessions) encode(dst []byte) []byte {
+func (t *Sessions) encodeSessions(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(t.all)))
 	for el := t.recent.Back(); el != nil; el = el.Prev() {
 		s := el.Value.(*session)
@@ -240,21 +240,21 @@ func (t *Sessions) encode(dst []byte) []byte {
 		if s.reused {
 			reused = 1
 		}
-		dst = append(text(dst, s.name), reused)
+		dst = append(appendText(dst, s.name), reused)
 		dst = append(binary.AppendUvarint(dst, uint64(n)), body...)
 	}
 	return dst
 }
 
-// decode replaces what is remembered. batch finds those that wait. A message whose batch
+// decodeSessions replaces what is remembered. batch finds those that wait. A message whose batch
 // is lost is not remembered: the server may not have it.
-func (t *Sessions) decode(r *reader, batch func(id uint64) (b *Batch, lost bool)) {
+func (t *Sessions) decodeSessions(r *reader, batch func(id uint64) (b *Batch, lost bool)) {
 	t.all, t.live = map[string]*session{}, 0
 	t.recent.Init()
-	for range r.count() {
-		s := t.get(r.text())
+	for range r.readCount() {
+		s := t.sessionOf(r.readText())
 		s.reused = r.u64() == 1
-		for range r.count() {
+		for range r.readCount() {
 			e := &Seen{id: r.u64(), sum: r.u64(), part: r.u64()}
 			if id := r.u64(); id != 0 {
 				var lost bool
@@ -265,7 +265,7 @@ func (t *Sessions) decode(r *reader, batch func(id uint64) (b *Batch, lost bool)
 					e.Batch.seen = append(e.Batch.seen, e)
 				}
 			}
-			s.add(e)
+			s.addSeen(e)
 		}
 		t.live += s.live
 	}
