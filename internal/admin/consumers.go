@@ -10,15 +10,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Consumers are those of a NATS stream.
+// Consumers describes the consumers of a NATS stream.
 type Consumers struct {
 	Stream string
 	Has    int
-	Limit  int    // how many there may be, by the NATS stream and the account
-	Few    string // why that is too few for the job's partitions; empty = it is enough
+	Limit  int    // the limit, by the NATS stream and the account
+	Few    string // the reason why the limit is too low for the job's partitions; empty = high enough
 }
 
-// Consumers are those of the input that the job reads, and of its output.
+// Consumers returns the consumers of the job's input, and of its output.
 func (j *Job) Consumers(ctx context.Context) (all []Consumers, err error) {
 	account, err := j.job.JS.AccountInfo(ctx)
 	if err != nil {
@@ -40,8 +40,8 @@ func (j *Job) Consumers(ctx context.Context) (all []Consumers, err error) {
 	return all, nil
 }
 
-// ConsumersOfNew are those of the input that a stage would create for a job of so many
-// partitions.
+// ConsumersOfNew returns the consumers of the input that a stage would create for a job
+// with the given partitions.
 func ConsumersOfNew(ctx context.Context, js jetstream.JetStream, job string, partitions, replicas int) (Consumers, error) {
 	account, err := js.AccountInfo(ctx)
 	if err != nil {

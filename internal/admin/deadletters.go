@@ -27,12 +27,12 @@ type Letter struct {
 	InSeq     uint64    `json:"in_seq"` // in the input NATS stream
 	Subject   string    `json:"subject"`
 	Key       string    `json:"key"`
-	Bytes     int       `json:"bytes"` // of what is stored of the payload
+	Bytes     int       `json:"bytes"` // size of the stored payload
 	Why       string    `json:"why"`   // Reason.String
 	Reason    string    `json:"reason"`
-	// Of is the dead letter that this one is the second failure of; 0 = none.
+	// Of is the earlier dead letter whose resending failed; 0 = none.
 	Of uint64 `json:"of,omitempty"`
-	// When it was sent again last, and as which input message.
+	// Time of the last resending, and the new input message.
 	SentAgain *time.Time `json:"sent_again,omitempty"`
 	SentAs    uint64     `json:"sent_as,omitempty"`
 }
@@ -41,8 +41,8 @@ type Letter struct {
 type LetterFilter struct {
 	Reason       string    // a Reason's word, or part of the sentence
 	Key          string    // the whole key
-	Since, Until time.Time // when it was stored: not before Since, before Until
-	Unsent       bool      // not those that were sent again
+	Since, Until time.Time // storage time: from Since on, before Until
+	Unsent       bool      // only letters that were not resent
 }
 
 func (f LetterFilter) acceptsLetter(d *Letter) bool {
@@ -57,18 +57,18 @@ func (f LetterFilter) acceptsLetter(d *Letter) bool {
 }
 
 const (
-	letterWait  = 10 * time.Second // how long the next dead letter that the server has may take
-	forgetAfter = 30 * time.Second // the server's copy of a consumer that went away
+	letterWait  = 10 * time.Second // how long the server may take for the next dead letter
+	forgetAfter = 30 * time.Second // the server deletes a consumer without a client after this time
 )
 
-// DeadLetters hands those that the filter takes to fn, in order, of all
-// there are now. It reads no payloads.
+// DeadLetters passes the current letters that the filter accepts to fn, in order. It
+// reads no payloads.
 func (j *Job) DeadLetters(ctx context.Context, f LetterFilter, fn func(Letter) error) error {
 	type mark struct {
 		at time.Time
 		as uint64
 	}
-	marks := map[uint64]mark{} // first: they come after what they mark
+	marks := map[uint64]mark{} // first: they follow the letters that they mark
 	err := j.scanLetters(ctx, func(_ uint64, at time.Time, _ string, h nats.Header) error {
 		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
 			seq, err1 := strconv.ParseUint(h.Get(wire.HeaderDead), 10, 64)
@@ -107,7 +107,7 @@ func (j *Job) DeadLetters(ctx context.Context, f LetterFilter, fn func(Letter) e
 	})
 }
 
-// scanLetters reads the headers of what the NATS stream of dead letters has now.
+// scanLetters reads the headers of the current dead letters.
 func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time, subject string, h nats.Header) error) error {
 	name := wire.DeadLetterStream(j.job.Name)
 	s, err := j.job.JS.Stream(ctx, name)
@@ -148,15 +148,14 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 	}
 }
 
-// Replay publishes a dead letter's original bytes to the input again, for
-// instance after the model or the policy on missing values has changed, and
-// marks it as sent. Its place in the stream is now, not where it was: so it goes
-// without its number, which counts as a repeat by now. Its incarnation and
-// checksum go too, its end mark stays, and so does what a gateway has said: what it
-// could not read becomes a dead letter again, and never samples. Within the server's duplicate window a
-// second replay is dropped. It returns the input message it has become. An input
-// that several jobs read is left as it is (ErrShared): the others have used the
-// message, or have a dead letter of their own.
+// Replay republishes a dead letter's original bytes to the input, for example after the
+// model or the policy on missing values has changed, and marks it as resent. Its
+// position in the stream is new: so it goes without its number, which would count as a
+// repeat. Its incarnation and checksum are dropped too; its end mark stays, and so does
+// the gateway's mark: a payload unreadable for the gateway becomes a dead letter again,
+// and never samples. Within the server's duplicate window a second replay is dropped.
+// Replay returns the new input message. It refuses an input that several jobs read
+// (ErrShared): the other jobs have used the message, or have their own dead letter.
 func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
 	key := wire.KeyOf(d.Subject)
 	if j.job.Pattern.Filter() == "" || j.job.Pattern.CheckKey(key) != nil {
@@ -178,7 +177,7 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 	ack, err := j.job.JS.PublishMsg(ctx, m)
 	if err == nil && ack.Duplicate {
 		var ours bool
-		if ours, err = j.holdsMessage(ctx, ack.Sequence, key, m); err == nil && !ours { // whoever guesses the id could keep it out of the input
+		if ours, err = j.holdsMessage(ctx, ack.Sequence, key, m); err == nil && !ours { // a producer that guesses the id could keep the letter out of the input
 			m.Header.Set(jetstream.MsgIDHeader, rand.Text())
 			ack, err = j.job.JS.PublishMsg(ctx, m)
 		}
@@ -198,10 +197,10 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 	return ack.Sequence, nil
 }
 
-// ErrShared is an input that other jobs read, too.
+// ErrShared reports an input that other jobs read, too.
 var ErrShared = errors.New("several jobs read this input")
 
-// checkUnshared makes sure that no other job reads the input.
+// checkUnshared requires that no other job reads the input.
 func (j *Job) checkUnshared(ctx context.Context) error {
 	if j.isAlone {
 		return nil
@@ -217,8 +216,8 @@ func (j *Job) checkUnshared(ctx context.Context) error {
 	return fmt.Errorf("admin: a message that is sent again would reach all of them, job %s too: %w: publish it under another key, from its source, or predict it with backfill", strings.Join(others, ", "), ErrShared)
 }
 
-// holdsMessage reports whether an input message is m, which was sent to a key. One that
-// is gone cannot be told, and is.
+// holdsMessage reports whether an input message is m, which was sent to a key. A
+// removed message cannot be compared, and counts as equal.
 func (j *Job) holdsMessage(ctx context.Context, seq uint64, key string, m *nats.Msg) (bool, error) {
 	there, err := j.job.In.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -231,8 +230,8 @@ func (j *Job) holdsMessage(ctx context.Context, seq uint64, key string, m *nats.
 	return wire.KeyOf(there.Subject) == key && bytes.Equal(there.Data, m.Data) && same(wire.HeaderDead) && same(wire.HeaderEnd) && same(wire.HeaderUnreadable), nil
 }
 
-// DeadLetter reads one dead letter by its number. The payload is whole: where
-// it did not fit, it is read from the input, if that still has it.
+// DeadLetter reads one dead letter by its number. The payload is complete: a truncated
+// payload is read from the input, if the input still has it.
 func (j *Job) DeadLetter(ctx context.Context, seq uint64) (consumer.DeadLetter, error) {
 	s, err := j.job.JS.Stream(ctx, wire.DeadLetterStream(j.job.Name))
 	if err != nil {

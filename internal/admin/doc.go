@@ -1,13 +1,12 @@
-// Package admin looks at a job from outside, for people and programs that
-// operate one: who owns its partitions and what waits for them (Job.Status), what
-// a snapshot of their states holds (ReadState), which dead letters there are and
-// what becomes of one that is sent again (Job.DeadLetters, Job.Replay), and how
-// fast the job fills its server's disk (Job.Stored).
+// Package admin inspects a job from outside, for operators and programs: the owners of
+// its partitions and their waiting messages (Job.Status), the content of a snapshot
+// (ReadState), the dead letters and the effect of resending one (Job.DeadLetters,
+// Job.Replay), and how fast the job fills its server's disk (Job.Stored).
 //
-// It needs no stage to run and disturbs none, and changes nothing but in
-// Job.Replay. What needs the stage's own code is in package pipeline: to read a
-// snapshot (operate.Snapshot), to begin a job with one (operate.Import), and to
-// rebuild a state on an engine (pipeline.Job.Verify).
+// It needs no running stage and disturbs none, and changes nothing except in
+// Job.Replay. Functions that need the stage's code are in package pipeline: reading a
+// snapshot (operate.Snapshot), beginning a job with one (operate.Import), and
+// rebuilding a state on an engine (pipeline.Job.Verify).
 //
 // # Files
 //

@@ -14,23 +14,23 @@ import (
 
 const day = 24 * time.Hour
 
-// Stored is what a job's NATS streams of input, where it has one of its own, of
-// predictions and of dead letters hold at a time. Two of them give the rate at which the disk fills.
+// Stored is the size of a job's NATS streams of input (if its own), predictions and
+// dead letters at one time. Two values give the rate at which the disk fills.
 type Stored struct {
 	at         time.Time
 	partitions int
 	streams    []*jetstream.StreamInfo
 }
 
-// Stored asks the server what the job's NATS streams hold now.
+// Stored requests the current size of the job's NATS streams.
 func (j *Job) Stored(ctx context.Context) (Stored, error) {
 	s := Stored{partitions: j.job.Partitions}
 	names := []string{wire.OutputStream(j.job.Name), wire.DeadLetterStream(j.job.Name)}
-	if j.job.Source.Job == "" { // else it is another job's
+	if j.job.Source.Job == "" { // otherwise it is another job's
 		names = append([]string{wire.InputStream(j.job.Name)}, names...)
 	}
 	for _, name := range names {
-		stream, err := j.job.JS.Stream(ctx, name) // asks for its state
+		stream, err := j.job.JS.Stream(ctx, name) // requests its state
 		if err != nil {
 			return s, fmt.Errorf("admin: NATS stream %s: %w", name, err)
 		}
@@ -40,11 +40,11 @@ func (j *Job) Stored(ctx context.Context) (Stored, error) {
 	return s, nil
 }
 
-// Growth is how a job fills its server's disk.
+// Growth is the rate at which a job fills its server's disk.
 type Growth struct {
 	Streams []StreamGrowth
-	// Dropped is how many dead letters are gone, most of them for newer ones
-	// (they are kept up to a number): their numbers begin behind them.
+	// Dropped is how many dead letters were removed, most of them for newer ones (the
+	// number kept is limited): the remaining numbers begin after them.
 	Dropped uint64
 }
 
@@ -53,18 +53,18 @@ type StreamGrowth struct {
 	Stream string
 	Bytes  uint64        // stored now
 	PerDay float64       // bytes written a day
-	Over   time.Duration // the time that the rate is of
+	Over   time.Duration // the time over which the rate was measured
 	Bounds []string      // its limits, as "max_age 24h0m0s"; nil: none
-	Most   float64       // what it comes to at this rate by these limits, bytes; +Inf without any
+	Most   float64       // its final size at this rate within these limits, bytes; +Inf without limits
 }
 
-// Since is the growth from an earlier look at the same job. Messages that went
+// Since returns the growth since an earlier state of the same job. Messages removed
 // meanwhile count as written: a full NATS stream continues writing.
 func (s Stored) Since(before Stored) Growth {
 	return s.computeGrowth(func(i int) (bytes float64, over time.Duration) {
 		over = s.at.Sub(before.at)
 		was, is := before.streams[i].State, s.streams[i].State
-		if is.LastSeq <= was.LastSeq { // quiet, or created again
+		if is.LastSeq <= was.LastSeq { // quiet, or recreated
 			return 0, over
 		}
 		if is.Msgs-was.Msgs == is.LastSeq-was.LastSeq && is.Bytes > was.Bytes { // nothing went
@@ -74,8 +74,8 @@ func (s Stored) Since(before Stored) Growth {
 	})
 }
 
-// Average is the growth over the time from the first to the last message that
-// each NATS stream holds.
+// Average returns the growth over the time from the first to the last message of each
+// NATS stream.
 func (s Stored) Average() Growth {
 	return s.computeGrowth(func(i int) (bytes float64, over time.Duration) {
 		st := s.streams[i].State
@@ -117,7 +117,7 @@ func (s Stored) computeGrowth(written func(i int) (bytes float64, over time.Dura
 	return g
 }
 
-// meanBytes is what a message takes in the store.
+// meanBytes returns the mean size of a stored message.
 func meanBytes(s jetstream.StreamState) float64 {
 	if s.Msgs == 0 {
 		return 0
@@ -125,7 +125,7 @@ func meanBytes(s jetstream.StreamState) float64 {
 	return float64(s.Bytes) / float64(s.Msgs)
 }
 
-// PerDay is what all of them write a day, in bytes.
+// PerDay returns the total bytes written per day.
 func (g Growth) PerDay() (bytes float64) {
 	for _, s := range g.Streams {
 		bytes += s.PerDay
@@ -133,8 +133,8 @@ func (g Growth) PerDay() (bytes float64) {
 	return bytes
 }
 
-// Full is after how many days at this rate the job has taken so many bytes more,
-// +Inf where its bounds keep it below.
+// Full returns after how many days at this rate the job has filled `free` more bytes,
+// +Inf if its limits prevent it.
 func (g Growth) Full(free float64) (days float64) {
 	taken := func(days float64) (bytes float64) {
 		for _, s := range g.Streams {

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What a server stores between two looks is what was published, to the share of
-// what it writes beside each message.
+// The server's growth between two measurements equals the published bytes, up to the
+// server's overhead per message.
 func TestGrowthOfARealJob(t *testing.T) {
 	t.Parallel()
 	srv := pipelinetest.Server(t, natsserver.Options{})
@@ -58,7 +58,7 @@ func TestGrowthOfARealJob(t *testing.T) {
 	if days := g.Full(g.PerDay() * 3); math.Abs(days-3) > 1e-6 || g.Streams[0].Bounds != nil {
 		t.Errorf("full in %v days, want 3; bounds %v", days, g.Streams[0].Bounds)
 	}
-	// With messages going as others come, the rate is the same.
+	// While old messages are removed as new ones come, the rate is the same.
 	full := jetstream.StreamConfig{Name: wire.InputStream("grow"), Subjects: []string{wire.DefaultInputSubject}, MaxMsgs: 5}
 	if _, err := js.UpdateStream(t.Context(), full); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestGrowthOfARealJob(t *testing.T) {
 	}
 }
 
-// Each limit bounds, the least of them; the rest fills the disk.
+// The lowest limit bounds the size; without a limit the disk fills.
 func TestGrowthBounds(t *testing.T) {
 	at := time.Now()
 	stream := func(name string, c jetstream.StreamConfig) *jetstream.StreamInfo {

@@ -11,33 +11,33 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Job looks at a job from outside: its partitions, what it stores, its dead
-// letters. It changes nothing but in Replay, and needs no stage to run.
+// Job inspects a job from outside: its partitions, its stored data, its dead letters.
+// It changes nothing except in Replay, and needs no running stage.
 type Job struct {
 	job       *store.Job
 	snapshots jetstream.ObjectStore
 	isAlone   bool // no other job reads the input; see Replay
 }
 
-// PartitionStatus is what a partition's record says, and what waits for it.
+// PartitionStatus is the content of a partition's record, and its waiting messages.
 type PartitionStatus struct {
 	Partition     int           `json:"partition"`
-	Owner         string        `json:"owner"` // worker; empty = nobody since it was released, or ever
+	Owner         string        `json:"owner"` // worker; empty = none since the release, or ever
 	Epoch         uint64        `json:"epoch"` // rises with every claim; 0 = never claimed
 	InSeq         uint64        `json:"in_seq"`
 	Outs          uint64        `json:"predictions"`
 	Lag           uint64        `json:"lag"`          // input messages stored but not answered by a commit; some may need none
 	Digest        string        `json:"digest"`       // of the state at the last commit
-	Snapshot      string        `json:"snapshot"`     // name; empty without one
-	SnapshotSeq   uint64        `json:"snapshot_seq"` // last input message in it
+	Snapshot      string        `json:"snapshot"`     // name; empty without a snapshot
+	SnapshotSeq   uint64        `json:"snapshot_seq"` // last input message in the snapshot
 	SnapshotBytes uint64        `json:"snapshot_bytes"`
 	SnapshotAge   time.Duration `json:"snapshot_age_ns"`
 }
 
-// ErrNoJob is that of a job under whose name no stage has run.
+// ErrNoJob reports a job name under which no stage has run.
 var ErrNoJob = wire.ErrNoJob
 
-// LostError is the loss of what a job has stored: What, and what to Do about it.
+// LostError is the loss of a job's stored data: What, and the remedy in Do.
 type LostError = store.LostError
 
 // Open finds a job by its name, or returns ErrNoJob.
@@ -61,37 +61,37 @@ func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 // Name is the job's.
 func (j *Job) Name() string { return j.job.Name }
 
-// JS is what the job was opened with.
+// JS returns the JetStream of Open.
 func (j *Job) JS() jetstream.JetStream { return j.job.JS }
 
 // NumPartitions is how many partitions the job has.
 func (j *Job) NumPartitions() int { return j.job.Partitions }
 
-// Subject is the input subject on which the job takes messages; empty where its
-// input was not made by a stage.
+// Subject returns the input subject of the job; empty if no stage has created its
+// input.
 func (j *Job) Subject() string { return j.job.Pattern.Filter() }
 
-// InputJob is the job whose input this one reads: itself, or another job.
+// InputJob returns the job whose input this job reads: itself, or another job.
 func (j *Job) InputJob() string { return j.job.InputJob() }
 
-// Readers are the other jobs that read this job's input, in alphabetical order.
+// Readers returns the other jobs that read this job's input, in alphabetical order.
 func (j *Job) Readers(ctx context.Context) ([]string, error) {
 	return store.ReadersOf(ctx, j.job.JS, j.job.Name)
 }
 
-// Reads is how the job reads its messages, as package internal/formats writes it;
-// empty = as Arrow. A job whose stage has not run yet has not decided.
+// Reads returns the job's input format, as written by package internal/formats; empty =
+// Arrow. A job whose stage has not run yet has not decided.
 func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
 	e, _, err := store.ReadEntry(ctx, j.job.Out, j.Name())
 	return e.Input, e.Readout != "", err
 }
 
-// CheckOutput returns a LostError if the job has begun and what it has predicted is gone.
+// CheckOutput returns a LostError if the job has begun and its predictions are lost.
 func (j *Job) CheckOutput(ctx context.Context) error {
 	return store.CheckOutput(ctx, j.job.JS, j.Name(), j.InputJob())
 }
 
-// PartitionOf is the partition that the messages of a key go to.
+// PartitionOf returns the partition of a key's messages.
 func (j *Job) PartitionOf(key string) int { return j.job.Pattern.PartitionOf(key, j.job.Partitions) }
 
 // Status reports on one partition.
@@ -118,7 +118,7 @@ func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
 	return s, err
 }
 
-// countPending asks the server how many messages of a partition come after one.
+// countPending asks the server how many messages of a partition follow a message.
 func (j *Job) countPending(ctx context.Context, p int, after uint64) (uint64, error) {
 	in := j.job.Input(nil)
 	c, err := j.job.In.CreateConsumer(ctx, jetstream.ConsumerConfig{

@@ -9,31 +9,31 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ErrState is of bytes that are no snapshot, or a damaged one.
+// ErrState reports bytes that are no snapshot, or a damaged snapshot.
 var ErrState = state.ErrState
 
-// PartitionState is what a snapshot holds of a partition, to look at.
+// PartitionState is the content of a snapshot, for inspection.
 type PartitionState struct {
 	Partition int           `json:"partition"`
-	InSeq     uint64        `json:"in_seq"` // last input message in it
+	InSeq     uint64        `json:"in_seq"` // last input message in the snapshot
 	Streams   []StreamState `json:"streams"`
 }
 
-// StreamState is one stream's, in order of key and id.
+// StreamState is one stream's state, in order of key and id.
 type StreamState struct {
 	Key     string `json:"key"`
 	ID      string `json:"stream"`
 	LastSeq uint64 `json:"last_seq"` // the key's last Eusn-Seq
-	Held    int    `json:"held"`     // messages of the key that wait for a missing one
+	Held    int    `json:"held"`     // held messages of the key
 	Samples int64  `json:"samples"`  // in the open sequence; window: since it began
-	Flags   string `json:"flags"`    // what the next prediction will say, any state's
-	// Integrity is what the next prediction at a sequence's end will have.
+	Flags   string `json:"flags"`    // flags of the next prediction, of any state
+	// Integrity is the integrity of the next prediction at a sequence's end.
 	Integrity string     `json:"integrity"`
-	Rows      [][]uint32 `json:"rows"`   // state rows as engine.Layout has them, nil where no sequence is open
+	Rows      [][]uint32 `json:"rows"`   // state rows as in engine.Layout, nil without an open sequence
 	Digest    string     `json:"digest"` // of everything above but Flags and Integrity
 }
 
-// ReadState takes a snapshot's bytes apart. They may come from anywhere.
+// ReadState decodes a snapshot, from any source.
 func ReadState(b []byte) (PartitionState, error) {
 	sh, part, err := state.ShapeIn(b)
 	if err != nil {

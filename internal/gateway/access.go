@@ -13,18 +13,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
-// Access says who may send to an input that listens.
+// Access is the configuration of who may send to a listening input.
 type Access struct {
-	User, Password string      // empty User: anybody
+	User, Password string      // empty User: everybody
 	TLS            *tls.Config // nil: none
-	Open           bool        // anybody in the network may send, in clear
+	Open           bool        // every host in the network may send, without encryption
 	PerAddress     int         // connections from one address; 0 = a quarter of all
 	Log            *slog.Logger
 }
 
-// Check refuses an address that others than this machine reach, unless they
-// must log in over TLS, or the network is said to be trusted. login: the input
-// has one.
+// Check refuses an address reachable from other machines, unless senders must log in
+// over TLS, or the network is declared as trusted. login: the input has a login.
 func (a Access) Check(key, addr string, login bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -50,14 +49,14 @@ func (a Access) Check(key, addr string, login bool) error {
 	return fmt.Errorf("gateway: %s %s: others than this machine can reach this address: set %s; or gateway.insecure: true if you trust everybody in that network; or listen on 127.0.0.1", key, addr, lacks)
 }
 
-// wrongPause is how long a wrong password waits for its answer. Its connection keeps its
-// place until then, so the limit for an address bounds how many are tried in a second.
+// wrongPause is how long a wrong password waits for its answer. The connection keeps
+// its place until then, so the limit for an address bounds the attempts per second.
 const wrongPause = time.Second
 
-// Allows compares a login, in a time that does not tell how much of it is right.
+// Allows compares a login in constant time.
 func (a Access) Allows(user, password string) bool {
 	right := a.isRight(user, password)
-	if !right && password != "" { // a client that asks whether it must log in has none
+	if !right && password != "" { // a client that asks whether a login is required has no password
 		time.Sleep(wrongPause)
 	}
 	return right
@@ -74,7 +73,7 @@ func (a Access) isRight(user, password string) bool {
 	return same(user, a.User)&same(password, a.Password) == 1
 }
 
-// Listen listens on a TCP address, with TLS where a has it.
+// Listen listens on a TCP address, with TLS if configured in a.
 func (a Access) Listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -90,12 +89,12 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 
 const (
 	mostConnections = 16384
-	// OwnFiles is what the outbox, the clients of the metrics port and the rest of the process
-	// have open, at most.
+	// OwnFiles is the largest number of open files of the outbox, the clients of the
+	// metrics port and the rest of the process.
 	OwnFiles = 512
 )
 
-// Connections is how many a listener has at a time: a quarter of the files that the process
-// may open beyond its own, because there are up to three listeners. Others wait until one
-// ends: the system has a queue for them.
+// Connections returns how many connections a listener accepts at a time: a quarter of
+// the files available to the process beyond its own, because there are up to three
+// listeners. Further connections wait in the system's queue.
 func Connections() int { return listen.Share(mostConnections, OwnFiles, 4) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A wrong password waits for its answer. A right one, a login that is not needed, and a
-// question whether one is needed do not.
+// A wrong password waits for its answer. A right password, an unneeded login, and a
+// question whether a login is needed do not.
 func TestWrongPasswordsWait(t *testing.T) {
 	t.Parallel()
 	a := Access{User: "u", Password: "p"}

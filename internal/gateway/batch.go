@@ -21,15 +21,15 @@ type stream struct {
 	doubt   bool   // a power loss may have taken later numbers from the outbox
 	sure    bool   // the last number was compared with the input
 	lost    uint64 // Message.Lost of the newest message
-	farTime bool   // the log has one of its times, which is far from the clock
+	farTime bool   // a time of the stream, far from the clock, was logged
 }
 
-// taken is a decoded message on its way into the loop.
+// taken is a decoded message for the loop.
 type taken struct {
 	m      *Message
 	sum    uint64
 	parts  []Part
-	over   bool  // no message: the device may use its ID again
+	over   bool  // no message: the device may reuse its ID
 	answer error // for the device, when all parts are stored
 }
 
@@ -42,8 +42,8 @@ func (t *taken) newTicket() *ticket {
 	return k
 }
 
-// joinEarlier has a part that came before be acknowledged with that earlier one; false if it
-// is not known.
+// joinEarlier makes a repeated part be acknowledged with the earlier part; it returns
+// false if the earlier part is unknown.
 func (g *Gateway) joinEarlier(o outbox.Origin, t *ticket) bool {
 	seen, _ := g.out.Sessions.Find(o)
 	if seen == nil {
@@ -99,8 +99,8 @@ func (g *Gateway) addMessage(t *taken, now time.Time) {
 	ticket.noteStored()
 }
 
-// compareTimes counts samples whose times are far from the clock, and reports the first of
-// each stream.
+// compareTimes counts samples whose times are far from the clock, and reports the first
+// of each stream.
 func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
 	clock := now.UnixNano()
 	n, first := wire.CountFarTimes(p.Times, clock)
@@ -112,7 +112,7 @@ func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
 	}
 }
 
-// ticket tells a device when all parts of its message are stored.
+// ticket answers a device when all parts of its message are stored.
 type ticket struct {
 	left   int
 	answer error

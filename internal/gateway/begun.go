@@ -8,12 +8,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
-// addresses is how many senders of new streams are told apart within a minute. Beyond,
-// all others count as one.
+// addresses is how many senders of new streams are distinguished within a minute. All
+// further senders count as one.
 const addresses = 1 << 14
 
-// begun counts the new streams of each sender in the minute. Everybody may invent names,
-// and the job keeps a state for each.
+// begun counts the new streams of each sender in the minute. Any sender may invent
+// names, and the job keeps a state for each.
 type begun struct {
 	most int // 0 = any number
 
@@ -22,7 +22,7 @@ type begun struct {
 	of     map[netip.Prefix]int
 }
 
-// admitKey counts a new stream of a sender, unless it has too many.
+// admitKey counts a new stream of a sender, unless the sender has too many.
 func (b *begun) admitKey(from string, now time.Time) bool {
 	if b.most == 0 {
 		return true
@@ -43,8 +43,8 @@ func (b *begun) admitKey(from string, now time.Time) bool {
 	return true
 }
 
-// networkOf is the network of a sender. Senders without an address, such as those at
-// another broker, are one.
+// networkOf returns the network of a sender. Senders without an address, such as
+// clients of another broker, count as one.
 func networkOf(from string) netip.Prefix {
 	at, _ := netip.ParseAddrPort(from)
 	return listen.Network(at.Addr())

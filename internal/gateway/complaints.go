@@ -8,8 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// complaints are lines in the log, each at most once a second, whatever the
-// number of messages that cause it.
+// complaints limits log lines to one per second and kind, for any number of messages.
 type complaints struct {
 	log  *slog.Logger
 	mu   sync.Mutex
@@ -18,13 +17,13 @@ type complaints struct {
 
 type complaint struct {
 	logged time.Time
-	since  int // causes that have had no line
+	since  int // causes without a line
 }
 
-// mostLogged characters of a cause are logged: devices choose what it quotes.
+// mostLogged limits the logged characters of a cause, which may quote device data.
 const mostLogged = 1000
 
-// logComplaint logs a text with its newest cause and the place that it came from.
+// logComplaint logs a text with its newest cause and the cause's origin.
 func (c *complaints) logComplaint(text, place string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

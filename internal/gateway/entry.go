@@ -9,14 +9,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// entryEvery is the time between two looks at what a job says of itself.
+// entryEvery is the interval of checks of the job's entry.
 const entryEvery = 5 * time.Second
 
-// ErrOtherInput is a job whose stage does not read what the gateway publishes.
+// ErrOtherInput reports a job whose stage does not read the gateway's messages.
 var ErrOtherInput = errors.New("the gateway and the job do not go together")
 
-// compareJob asks what the job reads, and compares it with what the gateway
-// publishes. A job that has not begun does not say it, and is asked again later.
+// compareJob reads the job's input format, and compares it with the gateway's messages.
+// A job that has not begun has no format yet; the check repeats later.
 func (g *Gateway) compareJob(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -39,9 +39,8 @@ func (g *Gateway) compareJob(ctx context.Context) error {
 	return nil
 }
 
-// watchJob compares again and again: the job may begin after the gateway, be that of
-// imported states, of which the first worker says how messages are read, or be deleted
-// and begun anew.
+// watchJob repeats the comparison: the job may begin after the gateway, have imported
+// states, whose first worker decides the format, or be deleted and begun anew.
 func (g *Gateway) watchJob(ctx context.Context, wrong chan<- error) {
 	for {
 		select {

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A gateway that runs notices a job that reads its messages in another way: one that
-// begins later, that of imported states, and one that is begun anew.
+// A running gateway notices a job with another input format: a job that begins later, a
+// job with imported states, and a job that is begun anew.
 func TestLateEntry(t *testing.T) {
 	const digits = "0123456789abcdef0123456789abcdef"
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Model: "m", Readout: "r", Labels: []string{"a", "b"}, Columns: 1})
@@ -78,7 +78,7 @@ func TestLateEntry(t *testing.T) {
 				}
 			}
 			if !wrong {
-				return // it ends without an error
+				return // the gateway ends without an error
 			}
 			select {
 			case err := <-g.done:

@@ -26,47 +26,47 @@ const (
 	DefaultOutboxBytes = 1 << 30
 	DefaultStopTimeout = 10 * time.Second
 
-	atOnce       = 256                    // messages and answers between two looks at what is due
+	atOnce       = 256                    // messages and answers between two checks of due batches
 	probeEvery   = 250 * time.Millisecond // while the gateway holds back
 	questions    = 64                     // to the server at a time, at the start
-	openBytes    = 256 << 20              // of samples that have no number yet
+	openBytes    = 256 << 20              // of samples without a number
 	keyWindow    = 65536                  // HTTP idempotency keys remembered
-	brokerWindow = 60000                  // messages of another broker remembered: fewer than there are packet ids, which brokers give in turn
+	brokerWindow = 60000                  // remembered messages of another broker: fewer than packet ids, which brokers use in turn
 )
 
-// Names of the sessions that inputs have together.
+// Names of sessions shared by an input's messages.
 const (
 	HTTPSession   = "http"   // of requests with an idempotency key
-	BrokerSession = "broker" // of messages that another broker delivers
+	BrokerSession = "broker" // of messages delivered by another broker
 )
 
-// Config says what a gateway does.
+// Config is the configuration of a gateway.
 type Config struct {
 	Job     string          // empty = "eusn"
 	Subject string          // the job's input subject; empty = "sensors.*"
-	Keys    *names.Patterns // that a key of the job must fit; nil: any key
-	// NewStreams is how many streams of which the input has no message yet the senders
-	// at one address may begin within a minute; 0 = any number.
+	Keys    *names.Patterns // patterns of the job's keys; nil: any key
+	// NewStreams is how many streams new to the input the senders at one address may
+	// begin within a minute; 0 = any number.
 	NewStreams int
 	Channels   []string // of the samples, in order
 	Decoder    Decoder  // of payloads
-	// Reads says what is wrong if a job reads its messages so (wire.Entry's Input), and
-	// the gateway publishes Arrow. nil: it is not asked.
+	// Reads returns an error if the gateway's Arrow messages do not match the job's
+	// input format (wire.Entry's Input). nil: no check.
 	Reads       func(input string) error
 	Lines       Decoder       // of line protocol
 	Dir         string        // of the outbox, which one process uses at a time
-	OutboxBytes int64         // the gateway holds back when the outbox has so many; 0 = DefaultOutboxBytes
+	OutboxBytes int64         // the gateway stops accepting at this size of the outbox; 0 = DefaultOutboxBytes
 	Rows        int           // samples that make a batch full; 0 = DefaultRows
 	Latency     time.Duration // how long a sample waits for others; 0 = DefaultLatency
 	StopTimeout time.Duration // how long the end waits for the server; 0 = DefaultStopTimeout
-	MaxMessage  int           // bytes of a message to the server; 0 = what the server takes
-	Tracer      trace.Tracer  // optional: which batches are traced, and who takes their spans
+	MaxMessage  int           // largest message to the server, bytes; 0 = the server's limit
+	Tracer      trace.Tracer  // optional: selects traced batches, and receives their spans
 	Log         *slog.Logger  // optional
-	entryEvery  time.Duration // 0 = entryEvery; another one is for tests
+	entryEvery  time.Duration // 0 = entryEvery; other values only in tests
 }
 
-// Gateway takes messages of devices and publishes them. Take may be called by
-// many goroutines; all else belongs to the one in Run.
+// Gateway receives messages of devices and publishes them. Take may be called by many
+// goroutines; everything else belongs to the goroutine of Run.
 type Gateway struct {
 	cfg   Config
 	stats counters
@@ -77,7 +77,7 @@ type Gateway struct {
 	js          jetstream.JetStream
 	out         *outbox.Log
 	lanes       *producer.Lanes
-	incarnation string // of keys that have none yet
+	incarnation string // of keys without an incarnation
 	streams     map[string]*stream
 	hold        hold
 }
@@ -133,13 +133,13 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	return g, nil
 }
 
-// Sessions are the devices that the outbox remembers, by the names that their
-// messages had. Call it before Run.
+// Sessions returns the devices in the outbox, by the session names of their messages.
+// Call it before Run.
 func (g *Gateway) Sessions() []string { return g.out.Sessions.Names() }
 
-// Run publishes until ctx ends. Then it takes nothing more, and waits for the
-// server's answers for the configured time. What has none by then is in the
-// outbox for the next run.
+// Run publishes until ctx ends. Then it accepts nothing more, and waits for the
+// server's answers for the configured time. Unanswered batches stay in the outbox for
+// the next run.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.endOutbox()
 	err := g.findInput(ctx)
@@ -167,8 +167,8 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return g.serveInputs(ctx, wrong)
 }
 
-// serveInputs publishes what devices send until ctx ends, or wrong says that the job reads something
-// else.
+// serveInputs publishes device messages until ctx ends, or wrong reports another input
+// format.
 func (g *Gateway) serveInputs(ctx context.Context, wrong <-chan error) error {
 	stopping := ctx.Done()
 	var late <-chan time.Time
@@ -224,15 +224,15 @@ func (g *Gateway) forgetSession(session string) {
 	}
 }
 
-// closeDoors takes nothing more, and numbers all batches. The channel that it returns says
-// when the server has had its time to answer.
+// closeDoors stops accepting messages, and numbers all batches. The returned channel
+// reports the end of the time for answers.
 func (g *Gateway) closeDoors() (late <-chan time.Time) {
 	close(g.doors.end)
 	g.lanes.Seal()
 	return time.After(g.cfg.StopTimeout)
 }
 
-// drainTaken takes messages and answers that are there already, up to a limit. A nil channel takes
+// drainTaken processes available messages and answers, up to a limit. A nil channel has
 // no messages.
 func (g *Gateway) drainTaken(in <-chan taken) {
 	for range atOnce {
@@ -250,7 +250,7 @@ func (g *Gateway) drainTaken(in <-chan taken) {
 	}
 }
 
-// endOutbox closes the outbox, which then knows that it is whole.
+// endOutbox closes the outbox and marks it as complete.
 func (g *Gateway) endOutbox() {
 	if err := g.out.End(); err != nil {
 		g.cfg.Log.Warn("the end of the outbox is not written: after a power loss, numbers may begin anew", "err", err)

@@ -140,7 +140,7 @@ func (r *running) waitForLog(t testing.TB, text string) {
 	}
 }
 
-// sendMessage gives a message and returns when it is stored, or with the error.
+// sendMessage sends a message and returns when it is stored, or with the error.
 func (r *running) sendMessage(ctx context.Context, m Message) error {
 	stored := make(chan error, 1)
 	m.Done = func(err error) { stored <- err }
@@ -156,7 +156,7 @@ func (r *running) sendMessage(ctx context.Context, m Message) error {
 }
 
 // storedSamples reads the input's samples by key, as the stage would: repeats by number
-// are dropped. It fails where numbers have gaps or incarnations change.
+// are dropped. It fails if numbers have gaps or incarnations change.
 func (r *rig) storedSamples() map[string][]float32 {
 	r.t.Helper()
 	all := map[string][]float32{}
@@ -203,8 +203,7 @@ func (r *rig) storedSamples() map[string][]float32 {
 	return all
 }
 
-// Samples arrive once, in order, in batches, and Done comes after they are
-// stored.
+// Samples arrive once, in order, in batches, and Done comes after their storage.
 func TestStoredOnceInOrder(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -254,8 +253,8 @@ func TestStoredOnceInOrder(t *testing.T) {
 	}
 }
 
-// While the input is full, nothing is acknowledged, and all of it is stored when
-// there is room, in order. The log says why.
+// While the input is full, nothing is acknowledged, and everything is stored when there
+// is room, in order. The log names the reason.
 func TestHoldsBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 3 })
@@ -301,9 +300,9 @@ func TestHoldsBack(t *testing.T) {
 	g.waitForLog(t, "takes messages again")
 }
 
-// A gateway that ends while the input is full leaves its batches, with their
-// numbers, to the next run. A device that sends its message again then finds it
-// taken; one that the outbox never had is new.
+// A gateway that ends while the input is full leaves its batches, with their numbers,
+// to the next run. A resent message is recognized; a message unknown to the outbox is
+// new.
 func TestNextRun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 })
@@ -327,7 +326,7 @@ func TestNextRun(t *testing.T) {
 		g.waitForLog(t, "the next run publishes")
 	}
 	r.limitInput(-1)
-	time.Sleep(250 * time.Millisecond) // the server has forgotten the ids of messages: numbers alone must do
+	time.Sleep(250 * time.Millisecond) // the server has forgotten the ids of messages: only the numbers identify repeats
 	g := r.startGateway(dir, nil)
 	for i := range 21 {
 		if err := g.sendMessage(ctx, message(i, true)); err != nil {
@@ -348,9 +347,9 @@ func TestNextRun(t *testing.T) {
 	}
 }
 
-// A device's first message, which the gateway ended with: the next run stores it
-// before the device has connected and sends it again. Nobody was told that it is
-// stored, so it is no later message of the same id.
+// A device's first message, unanswered when the gateway ended: the next run stores it
+// before the device has connected and resends it. The device was not answered, so the
+// repeat is no later message with the same id.
 func TestFirstMessageOfTheRunBefore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
@@ -385,9 +384,9 @@ func TestFirstMessageOfTheRunBefore(t *testing.T) {
 	}
 }
 
-// A power loss may leave an outbox in which a message waits that was stored long
-// ago, with later ones. It is not published again, and a new incarnation follows the
-// last message that the input has.
+// A power loss may leave an outbox with a waiting message that was stored long ago,
+// followed by later messages. It is not republished, and a new incarnation follows the
+// last message in the input.
 func TestOldOutbox(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 })
@@ -425,9 +424,9 @@ func TestOldOutbox(t *testing.T) {
 	}
 }
 
-// An outbox that has lost its end has lost the messages, too, by which repeats are
-// recognized. What follows is of a new incarnation: of the stream whose end is missing,
-// or of all streams where a record is damaged, since nobody can tell of which it was.
+// An outbox that has lost its end has also lost the messages for recognizing repeats.
+// Later messages get a new incarnation: of the stream whose end is missing, or of all
+// streams if a record is damaged, because its stream is unknown.
 func TestOutboxLosesItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -481,7 +480,7 @@ func TestOutboxLosesItsEnd(t *testing.T) {
 	}
 }
 
-// storedNumbers lists the messages in the input: the key, which incarnation of it, and the
+// storedNumbers lists the messages in the input: the key, its incarnation, and the
 // number.
 func (r *rig) storedNumbers() []string {
 	r.t.Helper()
@@ -505,8 +504,8 @@ func (r *rig) storedNumbers() []string {
 	return all
 }
 
-// What devices that hear no answer have sent is on the disk soon, whether or not
-// the server answers.
+// Unanswered messages of devices are on the disk soon, whether or not the server
+// answers.
 func TestWaitsOnTheDisk(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []bool{false, true} {
@@ -528,7 +527,7 @@ func TestWaitsOnTheDisk(t *testing.T) {
 		g.waitForLog(t, "the job's input is full")
 		take(2)
 		take(3)
-		if !stop { // killed: what is on the disk is all that the next run has
+		if !stop { // killed: the next run has only the disk
 			for end := time.Now().Add(pipelinetest.Patience); g.Stats().Waiting < 2; time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("%+v: want two batches in the outbox", g.Stats())
@@ -569,18 +568,18 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 	send(1, "1 1", false, 1)
-	send(1, "1 1", true, 2) // the only id so far: the device may use no other, and this be a later message
+	send(1, "1 1", true, 2) // the only id so far: the device may use no other, and this may be a later message
 	send(2, "1 1", false, 3)
-	send(2, "1 1", true, 3) // it counts
+	send(2, "1 1", true, 3) // the device uses more ids
 	send(1, "1 1", true, 3)
 	send(3, "1 1", true, 4)  // another id
-	send(1, "1 2", true, 5)  // another content: the id was used again
+	send(1, "1 2", true, 5)  // another content: the id was reused
 	send(1, "1 2", true, 6)  // from then on an acknowledged message proves nothing
 	g.Forget(ctx, "mqtt:d")  // a new session
-	send(2, "1 1", true, 7)  // no message of the old one comes again
-	send(3, "1 1", false, 8) // but of the new one
+	send(2, "1 1", true, 7)  // no message of the old session repeats
+	send(3, "1 1", false, 8) // but of the new session
 	send(2, "1 1", true, 8)
-	send(4, "1 1", false, 9) // not said to be a repeat
+	send(4, "1 1", false, 9) // not marked as a repeat
 	send(4, "1 1", false, 10)
 	g.Forget(ctx, "mqtt:d") // a device that always uses id 1, with one content
 	for i := range 3 {
@@ -589,7 +588,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// An idempotency key means one content.
+// An idempotency key identifies one content.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -613,8 +612,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// A payload that cannot be read is marked as such, by the next run, too, and its
-// device is told when it is stored, and again if it repeats it.
+// An unreadable payload is marked, also by the next run, and its device is answered
+// when it is stored, and once more after a repeat.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
@@ -647,7 +646,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// What the stage may refuse shares no message with other samples.
+// A sample that the stage may refuse shares no message with other samples.
 func TestBadSamplesAreAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -690,7 +689,7 @@ func TestBadSamplesAreAlone(t *testing.T) {
 	}
 }
 
-// What cannot have a stream is refused with a sentence, and counted.
+// A message without a valid stream is refused with a sentence, and counted.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -725,7 +724,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// The gateway takes nothing while its outbox is full.
+// The gateway accepts nothing while its outbox is full.
 func TestOutboxFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
@@ -754,9 +753,9 @@ func TestOutboxFull(t *testing.T) {
 	}
 }
 
-// After a power loss the outbox may lack its end. If the input, which is asked for
-// the last number, is empty, too, the gateway does not give numbers a second time:
-// the stage would drop them.
+// After a power loss the outbox may lack its end. If the input, which knows the last
+// number, is empty, too, the gateway does not reuse numbers: the stage would drop the
+// messages.
 func TestNumbersInDoubt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -814,12 +813,12 @@ func TestNumbersInDoubt(t *testing.T) {
 	}
 }
 
-// anotherBoot makes an outbox one that the machine has left at a power loss.
+// anotherBoot turns an outbox into an outbox left by a power loss of the machine.
 func anotherBoot(t *testing.T, dir string) {
 	t.Helper()
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return // where the system does not say it, any outbox that a killed gateway leaves is in doubt
+		return // if the system has no boot id, any outbox left by a killed gateway is in doubt
 	}
 	id = bytes.TrimSpace(id)
 	files, err := filepath.Glob(filepath.Join(dir, "outbox-*"))
@@ -847,8 +846,8 @@ func anotherBoot(t *testing.T, dir string) {
 	}
 }
 
-// An outbox that cannot be read stops the streams that have messages in it, with
-// the right words, and no other.
+// An unreadable outbox stops only the streams with messages in it, with the right
+// message.
 func TestOutboxUnreadable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
@@ -873,8 +872,8 @@ func TestOutboxUnreadable(t *testing.T) {
 	}
 }
 
-// Another producer under the same key is not continued: the stage must not take
-// the gateway's messages for repeats of its.
+// A foreign producer's numbers under the same key are not continued: the stage must not
+// treat the gateway's messages as repeats.
 func TestAnotherProducer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -901,7 +900,7 @@ func TestAnotherProducer(t *testing.T) {
 	g.waitForLog(t, "another producer")
 }
 
-// What a device sends does not make long lines: a topic may have 64 KiB.
+// Device data makes no long log lines: a topic may have 64 KiB.
 func TestLongTopic(t *testing.T) {
 	topics, err := ParseTopics("plant/#")
 	if err != nil {
@@ -976,8 +975,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// Samples that are missing begin a new incarnation, if there were some before them,
-// and an end ends a message, also after a restart.
+// Missing samples begin a new incarnation, if earlier samples exist, and an end ends a
+// message, also after a restart.
 func TestGapAndEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// readLines reads lines one by one, and gives those that cannot be read, or do not pass
-// the check, to refuse, with their numbers.
+// readLines reads lines one by one, and passes lines that are unreadable, or fail the
+// check, to refuse, with their numbers.
 func readLines(d Decoder, payload []byte, check func(*Part) error, refuse func(number int, err error)) []Part {
 	var all []Part
 	number := 1
@@ -34,8 +34,8 @@ func readLines(d Decoder, payload []byte, check func(*Part) error, refuse func(n
 	return all
 }
 
-// mergeParts makes one part of those of a stream: a message that can be repeated has one
-// of each.
+// mergeParts merges the parts of each stream: a repeatable message has one part per
+// stream.
 func mergeParts(parts []Part, channels int) []Part {
 	var all []Part
 	at := map[string]int{}
@@ -56,8 +56,8 @@ func mergeParts(parts []Part, channels int) []Part {
 	return all
 }
 
-// joinRows appends what rows of two parts have. Either may have none of it, for which
-// none stands if the other has.
+// joinRows appends the rows of two parts. If only one part has rows, the other is
+// filled with none.
 func joinRows[T any](a, b []T, before, rows int, none T) []T {
 	if len(a) == 0 && len(b) == 0 {
 		return a
@@ -71,13 +71,13 @@ func joinRows[T any](a, b []T, before, rows int, none T) []T {
 	return a
 }
 
-// badLines are those of a message that are refused.
+// badLines are the refused lines of a message.
 type badLines struct {
 	told  []string
 	count int
 }
 
-const toldLines = 5 // of the bad ones in an answer
+const toldLines = 5 // bad lines named in an answer
 
 func (b *badLines) addLine(number int, err error) {
 	if b.count++; len(b.told) < toldLines {
@@ -85,7 +85,7 @@ func (b *badLines) addLine(number int, err error) {
 	}
 }
 
-// linesError is nil if there are none; others: some lines are taken.
+// linesError returns nil if there are none; others: other lines are accepted.
 func (b *badLines) linesError(others bool) error {
 	why := strings.Join(b.told, "; ")
 	if more := b.count - len(b.told); more > 0 {
@@ -100,7 +100,8 @@ func (b *badLines) linesError(others bool) error {
 	return &Partial{fmt.Sprintf("the other lines are stored, but not %s", why)}
 }
 
-// splitLines cuts line protocol into lines. The last one needs no end: the message is whole.
+// splitLines splits line protocol into lines. The last line needs no line end: the
+// message is complete.
 func splitLines(b []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(b) > 0 {

@@ -19,21 +19,21 @@ import (
 
 const (
 	maxKeys = 1 << 18         // keys of a gateway, so that senders of invented keys cannot fill the memory
-	askWait = 3 * time.Second // for one question to the server
+	askWait = 3 * time.Second // for one request to the server
 )
 
-// job is what is known of the job's input.
+// job is the gateway's knowledge of the job's input.
 type job struct {
 	pattern wire.Pattern // of its input subject
 	mu      sync.Mutex
-	in      jetstream.Stream // when it was found
-	known   sync.Map         // key -> outbox.Number: what the input has of it
+	in      jetstream.Stream // time at which the input was found
+	known   sync.Map         // key -> outbox.Number: the key's last number in the input
 	keys    atomic.Int64
 	begun   begun
 }
 
-// fullKey is the job's key of a stream. The gateway joins the levels of a key by "/".
-// Where the job's keys have several tokens, each level is one of them.
+// fullKey returns the job's key of a stream. The gateway joins the levels of a key by
+// "/". If the job's keys have several tokens, each level is a token.
 func (j *job) fullKey(key string) string {
 	if j.pattern.IsSeveral() {
 		return strings.ReplaceAll(key, "/", ".")
@@ -41,10 +41,9 @@ func (j *job) fullKey(key string) string {
 	return key
 }
 
-// learnNumber asks the input for the last number of a key that this run has not seen
-// yet, and refuses one too many of those that the input does not know. Any goroutine may
-// call it. While there is no answer, it waits, until ctx ends. from is the sender's
-// address.
+// learnNumber asks the input for the last number of a key new to this run, and limits
+// the keys unknown to the input. Any goroutine may call it. It waits for an answer,
+// until ctx ends. from is the sender's address.
 func (g *Gateway) learnNumber(ctx context.Context, key, from string) error {
 	if _, ok := g.job.known.Load(key); ok {
 		return nil
@@ -87,8 +86,8 @@ func (g *Gateway) beginKey(key, from string) error {
 	return nil
 }
 
-// askNumber reads the number of a key's last message in the input; none where the
-// input has no message of it, or one without a number.
+// askNumber reads the number of a key's last message in the input; none if the input
+// has no message of the key, or a message without a number.
 func (g *Gateway) askNumber(ctx context.Context, key string) (outbox.Number, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -111,7 +110,7 @@ func (g *Gateway) askNumber(ctx context.Context, key string) (outbox.Number, err
 	return n, nil
 }
 
-// another is no incarnation of a gateway: somebody else has sent the key's last
+// another is no incarnation of a gateway: another producer has sent the key's last
 // message, without a number.
 const another = "-"
 
@@ -154,10 +153,10 @@ func (g *Gateway) findInput(ctx context.Context) error {
 	}
 }
 
-// compareLeft compares the last numbers of the streams that the run before has
-// left messages of, before these are published: the input may have them, and
-// later ones whose numbers the outbox has lost, and would then have an old
-// message last.
+// compareLeft compares the last numbers of the streams with messages left by the
+// previous run, before their publication: the input may already have them, and later
+// messages whose numbers the outbox has lost; a republished message would then be the
+// last.
 func (g *Gateway) compareLeft(ctx context.Context) error {
 	var all sync.WaitGroup
 	room := make(chan struct{}, questions)
@@ -180,14 +179,14 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// makeSure compares the last number of a stream with what the input has, before
-// the first batch of this run.
+// makeSure compares the last number of a stream with the input, before the first batch
+// of this run.
 //
-// If the input is ahead, the outbox has lost its end, by a power loss or a damaged disk,
-// and with it the messages that devices may send again: their samples may be doubled.
-// If the input has no message any more (max_age), nobody knows the last number: lower
-// ones would be dropped as repeats. It may have another's message, where somebody else
-// has sent under this key. In each case a new incarnation begins, which the stage flags
+// If the input is ahead, the outbox has lost its end, by a power loss or a damaged
+// disk, and with it the messages that devices may resend: their samples may be doubled.
+// If the input no longer has a message (max_age), the last number is unknown: lower
+// numbers would be dropped as repeats. The last message may also belong to another
+// producer with this key. In each case a new incarnation begins, which the stage flags
 // as a gap.
 func (g *Gateway) makeSure(s *stream) {
 	if s.sure {

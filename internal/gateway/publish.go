@@ -35,7 +35,7 @@ func (s store) Payload(m *producer.Message) ([]byte, error) {
 
 func (s store) Done(m *producer.Message) {
 	if err := s.g.out.Done(batchOf(m)); err != nil {
-		s.g.diskFailed(err) // the message is sent again by the next run, under its number
+		s.g.diskFailed(err) // the next run resends the message, under its number
 	}
 }
 
@@ -51,13 +51,13 @@ func batchOf(m *producer.Message) *outbox.Batch {
 type hold struct {
 	server bool // the server takes nothing
 	disk   bool // the outbox cannot be written
-	full   bool // the outbox is full, told
+	full   bool // a full outbox was reported
 	why    string
-	probe  time.Time // when to write to the outbox again
+	probe  time.Time // time of the next attempt to write to the outbox
 }
 
-// pumpLanes publishes what is due. It returns how long nothing is due by itself;
-// math.MaxInt64 = for ever.
+// pumpLanes publishes due messages. It returns the time until the next is due;
+// math.MaxInt64 = none.
 func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	if g.hold.disk && !now.Before(g.hold.probe) {
 		g.hold.probe = now.Add(probeEvery)
@@ -72,8 +72,8 @@ func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	return wait
 }
 
-// judgeRefusal counts a message that was not stored, and says why the gateway holds back, or why
-// the stream of the message waits aside.
+// judgeRefusal counts a message that was not stored, and logs why the gateway, or the
+// stream of the message, waits.
 func (g *Gateway) judgeRefusal(s *producer.Lane, err error) (aside bool) {
 	g.stats.retries.Add(1)
 	if tooLarge(err) {
@@ -89,13 +89,13 @@ func (g *Gateway) judgeRefusal(s *producer.Lane, err error) (aside bool) {
 	return false
 }
 
-// tooLarge reports whether the server will not take this message for its size.
+// tooLarge reports whether the server refuses this message because of its size.
 func tooLarge(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &api) && strings.Contains(api.Description, "message size")
 }
 
-// refusalMeaning is what a refusal means and what to do.
+// refusalMeaning returns the meaning of a refusal and the remedy.
 func refusalMeaning(s *producer.Lane, err error) string {
 	var api *jetstream.APIError
 	switch {
@@ -111,7 +111,7 @@ func refusalMeaning(s *producer.Lane, err error) string {
 	return "the server is not reached; until then devices get no acknowledgement"
 }
 
-// serverTakes notes that the server has taken a message.
+// serverTakes records that the server has accepted a message.
 func (g *Gateway) serverTakes(after time.Duration) {
 	g.hold.server, g.hold.why = false, ""
 	g.stats.held.Store(g.hold.disk)
@@ -134,7 +134,7 @@ func (g *Gateway) diskWorks() {
 	}
 }
 
-// noteOutbox brings the counters up to date and says when the outbox is full.
+// noteOutbox updates the counters and reports a full outbox.
 func (g *Gateway) noteOutbox() {
 	g.stats.batches.Store(g.lanes.Numbered)
 	g.stats.waiting.Store(int64(g.out.Waiting()))

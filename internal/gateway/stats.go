@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// counters are written by the gateway and read by anybody.
+// counters are written by the gateway and read by any goroutine.
 type counters struct {
 	messages                                                                                         [inputs]atomic.Uint64
 	refused                                                                                          [inputs]atomic.Uint64
@@ -14,19 +14,19 @@ type counters struct {
 	waiting, bytes                                                                                   atomic.Int64
 }
 
-// Stats are what a gateway has done since it began.
+// Stats are a gateway's counters since its start.
 type Stats struct {
 	Messages    map[string]uint64 // taken, by input, repeats excluded
 	Refused     map[string]uint64 // by input: never taken
 	Samples     uint64            // in the messages taken
 	Batches     uint64            // numbered
-	Retries     uint64            // attempts to publish one that failed
-	Repeats     uint64            // messages of devices that were taken before
+	Retries     uint64            // attempts to republish a failed message
+	Repeats     uint64            // messages of devices that were accepted before
 	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
-	Dropped     uint64            // UDP packets (on Linux those, too, that the system had no room for), and messages of another broker with QoS 0, for which there was no room
+	Dropped     uint64            // UDP packets (on Linux including packets dropped by the system), and QoS 0 messages of another broker, dropped for lack of room
 	Missed      uint64            // samples that a poll of Modbus should have made and did not
 	Forgotten   uint64            // sessions of devices that were forgotten because there were too many
-	NewStreams  uint64            // streams that the input had no message of
+	NewStreams  uint64            // streams new to the input
 	FarTimes    uint64            // samples whose time is before 2000, or more than a day from the clock
 	HoldingBack bool
 	Waiting     int64 // batches in the outbox
@@ -47,7 +47,7 @@ func (g *Gateway) Stats() Stats {
 	return s
 }
 
-// Refuse counts a message that an input refuses, and says it in the log.
+// Refuse counts a message that an input refuses, and logs it.
 func (g *Gateway) Refuse(in Input, why error) {
 	g.stats.refused[in].Add(1)
 	g.told.logComplaint("a message is refused", in.String(), why)
@@ -56,22 +56,23 @@ func (g *Gateway) Refuse(in Input, why error) {
 // Forgotten counts sessions that an input has forgotten because there were too many.
 func (g *Gateway) Forgotten(sessions int) { g.stats.forgotten.Add(uint64(sessions)) }
 
-// Lost is how many messages were lost for want of room so far.
+// Lost returns the number of messages lost for lack of room.
 func (g *Gateway) Lost() uint64 { return g.stats.dropped.Load() }
 
-// Drop counts a message that cannot wait and is lost for want of room.
+// Drop counts a message that cannot wait and is lost for lack of room.
 func (g *Gateway) Drop(in Input) {
 	g.stats.dropped.Add(1)
 	g.told.logComplaint("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait; the next prediction of each stream that comes this way carries the flag gap", in.String(), ErrHeldBack)
 }
 
-// DropUnseen counts messages that the system has dropped before an input could read them.
+// DropUnseen counts messages that the system has dropped before an input could read
+// them.
 func (g *Gateway) DropUnseen(in Input, messages uint32) {
 	g.stats.dropped.Add(uint64(messages))
 	g.told.logComplaint("the system has dropped packets before the gateway could read them: its buffer was full; raise its limit (net.core.rmem_max of Linux), or send less at a time; the next prediction of each stream that comes this way carries the flag gap", in.String(), fmt.Errorf("%d packets", messages))
 }
 
-// Miss counts samples that a poll should have made and did not, and says it in the log.
+// Miss counts samples that a poll should have made and did not, and logs it.
 func (g *Gateway) Miss(in Input, samples int, why error) {
 	g.stats.missed.Add(uint64(samples))
 	g.told.logComplaint("a poll gives no samples of some streams: their next ones carry the flag gap", in.String(), why)

@@ -10,9 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Where the keys of a job have several tokens, the levels of a topic are these
-// tokens. The numbers of a stream go on in the next run, which reads them by the
-// same subject.
+// If the keys of a job have several tokens, the levels of a topic are these tokens. The
+// numbers of a stream continue in the next run, which reads them by the same subject.
 func TestPlantSubjects(t *testing.T) {
 	for subject, refused := range map[string]string{"plant.{site}.line.{line}.sensor.*": "want 3", "plant.>": ""} {
 		t.Run(subject, func(t *testing.T) {
@@ -72,7 +71,7 @@ func TestPlantSubjects(t *testing.T) {
 	}
 }
 
-// Where a job has several input subjects, a topic is a subject.
+// If a job has several input subjects, a topic is a subject.
 func TestTopicsOfSeveralSubjects(t *testing.T) {
 	const subject = "plant.*.line.> press.{press}.vibration"
 	p, err := wire.ParsePattern(subject)

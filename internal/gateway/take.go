@@ -15,10 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Take gives the gateway a message. It returns nil if the message was taken: m's
-// Done tells when it is stored. A *Refused is a message that will never be
-// taken. While the gateway holds back, Take waits, until ctx ends: then it
-// returns ErrHeldBack.
+// Take accepts a message. It returns nil if the message was accepted: m's Done reports
+// its storage. A *Refused is permanent. While the gateway has no room, Take waits,
+// until ctx ends: then it returns ErrHeldBack.
 func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	parts, err := g.partsOf(m)
 	var partial *Partial
@@ -47,13 +46,13 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	return g.handMessage(ctx, t)
 }
 
-// Release says that a device may use the ID of a message, which was Kept, for
-// another one. It comes after the messages that were taken before.
+// Release records that a device may reuse the ID of a message, which was Kept. It is
+// ordered after the messages accepted before.
 func (g *Gateway) Release(ctx context.Context, session string, id uint64) error {
 	return g.handMessage(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
 }
 
-// handMessage gives the loop what it takes in order.
+// handMessage passes ordered work to the loop.
 func (g *Gateway) handMessage(ctx context.Context, t taken) error {
 	select {
 	case g.doors.messages <- t:
@@ -70,8 +69,8 @@ func (g *Gateway) handMessage(ctx context.Context, t taken) error {
 	}
 }
 
-// Forget says that a device begins a new session: no message of the old one
-// comes again. It does not wait while the gateway holds back.
+// Forget records that a device begins a new session: no message of the old session
+// repeats. It does not wait while the gateway has no room.
 func (g *Gateway) Forget(ctx context.Context, session string) {
 	select {
 	case g.doors.sessions <- session:
@@ -80,8 +79,8 @@ func (g *Gateway) Forget(ctx context.Context, session string) {
 	}
 }
 
-// partsOf decodes a message and checks what it has. An empty message, with which
-// MQTT devices clear a retained one, has no parts.
+// partsOf decodes a message and checks its parts. An empty message, with which MQTT
+// devices clear a retained message, has no parts.
 func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 	if len(m.Payload) == 0 && m.Parts == nil {
 		return nil, nil
@@ -101,7 +100,7 @@ func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 	return parts, err
 }
 
-// decoderOf is what reads a message.
+// decoderOf returns the decoder of a message.
 func (g *Gateway) decoderOf(m *Message) Decoder {
 	switch {
 	case m.Decoder != nil:
@@ -112,8 +111,8 @@ func (g *Gateway) decoderOf(m *Message) Decoder {
 	return g.cfg.Decoder
 }
 
-// decodeMessage reads a payload. What cannot be read is published as it is, where it is
-// clear which stream it is of.
+// decodeMessage reads a payload. An unreadable payload is published unchanged if its
+// stream is known.
 func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 	parts, err := g.decoderOf(m).Decode(m.Payload)
 	switch {
@@ -129,8 +128,8 @@ func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
 }
 
-// decodeLines reads lines one by one, and refuses those that cannot be read. A device
-// that waits for an answer is told which.
+// decodeLines reads lines one by one, and refuses unreadable lines. The answer to the
+// device names them.
 func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	var bad badLines
 	refuse := bad.addLine
@@ -150,8 +149,8 @@ func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	return all, bad.linesError(len(all) > 0)
 }
 
-// setKey completes the key of a part with the message's, and refuses one that the job does not
-// take.
+// setKey completes the key of a part with the message's, and refuses a key outside the
+// job's patterns.
 func (g *Gateway) setKey(p *Part, m *Message) error {
 	if p.Key != "" && m.Key != "" { // a stream id under a topic's key
 		p.Key = m.Key + "/" + p.Key
@@ -169,7 +168,7 @@ func (g *Gateway) setKey(p *Part, m *Message) error {
 	return nil
 }
 
-// checkPart completes a part and refuses what cannot be published.
+// checkPart completes a part and refuses invalid parts.
 func (g *Gateway) checkPart(p *Part, m *Message) error {
 	if err := g.setKey(p, m); err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// Times that are far from the clock are counted, and the log says so once a stream, with
-// the unit that may be meant. The samples are published as they are.
+// Times far from the clock are counted, and the log reports each stream once, with the
+// probable unit. The samples are published unchanged.
 func TestFarTimes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -8,10 +8,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Topics says which topics have a stream, and how its key is made. The levels
-// that the wildcards of the first fitting pattern stand for are the key, joined
-// by "/". So different topics of one pattern have different keys: a level
-// cannot hold "/".
+// Topics selects topics with a stream, and makes the stream's key. The key consists of
+// the levels matched by the wildcards of the first matching pattern, joined by "/". So
+// different topics of one pattern have different keys: a level cannot contain "/".
 type Topics struct{ patterns []pattern }
 
 type pattern struct {
@@ -19,9 +18,8 @@ type pattern struct {
 	levels []string
 }
 
-// ParseTopics reads patterns, separated by commas: levels separated by "/",
-// with "+" for any level and "#" at the end for all that follow, as MQTT has
-// them.
+// ParseTopics reads patterns, separated by commas: levels separated by "/", with "+"
+// for any level and "#" at the end for all further levels, as in MQTT.
 func ParseTopics(list string) (*Topics, error) {
 	t := &Topics{}
 	for text := range strings.SplitSeq(list, ",") {
@@ -72,7 +70,7 @@ func (p *pattern) matchLevels(levels []string) (string, bool) {
 	var key []string
 	for i, l := range p.levels {
 		if l == "#" {
-			if len(levels) <= i { // MQTT lets a/# stand for a, too: that leaves nothing for a key
+			if len(levels) <= i { // in MQTT a/# matches a, too: that leaves nothing for a key
 				return "", false
 			}
 			return strings.Join(append(key, levels[i:]...), "/"), true
@@ -87,8 +85,8 @@ func (p *pattern) matchLevels(levels []string) (string, bool) {
 	return strings.Join(key, "/"), len(levels) == len(p.levels)
 }
 
-// CheckKey refuses what cannot be the key of a stream: it must be one token of a
-// subject, and a name under the project's rule.
+// CheckKey refuses an invalid key of a stream: it must be one token of a subject, and a
+// name under the project's rule.
 func CheckKey(key string) error {
 	if err := wire.CheckToken(key); err != nil {
 		return fmt.Errorf("the key %w", err)

@@ -11,48 +11,49 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Novelty computes the scores of a detector from the states of an engine, several at
-// a time on this machine's vectors: the bits of novelty.Detector.Score. It belongs to one
-// goroutine, and allocates nothing once it is made.
+// Scorer computes the scores of a detector from the states of an engine, several at a
+// time with this machine's vector instructions: the same bits as
+// novelty.Detector.Score. A Scorer belongs to one goroutine, and allocates nothing
+// after its creation.
 type Scorer struct {
 	detector *novelty.Detector
 	packed   *Detector // nil: plain Go
 	judge    Judge
 	rows     []float32 // features of kernel.Streams sequences, or of one in plain Go
-	stride   int       // from a sequence's to the next: whole vectors, zeros behind the features
+	stride   int       // from one sequence to the next: whole vectors, zeros after the features
 }
 
-// detector is one arranged for the kernels.
+// Detector is a detector arranged for the kernels.
 type Detector struct {
 	Plain         *novelty.Detector
 	kernels       *kernel.NoveltyKernels
-	center, scale []float32 // whole vectors, zeros behind those of the features
-	groups        []axes    // its directions, and behind them what reads inputs
+	center, scale []float32 // whole vectors, zeros after the features
+	groups        []axes    // its directions, followed by the columns that read inputs
 	lanes         int       // of all groups
 }
 
-// judge is what a goroutine needs to score sequences by detectors.
+// Judge holds a goroutine's buffers for scoring sequences by detectors.
 type Judge struct {
 	products []float32 // with directions: by group, then by sequence
 	within   []float32 // the same of one sequence
 	sums     [kernel.Streams][4]float64
-	centred  []float32 // a block of features for a readout beside a detector; none before one
+	centred  []float32 // a block of features for a readout next to a detector; none before the first
 }
 
-// beside is a readout whose columns are multiplied in the same pass as a detector's
+// Beside is a readout whose columns are multiplied in the same pass as a detector's
 // directions, which leave room in the last vector.
 type Beside struct {
 	Detector *Detector
 	set      *kernel.Set
-	columns  []float32 // kernel.TogetherColumns for each feature: directions, what reads inputs, the readout
+	columns  []float32 // kernel.TogetherColumns for each feature: directions, input columns, the readout
 	First    int       // of the readout's columns,
-	mask     int       // and which they are, for the kernel
+	mask     int       // the columns as a mask, for the kernel
 	Start    []float32 // their intercepts
 	center   []float32 // of each feature
 	limit    []float32 // of each feature, infinite where the readout has none
 }
 
-// packBeside arranges a detector and a readout; nil where there is no room, or no kernel.
+// PackBeside arranges a detector and a readout; nil if there is no room, or no kernel.
 func PackBeside(d *Detector, l *readout.Linear, set *kernel.Set) *Beside {
 	directions, n := d.Plain.Dimensions()+d.Plain.InputValues(), l.Features()
 	if d.kernels.Together == nil || directions < kernel.TogetherDirections || directions+l.Columns() > kernel.TogetherColumns {
@@ -70,15 +71,15 @@ func PackBeside(d *Detector, l *readout.Linear, set *kernel.Set) *Beside {
 	return b
 }
 
-// axes are directions that are taken at once.
+// axes are directions multiplied in one pass.
 type axes struct {
 	kernels *kernel.ProjectKernels
-	first   int       // how many are before them
+	first   int       // number of directions before them
 	values  []float32 // of each feature
 }
 
-// packAxes arranges directions of n features each: as many at once as there are kernels for,
-// and the rest with the fewest that have room for them.
+// packAxes arranges directions of n features each: as many in one pass as the largest
+// kernel takes, and the rest with the smallest kernel that has room.
 func packAxes(all []float32, n int, kernels []kernel.ProjectKernels) (groups []axes) {
 	for first := 0; first < len(all)/n; {
 		g := axes{kernels: &kernels[0], first: first}
@@ -108,13 +109,13 @@ func Pack(d *novelty.Detector, set *kernel.Set) *Detector {
 	copy(p.scale, d.Scale)
 	last := &p.groups[len(p.groups)-1]
 	p.lanes = last.first + last.kernels.Axes
-	if k.Together != nil { // with a readout beside it
+	if k.Together != nil { // with a readout next to it
 		p.lanes = max(p.lanes, kernel.TogetherColumns)
 	}
 	return p
 }
 
-// NewNovelty makes one. The detector must be valid.
+// NewScorer makes a Scorer. The detector must be valid.
 func NewScorer(d *novelty.Detector) *Scorer { return newScorer(d, kernel.Fastest()) }
 
 func newScorer(d *novelty.Detector, set *kernel.Set) *Scorer {
@@ -129,12 +130,11 @@ func newScorer(d *novelty.Detector, set *kernel.Set) *Scorer {
 	return n
 }
 
-// Inputs is how many values of its inputs there are of each sequence; 0: none.
+// Inputs returns the number of input values of each sequence; 0: none.
 func (n *Scorer) Inputs() int { return n.detector.InputValues() }
 
-// Score writes how unlike the training part the sequences in some slots are to dst, a
-// score each, and to inputs, where that is not nil, what their inputs are like, Inputs of
-// each.
+// Score writes the novelty of the sequences in some slots to dst, a score each, and,
+// unless inputs is nil, their input values to inputs, Inputs of each.
 func (n *Scorer) Score(dst, inputs []float32, e reservoir.Engine, slots []int32) error {
 	f := n.detector.Features()
 	most := len(n.rows) / n.stride
@@ -174,16 +174,16 @@ func (n *Scorer) scoreSlots(dst, inputs []float32) {
 	}
 }
 
-// makeRoom makes room for what a detector needs, where there is none yet.
+// MakeRoom allocates the buffers for a detector, if missing.
 func (j *Judge) MakeRoom(d *Detector) {
 	if len(j.within) < d.lanes {
 		j.products, j.within = kernel.Aligned(kernel.Streams*d.lanes), make([]float32, d.lanes)
 	}
 }
 
-// take multiplies the features of the first sequences, stride values apart, with what a
-// detector has. It overwrites them, and those behind them if it takes more than one: it
-// takes kernel.Streams then.
+// Multiply multiplies the features of the first sequences, stride values apart, with a
+// detector's directions. It overwrites the features; with more than one sequence, those
+// of kernel.Streams sequences.
 func (j *Judge) Multiply(d *Detector, rows []float32, stride, sequences int) {
 	scale := d.kernels.ScaleMany
 	if sequences == 1 {
@@ -205,7 +205,8 @@ func (j *Judge) Multiply(d *Detector, rows []float32, stride, sequences int) {
 	}
 }
 
-// takeBeside is take with a readout beside the detector, for kernel.Streams sequences.
+// MultiplyBeside is Multiply with a readout next to the detector, for kernel.Streams
+// sequences.
 func (j *Judge) MultiplyBeside(b *Beside, rows []float32, stride int) {
 	d := b.Detector
 	f := d.Plain.Features()
@@ -227,13 +228,13 @@ func (j *Judge) MultiplyBeside(b *Beside, rows []float32, stride int) {
 	}
 }
 
-// row is the products of sequence i of those taken with a readout beside a detector.
+// Row returns the products of sequence i after MultiplyBeside.
 func (j *Judge) Row(i int) []float32 {
 	return j.products[i*kernel.TogetherColumns:][:kernel.TogetherColumns]
 }
 
-// of is the score of sequence i of those taken, and what its inputs are like, until the next
-// is asked for.
+// Score returns the score of sequence i, and its input values, valid until the next
+// call.
 func (j *Judge) Score(d *Detector, i int) (score float32, inputs []float32) {
 	for k := range d.groups {
 		g := &d.groups[k]
@@ -242,7 +243,7 @@ func (j *Judge) Score(d *Detector, i int) (score float32, inputs []float32) {
 	return j.ScoreOf(d, i, j.within)
 }
 
-// says is that of products.
+// ScoreOf returns the score of products.
 func (j *Judge) ScoreOf(d *Detector, i int, products []float32) (score float32, inputs []float32) {
 	dims := d.Plain.Dimensions()
 	return d.Plain.Of(j.sums[i], products[:dims]), products[dims : dims+d.Plain.InputValues()]

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// featured is an engine whose slots have these features.
+// featured is an engine whose slots have the given features.
 type featured struct {
 	reservoir.Engine
 	of [][]float32
@@ -88,8 +88,8 @@ func TestNovelty(t *testing.T) {
 	}
 }
 
-// A score of bank standard's features, without reading them from an engine: so many
-// sequences at once.
+// BenchmarkNovelty measures scores of bank standard's features, without reading them
+// from an engine, for several numbers of sequences.
 func BenchmarkNovelty(b *testing.B) {
 	const features = 15360
 	rng := rand.New(rand.NewPCG(2, 3))

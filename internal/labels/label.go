@@ -12,20 +12,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Label says what a part of a stream was: its samples from From until before To,
-// or the sequence of the prediction with Seq and Row.
+// Label is the class of a part of a stream: its samples from From until before To, or
+// the sequence of the prediction with Seq and Row.
 type Label struct {
 	Stream   string
-	From, To int64  // ns since 1970, as the samples' column ts has them
+	From, To int64  // ns since 1970, as in the samples' column ts
 	Seq      uint64 // of the prediction; 0 = From and To count
 	Row      uint32 // of that sample in the message
-	Class    string // what it was; empty = an earlier label is taken back
+	Class    string // the class; empty = an earlier label is withdrawn
 	Who      string
 	When     time.Time
 }
 
-// target is what a label is about, and by whom: the last label with the same
-// target counts.
+// target is the labeled part, and the person: the last label with the same target
+// counts.
 type target struct {
 	stream, who string
 	from, to    int64
@@ -48,7 +48,7 @@ type body struct {
 	When      time.Time  `json:"when"`
 }
 
-// Check refuses a label that says nothing, or of nothing.
+// Check refuses a label without a class or target.
 func (l *Label) Check() error {
 	for _, n := range []struct{ what, name string }{{"stream", l.Stream}, {"who", l.Who}, {"label", l.Class}} {
 		if err := names.Check(n.what, n.name); err != nil {
@@ -73,7 +73,7 @@ func (l *Label) Check() error {
 
 func timeOf(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
-// Marshal is the label as a message has it.
+// Marshal encodes the label for a message.
 func (l *Label) Marshal() ([]byte, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (l *Label) Marshal() ([]byte, error) {
 	return bytes.TrimSpace(text.Bytes()), nil
 }
 
-// Unmarshal reads a message. Fields that it does not know are an error: they may
-// change what the label means.
+// Unmarshal reads a message. Unknown fields are an error: they may change the label's
+// meaning.
 func Unmarshal(data []byte) (Label, error) {
 	if len(data) > MaxBytes {
 		return Label{}, fmt.Errorf("labels: %d bytes, want at most %d", len(data), MaxBytes)
@@ -135,7 +135,7 @@ func Unmarshal(data []byte) (Label, error) {
 	return l, l.Check()
 }
 
-// messageID is the message's, by which the server knows a repeat.
+// messageID returns the message's id, by which the server recognizes a repeat.
 func messageID(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])

@@ -16,25 +16,25 @@ import (
 const (
 	// MaxLabels is how many labels a job keeps; more are refused.
 	MaxLabels = 10_000_000
-	// MaxBytes is how long the body of a label may be: three names of 256 bytes,
-	// each of which JSON may write as six.
+	// MaxBytes limits the body of a label: three names of 256 bytes, each byte up to
+	// six in JSON.
 	MaxBytes = 8 << 10
 
 	headerRoom   = 1 << 10
-	repeatWindow = time.Hour // for which the server knows a message's id
+	repeatWindow = time.Hour // how long the server remembers a message's id
 	attempts     = 3
 	answerWait   = 5 * time.Second
-	makeWait     = 2 * time.Second // a server does not answer whom it does not allow to ask
+	makeWait     = 2 * time.Second // a server does not answer a user without the right to ask
 	readWait     = 10 * time.Second
 	forgetAfter  = 30 * time.Second
 )
 
-// ErrNowhere is the error where a job has no NATS stream for labels, and this
-// user may not make it.
+// ErrNowhere reports a job without a NATS stream for labels, which this user may not
+// create.
 var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not make it: eusn-stream labels list, with an operator's login, makes it")
 
-// Open makes sure that a job has a NATS stream for labels: where there is none
-// it makes it, but not for a job that does not exist.
+// Open requires that a job has a NATS stream for labels: it creates a missing stream,
+// but not for a missing job.
 func Open(ctx context.Context, js jetstream.JetStream, job string) error {
 	name := wire.LabelStream(job)
 	_, err := js.Stream(ctx, name)
@@ -47,7 +47,7 @@ func Open(ctx context.Context, js jetstream.JetStream, job string) error {
 	return Ensure(ctx, js, job, 0)
 }
 
-// Exists returns wire.ErrNoJob for labels of a job that does not exist.
+// Exists returns wire.ErrNoJob for labels of a missing job.
 func Exists(ctx context.Context, js jetstream.JetStream, job string) error {
 	out := wire.OutputStream(job)
 	_, err := js.Stream(ctx, out)
@@ -57,8 +57,8 @@ func Exists(ctx context.Context, js jetstream.JetStream, job string) error {
 	return asOurs(out, err)
 }
 
-// Ensure makes the NATS stream of a job's labels, if there is none, whether or
-// not the job exists yet.
+// Ensure creates the NATS stream of a job's labels, if missing, even if the job does
+// not exist yet.
 func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
 	name := wire.LabelStream(job)
 	_, err := js.Stream(ctx, name)
@@ -68,9 +68,9 @@ func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas in
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: name, Subjects: []string{wire.LabelSubjects(job)}, Replicas: cmp.Or(replicas, 1), Duplicates: repeatWindow,
 		MaxMsgs: MaxLabels, MaxMsgSize: MaxBytes + headerRoom, MaxBytes: -1, MaxMsgsPerSubject: -1,
-		Discard: jetstream.DiscardNew, // when full, who labels hears of it
+		Discard: jetstream.DiscardNew, // when full, the labeling user gets an error
 	})
-	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody else was first
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
 		err = nil
 	}
 	return asOurs(name, err)
@@ -83,8 +83,8 @@ func asOurs(name string, err error) error {
 	return nil
 }
 
-// Add stores a label, and returns when it is stored. repeat: the server had this
-// very label. What fails may be sent again: it is stored once.
+// Add stores a label, and returns when it is stored. repeat: the server had an equal
+// label. A failed label may be resent: it is stored once.
 func Add(ctx context.Context, js jetstream.JetStream, job string, l Label) (repeat bool, err error) {
 	data, err := l.Marshal()
 	if err != nil {
@@ -125,8 +125,8 @@ type Stored struct {
 	Stored time.Time
 }
 
-// openStored opens the messages of a filter; last is the number of the last one of the NATS
-// stream. it is nil if there are no messages.
+// openStored opens the messages of a filter; last is the number of the last message of
+// the NATS stream. it is nil if there are no messages.
 func openStored(ctx context.Context, js jetstream.JetStream, name, filter string) (it jetstream.MessagesContext, last uint64, err error) {
 	s, err := js.Stream(ctx, name)
 	if err != nil {
@@ -143,8 +143,8 @@ func openStored(ctx context.Context, js jetstream.JetStream, name, filter string
 	return it, s.CachedInfo().State.LastSeq, err
 }
 
-// Read hands all labels that there are now to fn, in the order in which they
-// were stored; of one stream if it is not empty. What is no label goes to foreign.
+// Read passes all current labels to fn, in stored order; of one stream if it is not
+// empty. Other messages go to foreign.
 func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn func(Stored) error, foreign func(number uint64, err error)) error {
 	name := wire.LabelStream(job)
 	filter := wire.LabelSubjects(job)
@@ -185,8 +185,8 @@ func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn fu
 	}
 }
 
-// Current are the labels that count: the last of each target, unless it takes
-// the label back. They keep their order.
+// Current returns the valid labels: the last of each target, unless withdrawn. They
+// keep their order.
 func Current(all []Stored) []Stored {
 	last := map[target]uint64{}
 	for i := range all {

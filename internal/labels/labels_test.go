@@ -22,7 +22,7 @@ func intervalLabel(stream, class, who string, from, to int64) labels.Label {
 	return labels.Label{Stream: stream, From: from, To: to, Class: class, Who: who, When: noon}
 }
 
-// makeJob makes what a job is known by.
+// makeJob makes the NATS streams that identify a job.
 func makeJob(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}}); err != nil {
@@ -54,14 +54,14 @@ func TestLabelsOfNoJob(t *testing.T) {
 	}
 }
 
-// What is stored is what was given, once however often it is sent; and the last
-// word of each person on the same samples counts.
+// A label is stored unchanged, and once for any number of attempts; and the last label
+// of each person for the same samples counts.
 func TestLabels(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	makeJob(t, js)
 	add := func(l labels.Label) bool {
 		t.Helper()
-		repeat, err := labels.Add(t.Context(), js, "eusn", l) // the first one makes the NATS stream
+		repeat, err := labels.Add(t.Context(), js, "eusn", l) // the first call creates the NATS stream
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// When there is no room the label is refused with an error, and none is dropped.
+// Without room a label is refused with an error, and none is dropped.
 func TestLabelsAreFull(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	if err := labels.Ensure(t.Context(), js, "eusn", 1); err != nil {
@@ -197,7 +197,7 @@ func TestWrongLabels(t *testing.T) {
 	}
 }
 
-// Whatever comes in, what is read can be written, and is then the same.
+// For any input, accepted labels are re-encoded unchanged.
 func FuzzUnmarshal(f *testing.F) {
 	for _, l := range []labels.Label{intervalLabel("s", "c", "w", -1, 1<<62), {Stream: "s", Seq: 3, Who: "w", When: noon}} {
 		text, err := l.Marshal()

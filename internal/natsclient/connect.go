@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// JetStreamWait is how long one question to JetStream waits for its answer.
+	// JetStreamWait is how long one request to JetStream waits for its answer.
 	JetStreamWait = 3 * time.Second
-	// JetStreamAttempts is how often a question is asked that has no answer.
+	// JetStreamAttempts is how often an unanswered request is sent.
 	JetStreamAttempts = 4
 
 	connectWait = 10 * time.Second // the client's 2 s are short on a loaded machine
-	toldEvery   = 10 * time.Second // a server that is away is one line in the log so often
+	toldEvery   = 10 * time.Second // interval of log lines for an unavailable server
 )
 
-// Options say how to reach a NATS server. At most one of Creds, NKey,
-// User and Token is given.
+// Options describe the connection to a NATS server. At most one of Creds, NKey, User
+// and Token is set.
 type Options struct {
 	URL               string // nats:// or tls:// address, several joined by commas; empty = nats://127.0.0.1:4222
 	Name              string // connection name the server shows
@@ -37,14 +37,14 @@ type Options struct {
 	CA                string // file with the certificate authority to trust
 	Cert, Key         string // files of the client's certificate, both or neither
 	TLSHandshakeFirst bool   // TLS before the server's greeting; the server must be set so too
-	InboxPrefix       string // where the account's permissions restrict _INBOX
+	InboxPrefix       string // if the account's permissions restrict _INBOX
 	Log               *slog.Logger
 	More              []nats.Option // applied last
 }
 
-// Connect tries to connect once, so that a wrong address or login is an error
-// now. It returns ctx's error as soon as ctx ends; after that ctx is not used. A
-// connection that is lost later is restored without a limit of attempts.
+// Connect tries to connect once, so that a wrong address or login is an immediate
+// error. It returns ctx's error as soon as ctx ends; afterwards ctx is not used. A lost
+// connection is restored without a limit of attempts.
 func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	opts, err := o.clientOptions()
 	if err != nil {
@@ -55,7 +55,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	}
 	nc, err := dialServers(ctx, func() (*nats.Conn, error) { return nats.Connect(o.URL, opts...) })
 	if err != nil {
-		var unreadable *url.Error // which repeats the address, password and all
+		var unreadable *url.Error // its text includes the address with the password
 		if errors.As(err, &unreadable) {
 			_, err = urls.Parse("")
 		}
@@ -65,7 +65,7 @@ func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 }
 
 // dialServers does not wait for an attempt to connect after ctx has ended: the client
-// has no way to end it, and closes what comes of it.
+// cannot cancel the attempt; a late connection is closed.
 func dialServers(ctx context.Context, connect func() (*nats.Conn, error)) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -128,10 +128,10 @@ func (o Options) clientOptions() ([]nats.Option, error) {
 	return append(opts, o.More...), nil
 }
 
-// LongLived are the options of a connection for months, named name, which logs
-// to log (nil: nowhere). They replace defaults made for short programs: to give
-// up after 60 attempts, to notice a dead link after four minutes, and to publish
-// buffered messages long after their time.
+// LongLived returns the options of a connection for months, named name, which logs to
+// log (nil: no log). They replace defaults for short programs: giving up after 60
+// attempts, noticing a dead link after four minutes, and publishing buffered messages
+// long after their time.
 func LongLived(name string, log *slog.Logger) []nats.Option {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -149,12 +149,12 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 		nats.MaxPingsOutstanding(3),
 		nats.IgnoreAuthErrorAbort(), // credentials may be rotated under a running stage
 		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
-			if err != nil { // nil when we close it ourselves
+			if err != nil { // nil after our own close
 				log.Warn("NATS connection lost, reconnecting", "connection", name, "err", err)
 			}
 		}),
-		// Without this, an expired certificate, a revoked login and a name that
-		// no longer resolves would all look the same.
+		// Without this, an expired certificate, a revoked login and an unresolvable
+		// name would look the same.
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			now := time.Now().UnixNano()
 			if before := told.Load(); now-before >= int64(toldEvery) && told.CompareAndSwap(before, now) {
@@ -177,8 +177,8 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 	}
 }
 
-// Plain adds what it means to the error of a publish without a connection. There
-// is no buffer for such messages (LongLived), so the client says that it is full.
+// Plain explains the error of a publish without a connection. There is no buffer for
+// such messages (LongLived), so the client reports a full buffer.
 func Plain(err error) error {
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return fmt.Errorf("no connection to the server now: %w", err)
@@ -186,9 +186,9 @@ func Plain(err error) error {
 	return err
 }
 
-// AwaitJetStream returns when JetStream answers. It asks again before it gives
-// up: a server that two clients ask at once for the first time may answer only
-// one of them, and a cluster may be choosing a leader.
+// AwaitJetStream returns when JetStream answers. It retries before it gives up: a
+// server may answer only one of two simultaneous first requests, and a cluster may be
+// electing a leader.
 func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -208,8 +208,8 @@ func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 	return nil
 }
 
-// Another opens one more connection like nc: to the same servers, with the same login. What
-// becomes of it is not logged, as nc's log says the same.
+// Another opens one more connection like nc: to the same servers, with the same login.
+// Its events are not logged, because nc's log has the same.
 func Another(ctx context.Context, nc *nats.Conn, name string) (*nats.Conn, error) {
 	o := nc.Opts
 	o.Name = name

@@ -32,8 +32,7 @@ func TestConnectErrors(t *testing.T) {
 	pipelinetest.Mentions(t, err, "nkey", "none")
 }
 
-// slowPort accepts connections to addr and lets them through after a while,
-// as a machine does that has too much to do.
+// slowPort accepts connections to addr and delays them, like an overloaded machine.
 func slowPort(t *testing.T, addr string, wait time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,8 +110,8 @@ func TestConnectKeepsContext(t *testing.T) {
 	}
 }
 
-// A login that the server does not accept any more is one line in the log, not eight a
-// second, while the client goes on trying.
+// A revoked login is one line in the log, not eight a second, while the client
+// continues to try.
 func TestRevokedLogin(t *testing.T) {
 	t.Parallel()
 	o := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, Username: "u", Password: "before"}

@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Each hands the messages of a consumer to fn, one at a time, until fn returns an error, ctx
-// ends (context.Cause) or the connection is closed for good. When it returns, fn does not
-// run any more, if it ends in time (patience). It does not wait for the client, which StopConsumer
-// says why.
+// Each passes the messages of a consumer to fn, one at a time, until fn returns an
+// error, ctx ends (context.Cause) or the connection is closed permanently. When it
+// returns, fn has ended, if it ends within patience. It does not wait for the client;
+// see StopConsumer.
 func Each(ctx context.Context, cons jetstream.Consumer, patience time.Duration, fn func(jetstream.Msg) error, opts ...jetstream.PullConsumeOpt) error {
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,10 +50,10 @@ func Each(ctx context.Context, cons jetstream.Consumer, patience time.Duration, 
 	}
 }
 
-// StopConsumer ends a consumer and waits for its callback, for so long. While
-// the server is away the client may take its consumer's lock for many seconds
-// (nats.go 1.55.0 asks for a new consumer under it), and Stop with it; the
-// connection's end, which follows, ends them too.
+// StopConsumer ends a consumer and waits for its callback, at most for patience. While
+// the server is unavailable the client may hold its consumer's lock for many seconds
+// (nats.go 1.55.0 requests a new consumer under the lock), which blocks Stop; the
+// following end of the connection ends both.
 func StopConsumer(cc jetstream.ConsumeContext, patience time.Duration) {
 	ended := make(chan struct{})
 	go func() {

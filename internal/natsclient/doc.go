@@ -1,9 +1,9 @@
-// Package natsclient connects to a NATS server as programs that run for months
-// need it: every way to log in, a connection that is taken up again for ever,
-// and a word in the log when it is lost and when it is back.
+// Package natsclient connects to a NATS server for programs that run for months: every
+// login method, a connection that is restored indefinitely, and log lines for its loss
+// and return.
 //
-// It opens connections and asks whether JetStream answers. What is said on a
-// connection, and for how long somebody waits there, is its owner's.
+// It opens connections and checks that JetStream answers. The owner of a connection
+// defines its messages and timeouts.
 //
 // # Files
 //

@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	longestQuiet = 10 * time.Minute // between two lines of an error that lasts
-	mostRepeats  = 64               // errors that are known at a time
+	longestQuiet = 10 * time.Minute // between two lines of a lasting error
+	mostRepeats  = 64               // errors remembered at a time
 )
 
-// repeats decides which of equal errors are logged: the first, and then one whenever twice
-// as long has passed as between the two before, from toldEvery up to longestQuiet. An error
-// that has not come for longestQuiet is new.
+// repeats decides which of equal errors are logged: the first, and then one after twice
+// the previous pause, from toldEvery up to longestQuiet. An error absent for
+// longestQuiet is new.
 type repeats struct {
 	mu    sync.Mutex
 	known map[string]*repeated
 }
 
-// repeated is what is known of an error.
+// repeated is the history of an error.
 type repeated struct {
 	came, told time.Time
 	wait       time.Duration // from told until the next line
-	left       int           // out since told
+	left       int           // unlogged since told
 }
 
-// admitText reports whether an error is logged, and how often it came since it was.
+// admitText reports whether an error is logged, and how often it was left out before.
 func (r *repeats) admitText(text string, now time.Time) (left int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

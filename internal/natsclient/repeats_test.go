@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An error that comes eight times a second for an hour is logged more and more rarely, and
-// each line says how many were left out.
+// An error that occurs eight times a second for an hour is logged at growing intervals,
+// and each line counts the errors left out.
 func TestRepeats(t *testing.T) {
 	var r repeats
 	begin := time.Unix(0, 0)

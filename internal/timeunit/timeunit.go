@@ -10,21 +10,21 @@ import (
 // Names are the units of times that are numbers, since 1970.
 var Names = []string{"s", "ms", "us", "ns"}
 
-// Ticks is how many nanoseconds a unit has; 0: it is none.
+// Ticks returns how many nanoseconds a unit has; 0: unknown unit.
 func Ticks(unit string) int64 {
 	return map[string]int64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[unit]
 }
 
-// Nanoseconds makes nanoseconds of n units; false beyond 64 bits, of
-// which the smallest number stands for no time.
+// Nanoseconds converts n units to nanoseconds; false beyond 64 bits, of which the
+// smallest number means no time.
 func Nanoseconds(n, ticks int64) (int64, bool) {
 	ok := n <= math.MaxInt64/ticks && n >= math.MinInt64/ticks && n*ticks != math.MinInt64
 	return n * ticks, ok
 }
 
-// Check refuses a time, such as the first of a recording, if the number is a time of 1990 to
-// 2106 in another unit, and none in this one. Times that begin with a small number,
-// such as those since the start of a device, pass.
+// Check refuses a time, such as the first of a recording, if the number is a time of
+// 1990 to 2106 in another unit, but not in this unit. Times that begin with a small
+// number, such as times since the start of a device, pass.
 func Check(n, ticks int64, what, remedy string) error {
 	const from, to = 631152000, 1 << 32 // s
 	plausible := func(ticks int64) bool { second := int64(1e9) / ticks; return n/second >= from && n/second < to }

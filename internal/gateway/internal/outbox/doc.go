@@ -1,11 +1,10 @@
-// Package outbox keeps on disk what a gateway has numbered and the server has
-// not acknowledged yet, which device messages are in it, and which numbers were
-// given.
+// Package outbox keeps on disk the numbered batches of a gateway that the server has
+// not acknowledged yet, the device messages in them, and the last numbers.
 //
-// It is a log in a directory of its own: segments outbox-N, each a line
-// "eusn-outbox 1" and then records. A record is the length of its body (u32),
-// CRC-32C of the body (u32) and the body: one byte for its kind, then its
-// fields. Numbers in a body are varints; a text is its length and its bytes.
+// It is a log in a separate directory: segments outbox-N, each a line "eusn-outbox 1"
+// and then records. A record is the length of its body (u32), CRC-32C of the body (u32)
+// and the body: one byte for its kind, then its fields. Numbers in a body are varints;
+// a text is its length and its bytes.
 //
 //	b  batch     id subject incarnation seq, origins: n x (session id sum part again), end,
 //	             why the payload is unreadable (empty: it is samples), payload
@@ -16,18 +15,18 @@
 //	   sessions: n x (session reused, m x (id sum part, id of the batch or 0))
 //	e  end       the run has ended, and all is on the disk
 //
-// A segment is deleted when none of its batches waits and a later one has begun
-// with all that is remembered. A record that was cut off by the end of the process is the
-// end of its segment. A damaged one ends it too; then the file is kept under
-// the name outbox-N.damaged, the log reports it, and all numbers are forgotten, since
-// batches of any subject may be missing. Ids of batches have no gaps over segments: a gap
-// is a segment that lacks its end, which counts as damage.
+// A segment is deleted when none of its batches waits and a later segment has begun
+// with the whole remembered state. A record cut off by the end of the process ends its
+// segment. A damaged record ends it too; then the file is kept under the name
+// outbox-N.damaged, the log reports it, and all numbers are forgotten, because batches
+// of any subject may be missing. Ids of batches have no gaps over segments: a gap is a
+// segment without its end, which counts as damage.
 //
-// Only the beginning and the end of a run are synced: the log survives the end of
-// the process, and of a power loss it knows. Boot tells one start of the machine
-// from another (empty: the system does not say). A log that does not end with e
-// and was begun before the machine's last start may lack its end: its numbers are
-// in doubt then. Package gateway says what that means.
+// Only the beginning and the end of a run are synced: the log survives the end of the
+// process, and detects a power loss. Boot distinguishes the starts of the machine
+// (empty: unknown). A log that does not end with e and was begun before the machine's
+// last start may lack its end: its numbers are then in doubt. Package gateway describes
+// the consequences.
 //
 // # Files
 //

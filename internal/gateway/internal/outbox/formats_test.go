@@ -18,8 +18,7 @@ var writeFormats = flag.Bool("write-formats", false, "write the outboxes of test
 // written.
 const storedBoot = "00000000-0000-4000-8000-000000000001"
 
-// writeFiles makes the outbox of which testdata/formats has the bytes, and ends as a
-// killed gateway does.
+// writeFiles makes the outbox in testdata/formats, and ends like a killed gateway.
 func writeFiles(t *testing.T, dir string) {
 	t.Helper()
 	bootID = func() string { return storedBoot }
@@ -49,9 +48,9 @@ func writeFiles(t *testing.T, dir string) {
 	l.Close()
 }
 
-// The stored outbox of version 1 is read as what was written: what waits, the
-// numbers and the sessions. Today's program writes it to the byte. See
-// CONTRIBUTING.md, "When a format changes".
+// The stored outbox of version 1 is read with its written content: waiting batches,
+// numbers and sessions. The current program writes the same bytes. See CONTRIBUTING.md,
+// "When a format changes".
 func TestStoredOutbox(t *testing.T) {
 	boot := bootID
 	defer func() { bootID = boot }()
@@ -93,7 +92,7 @@ func TestStoredOutbox(t *testing.T) {
 	sameBytes(t, stored)
 }
 
-// An outbox of another version is refused, and stays as it is.
+// An outbox of another version is refused, and stays unchanged.
 func TestOtherVersionRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "outbox-1")

@@ -27,7 +27,7 @@ const (
 // Batch is one message to the server, with its number.
 type Batch struct {
 	Message *producer.Message
-	Origins []Origin // of the device messages in it that can be repeated
+	Origins []Origin // of its repeatable device messages
 
 	id   uint64 // in the log; 0: not there yet
 	seen []*Seen
@@ -36,45 +36,45 @@ type Batch struct {
 	size int   // of the payload
 }
 
-// Add says that the batch holds a part of a device's message.
+// Add records that the batch holds a part of a device's message.
 func (b *Batch) Add(o Origin, s *Sessions) {
 	b.Origins = append(b.Origins, o)
 	b.seen = append(b.seen, s.Add(o, b))
 }
 
-// Number is the last that a subject was given.
+// Number is the last number of a subject.
 type Number struct {
 	Incarnation string
 	Seq         uint64
-	// Doubt: a power loss may have taken later ones from the log.
+	// Doubt: a power loss may have removed later numbers from the log.
 	Doubt bool
 }
 
-// maxNumbers is of how many subjects the numbers are kept: those that were given
-// one last. Of another the input knows it, for as long as it has its messages.
+// maxNumbers is how many subjects' numbers are kept: the most recently numbered. For
+// other subjects the input knows the number, as long as it has their messages.
 const maxNumbers = 1 << 20
 
 // Log is an outbox. It belongs to one goroutine.
 type Log struct {
 	Sessions *Sessions
-	Input    string           // which input the numbers are of; empty: not said
+	Input    string           // the input of the numbers; empty: not set
 	numbers  map[string]given // by subject
 	most     int              // numbers
 	boot     string           // of the machine, when the segment read last was begun
 	damaged  bool             // a segment: records are missing
-	closed   bool             // the record read last says that all before it is on the disk
+	closed   bool             // the record read last marks all earlier records as synced
 	dir      string
 	log      *slog.Logger
 	segs     []*segment // oldest first; the last is written
 	waiting  map[uint64]*Batch
 	last     uint64 // id given last
-	bytes    int64  // of payloads that wait
+	bytes    int64  // of waiting payloads
 	rec      []byte
 	roll     int64
 	release  func() // the directory
 }
 
-// given is a subject's last number, and the batch that has it.
+// given is a subject's last number, and its batch.
 type given struct {
 	Number
 	batch uint64
@@ -87,9 +87,9 @@ type segment struct {
 	waiting int
 }
 
-// Open reads the outbox in dir, which one process uses at a time, and makes it
-// if it is not there. It returns the batches that wait, in the order of their
-// numbers within each key.
+// Open opens the outbox in dir, which one process uses at a time, and creates it if
+// missing. It returns the waiting batches, in the order of their numbers within each
+// key.
 func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
@@ -137,15 +137,15 @@ func (l *Log) beginSegment() error {
 	return nil
 }
 
-// doubtNumbers notes what is not certain after an end without Close: the numbers after a
-// restart of the machine, and which answers devices have after one of the process.
+// doubtNumbers records the uncertainties after an end without Close: the numbers after
+// a restart of the machine, and the answers to devices after a restart of the process.
 func (l *Log) doubtNumbers() {
 	if !l.closed && (l.boot == "" || l.boot != bootID()) {
 		for subject, n := range l.numbers {
 			n.Doubt = true
 			l.numbers[subject] = n
 		}
-	} else if !l.damaged { // or what is missing may say that a batch was stored
+	} else if !l.damaged { // or the missing part may contain the storage of a batch
 		for _, b := range l.waiting {
 			for _, e := range b.seen {
 				e.untold = true
@@ -176,8 +176,8 @@ func segmentNumbers(dir string) ([]int, error) {
 
 func (l *Log) segmentPath(n int) string { return filepath.Join(l.dir, "outbox-"+strconv.Itoa(n)) }
 
-// newSegment begins a segment with all that is remembered, and deletes those
-// that are not needed any more.
+// newSegment begins a segment with the whole remembered state, and deletes unneeded
+// segments.
 func (l *Log) newSegment(n int) error {
 	f, err := os.OpenFile(l.segmentPath(n), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -207,8 +207,8 @@ func (l *Log) newSegment(n int) error {
 	return nil
 }
 
-// sweepSegments deletes the oldest segments without a batch that waits. A later one
-// stays as long as an older one does: it may say that a batch there is done.
+// sweepSegments deletes the oldest segments without a waiting batch. A later segment
+// stays as long as an older one: it may contain the storage of a batch there.
 func (l *Log) sweepSegments() {
 	for len(l.segs) > 1 && l.segs[0].waiting == 0 {
 		s := l.segs[0]
@@ -220,7 +220,7 @@ func (l *Log) sweepSegments() {
 	}
 }
 
-// Put writes a batch, whose number it then holds for good.
+// Put writes a batch; its number is then final.
 func (l *Log) Put(b *Batch) error {
 	if err := l.rollOn(); err != nil {
 		return err
@@ -263,8 +263,8 @@ func (l *Log) Payload(b *Batch) ([]byte, error) {
 	return p, nil
 }
 
-// Done notes that the server has acknowledged a batch. A disk that is full of batches gets
-// space again even if the note does not fit.
+// Done records that the server has acknowledged a batch. A disk full of batches gets
+// free space even if the record does not fit.
 func (l *Log) Done(b *Batch) error {
 	l.finishBatch(b)
 	l.rec = binary.AppendUvarint(beginRecord(l.rec, kindDone), b.id)
@@ -276,7 +276,7 @@ func (l *Log) Done(b *Batch) error {
 	return l.rollOn()
 }
 
-// rollOn begins another segment where the one that is written is large.
+// rollOn begins another segment if the current segment is large.
 func (l *Log) rollOn() error {
 	if s := l.segs[len(l.segs)-1]; s.size > l.roll {
 		return l.newSegment(s.n + 1)
@@ -293,8 +293,7 @@ func (l *Log) finishBatch(b *Batch) {
 	l.bytes -= int64(b.size)
 }
 
-// SetInput says of which input the numbers are. If they were of another one, they
-// are forgotten.
+// SetInput sets the input of the numbers. Numbers of another input are forgotten.
 func (l *Log) SetInput(input string) error {
 	if l.Input == input {
 		return nil
@@ -306,10 +305,10 @@ func (l *Log) SetInput(input string) error {
 	return l.newSegment(l.segs[len(l.segs)-1].n + 1)
 }
 
-// Number is the last that a subject was given; none where the log has none.
+// Number returns the last number of a subject; none if the log has none.
 func (l *Log) Number(subject string) Number { return l.numbers[subject].Number }
 
-// Forget notes that a device has begun a new session.
+// Forget records that a device has begun a new session.
 func (l *Log) Forget(session string) error {
 	if !l.Sessions.Forget(session) {
 		return nil
@@ -321,8 +320,8 @@ func (l *Log) Forget(session string) error {
 	return l.rollOn()
 }
 
-// writeRecord adds a record. A part of one that did not fit is taken back, so that the
-// next one stands in its place.
+// writeRecord appends a record. A partly written record is removed, so that the next
+// record takes its place.
 func (l *Log) writeRecord(rec []byte) error {
 	s := l.segs[len(l.segs)-1]
 	if _, err := s.f.WriteAt(sealRecord(rec), s.size); err != nil {
@@ -333,13 +332,13 @@ func (l *Log) writeRecord(rec []byte) error {
 	return nil
 }
 
-// Bytes is how much the payloads of the batches take that wait.
+// Bytes returns the size of the waiting batches' payloads.
 func (l *Log) Bytes() int64 { return l.bytes }
 
 // Waiting is how many batches the server has not acknowledged.
 func (l *Log) Waiting() int { return len(l.waiting) }
 
-// syncSegment makes what is written survive a power loss.
+// syncSegment syncs written records against a power loss.
 func (l *Log) syncSegment() error {
 	for _, s := range l.segs {
 		if err := durable.Sync(s.f); err != nil {
@@ -352,7 +351,7 @@ func (l *Log) syncSegment() error {
 	return nil
 }
 
-// End says that all numbers are in the log, and makes it survive a power loss.
+// End records that all numbers are in the log, and syncs it against a power loss.
 func (l *Log) End() error {
 	if err := l.writeRecord(beginRecord(l.rec, kindEnd)); err != nil {
 		return err

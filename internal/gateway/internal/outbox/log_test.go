@@ -36,8 +36,8 @@ func putBatch(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batc
 	return b
 }
 
-// What waits comes back with its number, bytes and messages; what is done does
-// not, but its messages are remembered.
+// Waiting batches return with number, bytes and messages; finished batches do not, but
+// their messages are remembered.
 func TestReopen(t *testing.T) {
 	dir := t.TempDir()
 	l, left := openLog(t, dir)
@@ -95,9 +95,9 @@ func TestReopen(t *testing.T) {
 	}
 }
 
-// A message whose batch waited when a run began was never acknowledged, so what a
-// device says to repeat is that message, also when the batch is stored and the device
-// has used this one id alone; not after it was told, nor where the log may lack its end.
+// A message whose batch waited when a run began was never acknowledged, so a device's
+// repeat is that message, even if the batch is stored and the device has used only this
+// id; not after an answer, nor if the log may lack its end.
 func TestUntold(t *testing.T) {
 	again := Origin{"s", 1, 7, 8, true, false}
 	for _, powerLoss := range []bool{false, true} {
@@ -129,8 +129,8 @@ func TestUntold(t *testing.T) {
 	}
 }
 
-// An outbox that was cut or damaged at any byte gives the batches before that
-// place, whole, and takes new ones.
+// An outbox cut or damaged at any byte returns the batches before that position,
+// complete, and accepts new batches.
 func TestCutAndDamaged(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openLog(t, dir)
@@ -180,9 +180,9 @@ func TestCutAndDamaged(t *testing.T) {
 	}
 }
 
-// A segment that lacks its end although a later one follows is found by the ids of
-// batches, also of those that the later one only refers to. No number counts then, and
-// what a device repeats of a lost batch is not taken for stored.
+// A segment without its end before a later segment is detected by the ids of batches,
+// including ids only referred to by the later segment. No number is then valid, and a
+// repeat of a lost batch is not treated as stored.
 func TestEarlierSegmentLosesItsEnd(t *testing.T) {
 	for _, later := range []bool{false, true} { // a batch in the later segment
 		dir := t.TempDir()
@@ -215,8 +215,8 @@ func TestEarlierSegmentLosesItsEnd(t *testing.T) {
 	}
 }
 
-// The end of a run is on the disk, whole: first all records, then the directory. The
-// same for an end that the next run finds, before it relies on it.
+// The end of a run is completely on the disk: first all records, then the directory.
+// The same applies to an end found by the next run, before its use.
 func TestEndIsSynced(t *testing.T) {
 	dir := t.TempDir()
 	var synced []string // the segments, each with its size, and the directory
@@ -263,8 +263,8 @@ func TestEndIsSynced(t *testing.T) {
 	l.Close()
 }
 
-// However many devices there are, what is remembered of them is bounded. Those
-// heard last are remembered.
+// For any number of devices, the remembered state is bounded. The most recent devices
+// are remembered.
 func TestRemembersABoundedNumber(t *testing.T) {
 	s := NewSessions(nil)
 	s.most = 1000
@@ -304,7 +304,8 @@ func TestRemembersABoundedNumber(t *testing.T) {
 	}
 }
 
-// A segment ends at its size; those before it go when nothing in them waits.
+// A segment ends at its size; earlier segments are deleted when none of their batches
+// waits.
 func TestSegments(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openLog(t, dir)
@@ -336,8 +337,7 @@ func TestSegments(t *testing.T) {
 	_ = stays
 }
 
-// Devices that begin a session again and again do not make the log longer and
-// longer.
+// Devices that repeatedly begin a session do not grow the log.
 func TestForgetRolls(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openLog(t, dir)
@@ -369,8 +369,8 @@ func TestForgetRolls(t *testing.T) {
 	}
 }
 
-// Of more subjects than are kept, those given a number last are, over restarts,
-// too.
+// Of more subjects than the limit, the most recently numbered are kept, also over
+// restarts.
 func TestNumbersAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openLog(t, dir)
@@ -401,8 +401,8 @@ func TestNumbersAreBounded(t *testing.T) {
 	}
 }
 
-// Numbers are in doubt after another start of the machine, unless the run before
-// has ended; those given since are not.
+// Numbers are in doubt after another start of the machine, unless the previous run has
+// ended in order; later numbers are not.
 func TestDoubt(t *testing.T) {
 	for _, c := range []struct {
 		name               string
@@ -437,7 +437,7 @@ func TestDoubt(t *testing.T) {
 	}
 }
 
-// otherBoot makes a segment one of another start of the machine.
+// otherBoot turns a segment into a segment of another start of the machine.
 func otherBoot(t *testing.T, name string) {
 	t.Helper()
 	b, err := os.ReadFile(name)

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// An outbox on a small disk works for as long as what waits fits there. One that has filled
-// its disk continues when the server has taken some of what waits, without help.
+// An outbox on a small disk works as long as the waiting batches fit. An outbox that
+// has filled its disk continues when the server has stored some batches, without help.
 func TestSmallDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
@@ -46,7 +46,7 @@ func TestSmallDisk(t *testing.T) {
 			t.Fatalf("after %d batches that wait: %v", len(wait), err)
 		}
 		for _, b := range wait[:len(wait)/2] {
-			_ = l.Done(b) // there is no space for the notes of the first segment
+			_ = l.Done(b) // there is no space for the records of the first segment
 		}
 		if b, err = next(); err != nil {
 			t.Fatalf("half of what filled the disk is stored: %v", err)

@@ -54,7 +54,7 @@ func (l *Log) readSegment(n int) error {
 	}
 }
 
-// readRecord reads a record and does what it says.
+// readRecord reads and applies a record.
 func (l *Log) readRecord(s *segment, r *bufio.Reader) error {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -100,13 +100,13 @@ func (l *Log) readRecord(s *segment, r *bufio.Reader) error {
 	return nil
 }
 
-// readState replaces what is remembered.
+// readState replaces the remembered state.
 func (l *Log) readState(r *reader) {
 	l.Input, l.boot = r.readText(), r.readText()
 	clear(l.numbers)
 	for i := range r.readCount() {
 		subject := r.readText()
-		l.numbers[subject] = given{Number{r.readText(), r.u64(), r.u64() == 1}, uint64(i)} // the one given last comes last
+		l.numbers[subject] = given{Number{r.readText(), r.u64(), r.u64() == 1}, uint64(i)} // the most recent comes last
 	}
 	l.Sessions.decodeSessions(r, func(id uint64) (b *Batch, lost bool) {
 		b = l.waiting[id]
@@ -114,9 +114,9 @@ func (l *Log) readState(r *reader) {
 	})
 }
 
-// lacksBatch reports whether the record of a batch is missing from the segments that are
-// read. Ids have no gaps over segments, and a segment is deleted only when those before
-// it are.
+// lacksBatch reports whether the record of a batch is missing from the read segments.
+// Ids have no gaps over segments, and a segment is deleted only after all earlier
+// segments.
 func (l *Log) lacksBatch(id uint64) bool {
 	if len(l.segs) > 1 && id > l.last && !l.damaged {
 		l.damaged = true
@@ -125,8 +125,7 @@ func (l *Log) lacksBatch(id uint64) bool {
 	return l.damaged
 }
 
-// encodeNumbers writes the numbers that are kept, the one given last behind all
-// others.
+// encodeNumbers writes the kept numbers, the most recent last.
 func (l *Log) encodeNumbers(dst []byte) []byte {
 	subjects := slices.SortedFunc(maps.Keys(l.numbers), func(a, b string) int {
 		return cmp.Or(cmp.Compare(l.numbers[a].batch, l.numbers[b].batch), cmp.Compare(a, b))

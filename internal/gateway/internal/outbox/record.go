@@ -47,8 +47,8 @@ func appendText(dst []byte, s string) []byte {
 
 var errShort = errors.New("record is shorter than its fields")
 
-// reader takes fields from a body. After the first that is not there, all are
-// empty and err is set.
+// reader reads fields from a body. After the first missing field, all fields are empty
+// and err is set.
 type reader struct {
 	b   []byte
 	err error
@@ -75,7 +75,7 @@ func (r *reader) readText() string {
 	return s
 }
 
-// readCount is a number of things of which each takes a byte or more.
+// readCount reads a number of items of at least one byte each.
 func (r *reader) readCount() int {
 	n := r.u64()
 	if n > uint64(len(r.b)) {

@@ -5,43 +5,42 @@ import (
 	"encoding/binary"
 )
 
-// Limits of what is remembered. A device has fewer messages under way than
-// Window, so a repeat is always among the newest of its session.
+// Limits of the remembered state. A device has fewer messages in flight than Window, so
+// a repeat is always among the newest of its session.
 const (
-	Window      = 256     // messages of a session, unless SetWindow says more
-	maxSessions = 100_000 // beyond, the one that was silent longest is forgotten
+	Window      = 256     // messages of a session, unless SetWindow sets more
+	maxSessions = 100_000 // beyond, the session silent longest is forgotten
 	maxSeen     = 8 << 20 // messages of all sessions; beyond, likewise: a gigabyte of memory, and 200 MB in a segment
 )
 
-// Origin identifies a part of a device's message: that of one stream.
+// Origin identifies a part of a device's message: the part of one stream.
 type Origin struct {
-	Session string // of the device; empty: the message cannot be told from another
+	Session string // of the device; empty: the message has no identity
 	ID      uint64 // packet id, or hash of a key
 	Sum     uint64 // hash of the whole message
 	Part    uint64 // hash of the stream's key
-	Again   bool   // the device says that it may have sent it before
-	Kept    bool   // the device uses the id for no other message before Release (QoS 2)
+	Again   bool   // the device marks it as a possible repeat
+	Kept    bool   // the device reuses the id only after Release (QoS 2)
 }
 
-// Seen is a part of a device's message that was taken. Batch is what holds it;
-// nil: the server has acknowledged that.
+// Seen is an accepted part of a device's message. Batch holds it; nil: the server has
+// acknowledged the batch.
 type Seen struct {
 	id, sum, part uint64
-	n             uint64 // of the session's messages before it
+	n             uint64 // number of earlier messages in the session
 	gone          bool
-	untold        bool // surely no device was told that it is stored
-	kept          bool // its id has no later message; in this run alone, the log does not have it
+	untold        bool // certainly no device was answered
+	kept          bool // its id has no later message; only in this run, the log does not store it
 	Batch         *Batch
 }
 
-// Told says that a device may have been told that the message is stored: from now on
-// it may use the id for another one.
+// Told records that a device may have been answered: from now on it may reuse the id.
 func (e *Seen) Told() { e.untold = false }
 
 // Sessions remembers the newest messages of each device.
 type Sessions struct {
 	all    map[string]*session
-	recent list.List // of *session, the one heard last in front
+	recent list.List // of *session, the most recent in front
 	window map[string]int
 	live   int // of all sessions
 	most   int
@@ -50,28 +49,27 @@ type Sessions struct {
 type session struct {
 	name   string
 	at     *list.Element
-	order  []*Seen // oldest first, with gone ones
+	order  []*Seen // oldest first, including removed entries
 	byID   map[uint64][]*Seen
 	live   int
 	n      uint64 // given last
-	reused bool   // an id came again within the window: an acknowledged message is no proof
+	reused bool   // an id repeated within the window: an acknowledged message is no proof
 }
 
-// NewSessions remembers nothing. It keeps window messages of the sessions that
-// are named, and Window of all others.
+// NewSessions returns an empty set. It keeps window messages of the named sessions, and
+// Window of all others.
 func NewSessions(window map[string]int) *Sessions {
 	return &Sessions{all: map[string]*session{}, window: window, most: maxSeen}
 }
 
-// Find looks for a message that a device says it repeats. known is false if no
-// part of that id and content was taken. Otherwise seen is the part that is
-// wanted, or nil where it was not taken.
+// Find looks for a message that a device marks as a repeat. known is false if no part
+// with that id and content was accepted. Otherwise seen is the wanted part, or nil if
+// it was not accepted.
 //
-// A message that is acknowledged counts only while the device counts: it has used
-// another id, and none twice within the window. Else the message that it repeats
-// may be a later one, with the same id and content, that never arrived. Of a message
-// that surely nobody was told about, or whose id the device keeps, there is no later
-// one.
+// An acknowledged message counts only while the device's ids are reliable: it has used
+// another id, and none twice within the window. Otherwise the repeat may be of a later
+// message, with the same id and content, that never arrived. A message certainly
+// without an answer, or whose id the device keeps, has no later message.
 func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	s := t.all[o.Session]
 	if s == nil {
@@ -104,7 +102,7 @@ func (t *Sessions) Other(o Origin) bool {
 	return false
 }
 
-// Add remembers a part of a new message, which b holds.
+// Add remembers a part of a new message, held by b.
 func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	s := t.sessionOf(o.Session)
 	before := s.live
@@ -114,8 +112,8 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	}
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.part == o.Part {
-			// Ids that are given in turn come again, too, after all others. And
-			// while a device has used one id alone, what it says to repeat may be so.
+			// Ids used in turn repeat, too, after all others. And while a device has
+			// used only one id, a marked repeat may be real.
 			may := o.Again && e.sum == o.Sum && len(s.byID) == 1
 			s.reused = s.reused || !may && s.n-e.n < uint64(max(Window, limit/2))
 			s.dropSeen(o.ID)
@@ -131,7 +129,7 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	return e
 }
 
-// Release says that a device may use an id for another message.
+// Release records that a device may reuse an id.
 func (t *Sessions) Release(session string, id uint64) {
 	if s := t.all[session]; s != nil {
 		for _, e := range s.byID[id] {
@@ -140,8 +138,8 @@ func (t *Sessions) Release(session string, id uint64) {
 	}
 }
 
-// Forget forgets a session. Its device begins a new one. It reports whether there
-// was one.
+// Forget forgets a session because its device begins a new one. It reports whether
+// there was one.
 func (t *Sessions) Forget(name string) bool {
 	s := t.all[name]
 	if s == nil {
@@ -204,7 +202,7 @@ func (s *session) trimSeen(limit int) {
 	for len(s.order) > 0 && s.order[0].gone {
 		s.order = s.order[1:]
 	}
-	if len(s.order) > 2*limit { // gone ones in the middle
+	if len(s.order) > 2*limit { // removed entries in the middle
 		kept := s.order[:0:0]
 		for _, e := range s.order {
 			if !e.gone {
@@ -215,8 +213,8 @@ func (s *session) trimSeen(limit int) {
 	}
 }
 
-// encodeSessions writes all that is remembered. It leaves out messages of batches that
-// are not in the log yet: they come with their batch.
+// encodeSessions writes the remembered state. It skips messages of batches that are not
+// in the log yet: they follow with their batch.
 func (t *Sessions) encodeSessions(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(t.all)))
 	for el := t.recent.Back(); el != nil; el = el.Prev() {
@@ -246,8 +244,8 @@ func (t *Sessions) encodeSessions(dst []byte) []byte {
 	return dst
 }
 
-// decodeSessions replaces what is remembered. batch finds those that wait. A message whose batch
-// is lost is not remembered: the server may not have it.
+// decodeSessions replaces the remembered state. batch finds waiting batches. A message
+// whose batch is lost is not remembered: the server may not have it.
 func (t *Sessions) decodeSessions(r *reader, batch func(id uint64) (b *Batch, lost bool)) {
 	t.all, t.live = map[string]*session{}, 0
 	t.recent.Init()
