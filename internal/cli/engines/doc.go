@@ -1,5 +1,5 @@
-// Package engines turns --engine into engines: the processor's, the GPU's, and
-// what takes over where a GPU is lost.
+// Package engines turns --engine into engines: the processor's, the GPU's, and the
+// fallback for a lost GPU.
 //
 // # Files
 //

@@ -16,11 +16,11 @@ import (
 // Kinds are the values of --engine and stage.engine, on any machine.
 var Kinds = config.Enum("stage.engine")
 
-// gpuProducts are the engine kinds that need a GPU. Auto never takes one whose
-// bits differ.
+// gpuProducts are the engine kinds that need a GPU. Auto never selects a kind with
+// different bits.
 var gpuProducts = map[string]gpu.Products{"gpu": gpu.Canonical, "gpu-3xtf32": gpu.TF32x3, "gpu-2xtf32": gpu.TF32x2}
 
-// OtherBits is what to say, once, of an engine whose bits differ; empty of the
+// OtherBits is the warning, once, for an engine with different bits; empty for the
 // others.
 func OtherBits(kind string) string {
 	if gpuProducts[kind] == gpu.Canonical {
@@ -29,8 +29,7 @@ func OtherBits(kind string) string {
 	return "its states differ from those of every other engine in the last bits; a job started with this engine can be resumed only by it"
 }
 
-// Check refuses an engine that this machine or build does not have,
-// before anything is started.
+// Check refuses an engine that this machine or build does not have, before any start.
 func Check(kind string) error {
 	switch {
 	case !slices.Contains(Kinds, kind):
@@ -48,10 +47,11 @@ func Check(kind string) error {
 // FastestCPU is the fastest engine of this machine's CPU.
 func FastestCPU() string { return string(cpu.Kinds(reservoir.Spec{})[0]) }
 
-// Choose is the engine kind that runs a network of the recipe: kind itself, but
-// of a mixed bank, which not all engines know, auto is the fastest of the CPU that
-// does. A GPU takes it where it is asked for, but not with tensor cores. slow says, for people, that this is only the generic one. A kind that
-// cannot run the network is refused.
+// Choose returns the engine kind for a network of the recipe: kind itself, except for a
+// mixed bank, which not all engines support: there auto is the fastest supporting CPU
+// engine. A GPU is used only on request, without tensor cores. slow is a note for
+// people that only the generic engine works. A kind that cannot run the network is
+// refused.
 func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 	if s.Kind != reservoir.Mixed {
 		return kind, "", nil
@@ -68,7 +68,7 @@ func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes "+string(able[0]))
 }
 
-// WhyCPU says why auto takes the CPU for a mixed bank on this machine.
+// WhyCPU explains why auto selects the CPU for a mixed bank on this machine.
 func WhyCPU() string {
 	if _, err := gpu.Devices(); err != nil {
 		return err.Error()
@@ -82,9 +82,8 @@ func IsGPU(kind string) bool {
 	return ok
 }
 
-// New opens engines of one kind, each on one thread: shards and offline
-// jobs open one per core. Auto is the CPU here; a running stage has
-// ForStage.
+// New opens engines of one kind, each on one thread: shards and offline jobs open one
+// per core. Auto is the CPU here; a running stage uses ForStage.
 func New(kind string) pipeline.EngineFactory {
 	if IsGPU(kind) {
 		return NewGPU(kind, 0)

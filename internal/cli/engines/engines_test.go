@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// withoutGPU skips a test on machines that have one.
+// withoutGPU skips a test on machines with a GPU.
 func withoutGPU(t *testing.T) {
 	t.Helper()
 	if list, err := gpu.Devices(); err == nil {
@@ -36,7 +36,7 @@ func tiny(t *testing.T) *reservoir.Network {
 	return net
 }
 
-// Auto takes the CPU where there is no GPU, and says so once.
+// Auto selects the CPU without a GPU, and reports it once.
 func TestAutoWithoutGPU(t *testing.T) {
 	withoutGPU(t)
 	var book bytes.Buffer
@@ -60,7 +60,7 @@ func TestAutoWithoutGPU(t *testing.T) {
 	}
 }
 
-// Where there is no GPU, nothing is said of its kernels.
+// Without a GPU, its kernels are not mentioned.
 func TestWhyCPUWithoutGPU(t *testing.T) {
 	withoutGPU(t)
 	if why := WhyCPU(); !strings.Contains(why, "gpu: ") || strings.Contains(why, "kernels") {
@@ -68,7 +68,7 @@ func TestWhyCPUWithoutGPU(t *testing.T) {
 	}
 }
 
-// A GPU that fails while engines are opened is left alone from then on.
+// A GPU that fails while engines are opened is not used afterwards.
 func TestAutoWithBadGPU(t *testing.T) {
 	if FastestCPU() == "generic" {
 		t.Skip("NOT CHECKED: the generic engine stands for the GPU's here, and this CPU has no other")
@@ -98,8 +98,8 @@ func TestAutoWithBadGPU(t *testing.T) {
 	}
 }
 
-// An engine of other bits says so once, and has no engine of the promised ones
-// to fall back on.
+// An engine with different bits is reported once, and has no fallback with canonical
+// bits.
 func TestOtherBits(t *testing.T) {
 	withoutGPU(t)
 	for _, kind := range Kinds {
@@ -138,8 +138,8 @@ func TestGPUFailures(t *testing.T) {
 	}
 }
 
-// Of a mixed bank auto is an engine of the CPU; a GPU takes it if it is asked to,
-// but not on tensor cores. Other networks go where they are sent.
+// For a mixed bank auto is a CPU engine; a GPU is used only on request, without tensor
+// cores. Other networks use the requested kind.
 func TestChoose(t *testing.T) {
 	mixed, err := reservoir.Bank("small", 1)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// cpuInstead is what to try where a GPU cannot be used.
+// cpuInstead is the advice for an unusable GPU.
 const cpuInstead = "--engine auto, which uses the CPU if there is no GPU"
 
-// gpuFailure gives an error of package gpu its exit code and a next step.
+// gpuFailure gives an error of package gpu its exit code and next step.
 func gpuFailure(err error) error {
 	var none *gpu.UnavailableError
 	switch {
@@ -28,8 +28,8 @@ func gpuFailure(err error) error {
 	return cli.Fail(cli.ExitFailure, err, cpuInstead)
 }
 
-// NewGPU opens engines on the machine's GPUs, each on the one with the most
-// free memory that has not failed, with pools of up to maxSlots rows at once.
+// NewGPU opens engines on the machine's GPUs, each on the GPU with the most free memory
+// that has not failed, with pools of up to maxSlots rows.
 func NewGPU(kind string, maxSlots int) pipeline.EngineFactory {
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := gpu.New(net, slots, gpu.Options{MaxSlots: maxSlots, Products: gpuProducts[kind], SkipLost: true})
@@ -40,10 +40,10 @@ func NewGPU(kind string, maxSlots int) pipeline.EngineFactory {
 	}
 }
 
-// ForStage makes the engines of a running stage, and those that take over
-// when one is lost (nil where none can be): another GPU where there is one,
-// else the CPU if it gives the same bits. Auto takes a GPU where there is one
-// and the CPU where not, and says once which and why.
+// ForStage makes the engines of a running stage, and the fallback after a loss (nil if
+// impossible): another GPU if present, otherwise the CPU if it gives the same bits.
+// Auto selects a GPU if present and the CPU otherwise, and reports the choice and the
+// reason once.
 func ForStage(kind string, maxSlots int, log *slog.Logger) (first, fallback pipeline.EngineFactory) {
 	cpu := New("auto")
 	if IsGPU(kind) {
@@ -65,7 +65,7 @@ func ForStage(kind string, maxSlots int, log *slog.Logger) (first, fallback pipe
 	return New(kind), nil
 }
 
-// gpuOr opens GPU engines until one cannot be had, and from then on the CPU's.
+// gpuOr opens GPU engines until the first failure, and CPU engines from then on.
 func gpuOr(gpus, cpu pipeline.EngineFactory, log *slog.Logger) pipeline.EngineFactory {
 	var mu sync.Mutex // shards open larger pools by themselves
 	failed := false

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// What doctor advises of a full disk mends it: another disk for a copy of the data directory,
-// and space. A disk that is nearly full is no problem yet, and has no advice.
+// The advice of doctor for a full disk helps: another disk for a copy of the data
+// directory, and free space. A nearly full disk is no problem yet, and has no advice.
 func TestAdviceOfAFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=200m"); err != nil {

@@ -23,14 +23,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// typist types what the program advises, in the state in which it says so.
+// typist types the program's advice, in the state that gave the advice.
 type typist struct {
 	*testing.T
 	placeholders map[string]string
 }
 
-// advised runs a command and wants that it ends with a code and gives an advice. It returns
-// that.
+// advised runs a command that must end with a code and give an advice, and returns the
+// advice.
 func (p *typist) advised(code int, part string, args ...string) string {
 	p.Helper()
 	r := clitest.Exec(p.T, p.Context(), args...)
@@ -45,8 +45,8 @@ func (p *typist) advised(code int, part string, args ...string) string {
 	return ""
 }
 
-// call is the call of the program in an advice that begins so, as a user types it: up to the
-// first comma or semicolon, with values for what stands in capitals.
+// call returns the program call in an advice with the given beginning, as a user types
+// it: up to the first comma or semicolon, with values for words in capitals.
 func (p *typist) call(advice, begin string) []string {
 	p.Helper()
 	_, after, is := strings.Cut(advice, "eusn-stream "+begin)
@@ -68,16 +68,16 @@ func (p *typist) call(advice, begin string) []string {
 	return words
 }
 
-// must types a call that has to succeed.
+// must types a call that must succeed.
 func (p *typist) must(advice, begin string) clitest.Result {
 	p.Helper()
 	return clitest.Must(p.T, p.call(advice, begin)...)
 }
 
-// Each advice is typed as it is printed, in the state that printed it, with nothing but values
-// for its placeholders: it mends, or shows what it promises. A server that was named by
-// --nats-url, a configuration file and an embedded server that was found without a name are
-// in it.
+// Each advice is typed as printed, in the state that printed it, with only the
+// placeholders replaced: it solves the problem, or shows the promised information. The
+// cases include a server named by --nats-url, a configuration file and an embedded
+// server found without a name.
 func TestAdvice(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -98,7 +98,7 @@ func TestAdvice(t *testing.T) {
 		stage := clitest.Start(t, "reading sensors.*", append(p.call(advice, "run"), "--partitions", "2")...)
 		clitest.Must(t, at("status")...)
 
-		// Names that are not there.
+		// Missing names.
 		clitest.Must(t, at("replay", archive, "--streams", "5", "--rows", "16")...)
 		clitest.Await(t, url, 24, 0)
 		p.must(p.advised(cli.ExitFailure, "deadletter list", at("deadletter", "resend", "1")...), "deadletter list")
@@ -115,7 +115,7 @@ func TestAdvice(t *testing.T) {
 		mine.must(advice, "model show active")
 		stage = clitest.Start(t, "reading sensors.*", at("run", "--model", in("active.safetensors"))...)
 
-		// Nobody has kept alarms, and then nobody works.
+		// Nobody has kept alarms, and no worker runs.
 		alarms := clitest.Start(t, "0 rules hold", p.call(p.advised(cli.ExitFailure, "alarms run", at("alarms", "list")...), "alarms run")...)
 		clitest.Must(t, at("alarms", "list")...)
 		alarms.Stop(t).Want(t, cli.ExitOK)
@@ -125,7 +125,8 @@ func TestAdvice(t *testing.T) {
 		clitest.Must(t, at("status")...)
 		stage.Stop(t).Want(t, cli.ExitOK)
 
-		// The output was emptied: status, doctor and the next start say the same.
+		// The output was emptied: status, doctor and the next start give the same
+		// report.
 		clitest.OnServer(t, url, func(js jetstream.JetStream) error {
 			s, err := js.Stream(t.Context(), "EUSN-OUT")
 			if err == nil {
@@ -163,7 +164,8 @@ func TestAdvice(t *testing.T) {
 		stage := clitest.Start(t, "reading sensors.*", p.call(advice, "run")...)
 		clitest.Must(t, "status", "-c", conf)
 
-		// Messages that cannot be used: the advice of who has found the server by itself.
+		// Unusable messages: the advice for a user whose server was found
+		// automatically.
 		clitest.OnServer(t, url, func(js jetstream.JetStream) error {
 			for range 12 {
 				if _, err := js.Publish(t.Context(), "sensors.bad", []byte("nonsense")); err != nil {
@@ -256,8 +258,8 @@ func TestAdvice(t *testing.T) {
 	})
 }
 
-// writeUsers writes a users file with a user for each role. logIn gives the commands that
-// follow the login of one.
+// writeUsers writes a users file with a user for each role. logIn makes the following
+// commands use a role's login.
 func writeUsers(t *testing.T, path string) (logIn func(roles.Role)) {
 	t.Helper()
 	lines, passwords := "", map[roles.Role]string{}
@@ -277,7 +279,7 @@ func writeUsers(t *testing.T, path string) (logIn func(roles.Role)) {
 	}
 }
 
-// freePort returns a port of 127.0.0.1 on which nobody listens.
+// freePort returns an unused port of 127.0.0.1.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
-// NewDeadLetter is "deadletter" and what is under it.
+// NewDeadLetter returns "deadletter" and its subcommands.
 func NewDeadLetter(a *cli.App) *cobra.Command {
 	return cli.Group("deadletter", "List messages that the stage could not use, and publish them again",
 		newDeadLetterList(a), newResend(a))
@@ -87,7 +87,7 @@ holds the originals until its own limits remove them.`,
 	return cmd
 }
 
-// resent says what became of a dead letter.
+// resent describes the resending of a dead letter.
 func resent(d admin.Letter) (s string) {
 	if d.Of > 0 {
 		s = fmt.Sprintf(" (dead letter %d, sent again)", d.Of)

@@ -1,6 +1,6 @@
-// Package jobcmd holds the commands that look at a job or change it as a whole
-// (partitions, state, deadletter, job), and the one that looks at what a job needs
-// (doctor).
+// Package jobcmd holds the commands that inspect a job or change it as a whole
+// (partitions, state, deadletter, job), and the command that checks a job's
+// requirements (doctor).
 //
 // # Files
 //

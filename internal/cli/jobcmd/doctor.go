@@ -27,7 +27,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// Finding is one thing doctor looked at.
+// Finding is the result of one check of doctor.
 type Finding struct {
 	Subject  string `json:"subject"`
 	Status   string `json:"status"` // ok, note or problem
@@ -76,7 +76,7 @@ automatically.`,
 	return cmd
 }
 
-// repairStore makes lost checksums of a server's store again.
+// repairStore recreates lost checksums of a server's store.
 func repairStore(a *cli.App, dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "jetstream")); err != nil {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("no store of a NATS server in %q: %w", dir, err), "give the directory that the server's configuration calls store_dir")
@@ -130,7 +130,7 @@ func doctor(ctx context.Context, a *cli.App, c config.Config) error {
 	return nil
 }
 
-// checkCPU tells the engine that runs here and what it runs on.
+// checkCPU reports the engine and the processor.
 func checkCPU() Finding {
 	s := fmt.Sprintf("%d cores usable, %s/%s", runtime.GOMAXPROCS(0), runtime.GOOS, runtime.GOARCH)
 	if names := hardware.CPUFeatures(); len(names) > 0 {
@@ -190,8 +190,8 @@ func checkDir(c config.Config, b *server.Broker) Finding {
 	return Finding{"directory", "ok", fmt.Sprintf("%s is writable.", dir)}
 }
 
-// openServer opens the server of the job, and checks it. The server is nil if there is none. next
-// is what to try if a configured server does not answer.
+// openServer opens the server of the job, and checks it. The server is nil if there is
+// none. next is the advice if a configured server does not answer.
 func openServer(ctx context.Context, a *cli.App, c config.Config) (b *server.Broker, f Finding, next string) {
 	if c.NATS.URL != "" {
 		b = &server.Broker{Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
@@ -220,8 +220,8 @@ func openServer(ctx context.Context, a *cli.App, c config.Config) (b *server.Bro
 	return b, f, next
 }
 
-// checkNATS connects and reads the account's limits. next is what to try if the server does not
-// answer.
+// checkNATS connects and reads the account's limits. next is the advice if the server
+// does not answer.
 func checkNATS(ctx context.Context, b *server.Broker, c config.Config) (f Finding, next string) {
 	nc, err := b.Dial(ctx, "eusn-doctor")
 	if err != nil {
@@ -244,7 +244,7 @@ func checkNATS(ctx context.Context, b *server.Broker, c config.Config) (f Findin
 	return f, ""
 }
 
-// accountLimits tells them, and what a job that does not exist yet would lack.
+// accountLimits returns the limits, and the shortage for a job that does not exist yet.
 func accountLimits(ctx context.Context, nc *nats.Conn, job string) (limits, lacks string, err error) {
 	js, err := jetstream.New(nc)
 	if err != nil {

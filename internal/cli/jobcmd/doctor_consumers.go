@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// checkConsumers says how many consumers the job's NATS streams have and may have.
+// checkConsumers reports the consumers of the job's NATS streams and their limit.
 func checkConsumers(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	f := Finding{"consumers", "ok", "the embedded server sets no limit of its own."}
 	if c.NATS.URL == "" {

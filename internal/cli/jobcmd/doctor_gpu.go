@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
-// checkGPU tells what GPU the stage can use, or why none.
+// checkGPU reports the usable GPU, or the reason why there is none.
 func checkGPU() Finding {
 	devices, err := gpu.Devices()
 	if err != nil {
@@ -25,14 +25,14 @@ func checkGPU() Finding {
 	return Finding{"gpu", "ok", s + "the driver offers CUDA " + devices[0].DriverVersion + "."}
 }
 
-// vitals words what a GPU says of itself now; empty where it says nothing.
+// vitals describes a GPU's current readings; empty without readings.
 func vitals(pci string) string {
 	r, err := telemetry.Open()
 	if err != nil {
 		return ""
 	}
 	defer r.Close()
-	list, _ := r.Read() // a failure leaves it empty
+	list, _ := r.Read() // an error leaves the list empty
 	for _, v := range list {
 		if v.PCI == pci {
 			return fmt.Sprintf(", now %.1f GiB used, %.0f W, %.0f C", float64(v.MemoryUsed)/(1<<30), v.Power, v.Temperature)

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// checkJob says on which subject the job takes messages and how it reads them,
-// and where the configuration says otherwise.
+// checkJob reports the job's input subject and format, and differences from the
+// configuration.
 func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	planned := fmt.Sprintf("a new job %q would take messages on %s, %s.", c.Job, c.Input.Subject, formatText(server.InputOf(c.Input)))
 	if c.Input.Job != "" {
@@ -58,14 +58,14 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	return f
 }
 
-// jobState is what a job on the server says of its input.
+// jobState is the input of a job on the server.
 type jobState struct {
 	subject    string
 	partitions int
-	inputJob   string   // whose input it is
+	inputJob   string   // the job with the input
 	readers    []string // other jobs that read it
-	input      string   // how the job reads it
-	decided    bool     // whether the job has said so
+	input      string   // the job's input format
+	decided    bool     // whether the job has decided its format
 }
 
 // lookAtJob asks the job.
@@ -90,7 +90,7 @@ func lookAtJob(ctx context.Context, b *server.Broker, job string) (is jobState, 
 			return is, err
 		}
 	}
-	is.readers, _ = j.Readers(ctx) // a login may be allowed to see this job alone
+	is.readers, _ = j.Readers(ctx) // a login may have the right to this job only
 	return is, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// doctor finds that an account allows too few consumers for the partitions that are
-// configured, and says which limit to raise.
+// doctor detects that an account allows too few consumers for the configured
+// partitions, and names the limit to raise.
 func TestDoctorConsumers(t *testing.T) {
 	t.Parallel()
 	s := pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})

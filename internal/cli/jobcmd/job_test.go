@@ -13,7 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// ownersAlone wants files and folders that hold samples to be closed to others.
+// ownersAlone requires that files and folders with samples are accessible only to their
+// owner.
 func ownersAlone(t *testing.T, paths ...string) {
 	t.Helper()
 	for _, path := range paths {
@@ -27,8 +28,8 @@ func ownersAlone(t *testing.T, paths ...string) {
 	}
 }
 
-// A job seen while its stage runs and after it has stopped; its states as
-// files, compared and taken over by another job.
+// A job inspected while its stage runs and after its stop; its states as files,
+// compared and imported by another job.
 func TestJobCommands(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -57,7 +58,7 @@ func TestJobCommands(t *testing.T) {
 	clitest.Exec(t, t.Context(), "state", "get", "pump", "pump", "--nats-url", url).Want(t, cli.ExitUsage, `partition "pump"`, "try: eusn-stream partitions")
 	stage.Stop(t).Want(t, cli.ExitOK, "24 predictions committed")
 
-	// Without a URL: the directory of the server that has stopped.
+	// Without a URL: the directory of the stopped server.
 	if out := clitest.Must(t, "partitions", "--dir", data).Out; strings.Count(out, "\n") != 3 || !strings.Contains(out, "p0.e1.") {
 		t.Errorf("partitions says\n%s", out)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 )
 
-// After a promotion the text names the promoted readout, in the line of the job and in those
-// of its workers, and not the readout that the job or the worker's model began with.
+// After a promotion the text names the promoted readout, in the line of the job and in
+// those of its workers, instead of the first readout of the job or of the worker's
+// model.
 func TestPromotedReadoutIsNamed(t *testing.T) {
 	r := &fleet.Report{Model: fleet.JobModel{Readout: "default"}}
 	worker := fleet.Process{Role: fleet.RoleStage, Stage: &fleet.Stage{}}

@@ -135,7 +135,7 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 	return nil
 }
 
-// findJob is a job, with the model and the engine for it.
+// findJob returns a job, with its model and engine.
 func findJob(ctx context.Context, base *pipeline.Job, c config.Config, job string) (*pipeline.Job, error) {
 	of, err := operate.FindJob(ctx, base, job)
 	if err != nil {
@@ -156,11 +156,11 @@ var replaceSteps = map[string]string{
 	"replace-publish": "starting the partitions with them",
 }
 
-// replacePlan is what a replacement would do.
+// replacePlan is the plan of a replacement.
 type replacePlan struct {
 	operate.Replaced
-	Messages      uint64 `json:"messages"`       // stored, which the job has not answered
-	OtherMessages uint64 `json:"other_messages"` // which the other job has not answered
+	Messages      uint64 `json:"messages"`       // stored messages that the job has not answered
+	OtherMessages uint64 `json:"other_messages"` // stored messages that the other job has not answered
 	Bytes         uint64 `json:"bytes"`          // of the other job's snapshots
 }
 
@@ -194,8 +194,8 @@ func planReplace(ctx context.Context, a *cli.App, b *server.Broker, own, other *
 	return nil
 }
 
-// waiting is how many messages a job has not answered, and how many bytes its
-// snapshots have.
+// waiting returns how many messages a job has not answered, and the size of its
+// snapshots in bytes.
 func waiting(ctx context.Context, js jetstream.JetStream, job string) (messages, bytes uint64, err error) {
 	j, err := admin.Open(ctx, js, job)
 	if err != nil {
@@ -211,7 +211,7 @@ func waiting(ctx context.Context, js jetstream.JetStream, job string) (messages,
 	return messages, bytes, nil
 }
 
-// replaceFailure says what to do next.
+// replaceFailure adds the next step to an error.
 func replaceFailure(err error, o replaceOptions) error {
 	next := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job replace --with %s --dry-run, which says which)", cli.QuoteForShell(o.with))
 	if o.abandon || o.dryRun {

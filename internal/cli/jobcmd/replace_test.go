@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A job gets the network of a second one that has read its input from the beginning:
-// its predictions continue on its own subjects, and a worker with the model of before is
+// A job gets the network of a second job that has read its input from the beginning:
+// its predictions continue on its own subjects, and a worker with the previous model is
 // refused.
 func TestJobReplace(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestJobReplace(t *testing.T) {
 	clitest.Exec(t, t.Context(), append(at, "--with", "nosuch")...).Want(t, cli.ExitFailure, `"nosuch"`)
 	clitest.Exec(t, t.Context(), append(at, "--with", "eusn")...).Want(t, cli.ExitFailure, `job "eusn" does not read the input of job "eusn"`)
 	clitest.Exec(t, t.Context(), append(at, "--job", "green", "--with", "eusn")...).Want(t, cli.ExitFailure, "only the job whose input it is")
-	clitest.Must(t, append(at, "--abandon")...) // there is none
+	clitest.Must(t, append(at, "--abandon")...) // no change is in progress
 	var plan, now struct {
 		operate.Replaced
 		Bytes int

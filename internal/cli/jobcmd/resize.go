@@ -21,11 +21,11 @@ import (
 // resizeFlags are the flags of job resize that override keys of the configuration.
 var resizeFlags = []string{"model", "job", "nats-url", "dir", "engine", "non-finite"}
 
-// statesPerSecond is a low estimate, in bytes, of what a server stores and reads
-// back of states: 95 to 270 MB/s were measured for each.
+// statesPerSecond is a low estimate of a server's throughput for storing and reading
+// states, bytes: 95 to 270 MB/s were measured for each.
 const statesPerSecond = 30e6
 
-// NewJob is "job" and what is under it.
+// NewJob returns "job" and its subcommands.
 func NewJob(a *cli.App, more ...*cobra.Command) *cobra.Command {
 	return cli.Group("job", "Change a job as a whole: its partitions, its network, how much input it keeps", append(more, newResize(a), newReplace(a), newTrim(a))...)
 }
@@ -140,7 +140,7 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	return printResized(a, now)
 }
 
-// What each step does, in the words of pipeline's documentation.
+// The description of each step, as in pipeline's documentation.
 var (
 	resizeSteps = map[string]string{
 		"claim":   "taking the partitions from all workers",
@@ -152,13 +152,13 @@ var (
 	resizeUnits = map[string]string{"claim": "partitions taken", "switch": "messages looked at", "drain": "partitions answered", "store": "parts stored", "publish": "partitions started"}
 )
 
-// resizePlan is what a change would do.
+// resizePlan is the plan of a change.
 type resizePlan struct {
 	operate.Resized
 	Asked    int    `json:"asked"`
 	Messages uint64 `json:"messages"` // stored, without an answer yet
 	Bytes    uint64 `json:"bytes"`    // of snapshots
-	Seconds  int    `json:"seconds"`  // for the states alone
+	Seconds  int    `json:"seconds"`  // only for the states
 }
 
 func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Broker, to int) error {
@@ -210,7 +210,7 @@ func printResized(a *cli.App, now operate.Resized) error {
 	return nil
 }
 
-// resizeFailure says what to do next.
+// resizeFailure adds the next step to an error.
 func resizeFailure(err error, o resizeOptions) error {
 	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize %d --dry-run, which says which)", o.to)
 	if o.abandon || o.dryRun {

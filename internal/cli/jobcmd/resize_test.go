@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A job gets more partitions, and fewer again, with what stands in the way of
-// that; its next stage continues, whatever the number.
+// A job gets more partitions, then fewer, with the obstacles; its next stage continues,
+// with any number.
 func TestJobResize(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -38,7 +38,7 @@ func TestJobResize(t *testing.T) {
 	if out := clitest.Must(t, append(at, "5", "--dry-run")...).Out; !strings.Contains(out, "2 partitions now, 5 then") {
 		t.Errorf("the plan is %q", out)
 	}
-	clitest.Must(t, "job", "resize", "--abandon", "--dir", data) // there is none
+	clitest.Must(t, "job", "resize", "--abandon", "--dir", data) // no change is in progress
 	other := filepath.Join(dir, "other.safetensors")
 	clitest.Must(t, "train", archive, "--output", other, "--members", "2", "--units", "9")
 	var now operate.Resized

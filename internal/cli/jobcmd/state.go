@@ -26,10 +26,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// maxStateFile bounds what diff and import read into memory.
+// maxStateFile limits the size of files that diff and import read into memory.
 const maxStateFile = 8 << 30
 
-// NewState is "state" and what is under it, with the commands of other packages.
+// NewState returns "state" and its subcommands, including commands of other packages.
 func NewState(a *cli.App, more ...*cobra.Command) *cobra.Command {
 	all := []*cobra.Command{newStateGet(a), newStateExport(a), newStateImport(a), newStateVerify(a)}
 	return cli.Group("state", "Inspect, move and verify the states of a job's streams", append(all, more...)...)
@@ -67,7 +67,7 @@ partition first, or write key/stream.`,
 	})
 }
 
-// stateOf reads what the arguments of state get name.
+// stateOf reads the state named by the arguments of state get.
 func stateOf(ctx context.Context, j *admin.Job, args []string) (admin.PartitionState, error) {
 	p, err := strconv.Atoi(args[0])
 	switch {
@@ -86,8 +86,8 @@ func stateOf(ctx context.Context, j *admin.Job, args []string) (admin.PartitionS
 	return s, err
 }
 
-// findStream looks for a stream where its key's messages go, and then, as it may
-// be one of many under a gateway's key, in all partitions.
+// findStream looks for a stream in the partition of its key, and then in all
+// partitions, because a gateway's key may have many streams.
 func findStream(ctx context.Context, j *admin.Job, name string) (admin.PartitionState, error) {
 	key, _, _ := strings.Cut(name, "/")
 	own := j.PartitionOf(key)
@@ -177,8 +177,8 @@ func DiffStates(a *cli.App, one, two string) error {
 	return nil
 }
 
-// ofState is exit code 5 for files that are no states. A stage that finds its
-// own snapshots damaged has stopped its partitions, which is a failure.
+// ofState sets exit code 5 for files that are no states. Damaged snapshots of a stage
+// stop partitions, which is a failure with another code.
 func ofState(err error) error {
 	if errors.Is(err, admin.ErrState) {
 		return cli.Fail(cli.ExitIntegrity, err, "another file, or eusn-stream state export, which writes it again")
@@ -259,7 +259,7 @@ be another one) and the same number of partitions (stage.partitions).`,
 		if err != nil {
 			return err
 		}
-		of, networks := map[int]string{}, map[string]string{} // all are looked at before any is taken: what has begun cannot begin again
+		of, networks := map[int]string{}, map[string]string{} // all files are checked before any import: a begun job cannot begin a second time
 		for _, name := range args {
 			b, err := readStateFile(name)
 			if err != nil {
@@ -296,8 +296,8 @@ be another one) and the same number of partitions (stage.partitions).`,
 	})
 }
 
-// ofJob is the pipeline's configuration, with the partitions of the job where it
-// exists and the file leaves them open.
+// ofJob returns the pipeline's configuration, with the partitions of an existing job if
+// the file leaves them open.
 func ofJob(ctx context.Context, c config.Config, js jetstream.JetStream) (pipeline.Config, error) {
 	conf := server.PipelineConfig(c)
 	if conf.Partitions > 0 {

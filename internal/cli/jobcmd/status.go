@@ -71,7 +71,7 @@ fields of --json.`,
 	return cmd
 }
 
-// judge says what a report means, and what to do in words that can be typed.
+// judge prints the verdict of a report, and the next step as commands.
 func judge(a *cli.App, r *fleet.Report, behind time.Duration) {
 	r.Judge(behind)
 	r.First = a.AdviceOn(r.Job, r.First)
@@ -88,8 +88,8 @@ func unhealthy(r *fleet.Report) error {
 	return cli.Fail(cli.ExitFailure, fmt.Errorf("job %q: %s", r.Job, r.Findings[0].Sentence), r.First)
 }
 
-// statusOfAll looks at every job of the server: those that it stores, and those of whom a
-// process answers.
+// statusOfAll reports every job of the server: stored jobs, and jobs with an answering
+// process.
 func statusOfAll(ctx context.Context, a *cli.App, js jetstream.JetStream, asker string, behind time.Duration) error {
 	names, err := admin.Jobs(ctx, js)
 	if err != nil {
@@ -169,7 +169,7 @@ func printStatus(a *cli.App, r *fleet.Report) error {
 	return w.Flush()
 }
 
-// jobReadout is which readout of a job answers.
+// jobReadout names the active readout of a job.
 func jobReadout(m *fleet.JobModel) string {
 	if m.Promoted != "" {
 		return fmt.Sprintf("promoted readout %.12s", m.Promoted)
@@ -214,7 +214,7 @@ func processLine(w *tabwriter.Writer, p *fleet.Process, r *fleet.Report) {
 	}
 }
 
-// readoutText is which readout of a worker answers: after a promotion not that of its model.
+// readoutText names the active readout of a worker: after a promotion, not its model's.
 func readoutText(s *fleet.Stage, job *fleet.JobModel) string {
 	if job.Promoted != "" {
 		return fmt.Sprintf("%.12s (promoted)", job.Promoted)
@@ -233,7 +233,7 @@ func rates(r fleet.Rates, answers bool) string {
 	return fmt.Sprintf("%.1f\t%.1f\t%s", r.Messages, r.Samples, out)
 }
 
-// statusLines are a report's figures: of what, and the figure.
+// statusLines returns a report's figures: name and value.
 func statusLines(r *fleet.Report) (all [][2]string) {
 	add := func(of, format string, args ...any) { all = append(all, [2]string{of, fmt.Sprintf(format, args...)}) }
 	var phases []string

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A job seen by status: with its worker, gateway and alarms, and when all have stopped.
+// The status of a job: with its worker, gateway and alarms, and after all have stopped.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()

@@ -137,12 +137,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return errors.Is(wait.Err(), context.DeadlineExceeded) && ctx.Err() == nil
 }
 
-// level is a level's word, as it stands before the verdict.
+// level returns a level's word before the verdict.
 func level(l fleet.Level) string {
 	return map[fleet.Level]string{fleet.OK: "OK", fleet.Attention: "ATTENTION", fleet.Problem: "PROBLEM"}[cmp.Or(l, fleet.Problem)]
 }
 
-// curve draws values as a line of blocks, of which the highest is the largest value.
+// curve draws values as a line of blocks, scaled to the largest value.
 func curve(values []float64) string {
 	const blocks = "▁▂▃▄▅▆▇█"
 	most := 0.

@@ -19,7 +19,8 @@ import (
 
 var late = 12.34
 
-// report is one of a job with three partitions, of which one is behind and one stopped.
+// report returns a report of a job with three partitions, of which one lags and one is
+// stopped.
 func report() *fleet.Report {
 	return &fleet.Report{
 		Job: "plant", Time: time.Now(), Level: fleet.Problem, Verdict: "3 partitions, 1 worker: partition 2 is stopped", First: "check its log",
@@ -33,7 +34,7 @@ func report() *fleet.Report {
 	}
 }
 
-// One look says the most important first, and has all of it.
+// The display begins with the most important finding, and shows all findings.
 func TestTopText(t *testing.T) {
 	lines := topText(report(), []float64{0, 50, 100}, 80)
 	if !strings.HasSuffix(lines[0], "PROBLEM  plant: 3 partitions, 1 worker: partition 2 is stopped") || lines[1] != "first: check its log" {
@@ -50,8 +51,8 @@ func TestTopText(t *testing.T) {
 	}
 }
 
-// On a narrow terminal the verdict, what to do first and the findings are whole: they go on in
-// the next line. All else may be cut.
+// On a narrow terminal the verdict, the first step and the findings are complete: they
+// wrap. Everything else may be cut.
 func TestTopNarrow(t *testing.T) {
 	r := report()
 	r.First = "wait while it catches up; if the lag grows, start eusn-stream run on another machine with the same configuration"
@@ -73,7 +74,7 @@ func TestTopNarrow(t *testing.T) {
 	}
 }
 
-// Lines of a log that say the same of each partition are one, and others are seen.
+// Equal log lines of several partitions are merged, so that others are visible.
 func TestUnlike(t *testing.T) {
 	var all []fleet.LogMessage
 	for i := range 8 {
@@ -89,7 +90,7 @@ func TestUnlike(t *testing.T) {
 	}
 }
 
-// What could not be asked is not told as if it were known.
+// Unknown values are not shown as known.
 func TestNotKnown(t *testing.T) {
 	r := report()
 	r.Alarms, r.Unknown = fleet.Alarms{}, []string{"the alarms: no answer in time", "the disk: no answer in time"}
@@ -103,7 +104,7 @@ func TestNotKnown(t *testing.T) {
 	}
 }
 
-// Where there is no terminal it is one look; with --json lines until the end, or one.
+// Without a terminal it prints once; with --json lines until the end, or one.
 func TestTopPlain(t *testing.T) {
 	var out bytes.Buffer
 	a := &cli.App{Stdout: term.Cleaned{Writer: &out}, Stderr: &bytes.Buffer{}}

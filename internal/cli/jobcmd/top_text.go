@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	topPlain   = 100 // columns where there is no terminal
+	topPlain   = 100 // columns without a terminal
 	topMost    = 10  // partitions, classes
 	topFew     = 5   // alarms, errors, marks
 	topMapRows = 16
 )
 
-// phaseLetters are those of the map; reading is a dot.
+// phaseLetters are the letters of the map; reading is a dot.
 var phaseLetters = map[string]byte{
 	string(pipeline.Reading): '.', string(pipeline.Claiming): 'C', string(pipeline.Restoring): 'R', string(pipeline.Replaying): 'P',
 	string(pipeline.Releasing): 'L', string(pipeline.Deferred): 'D', string(pipeline.Stopped): 'X', fleet.PhaseNobody: 'N', fleet.PhaseUnasked: '?',
@@ -71,8 +71,8 @@ func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 	return lines
 }
 
-// wrapped is a text in lines of at most so many characters, those behind the first indented.
-// What does not fit into a line stays for the terminal to cut.
+// wrapped splits a text into lines of at most the given columns, with the later lines
+// indented. The terminal cuts words that do not fit in a line.
 func wrapped(text string, indent, columns int) (lines []string) {
 	columns = max(columns, 2*indent)
 	line, room := "", 0
@@ -92,9 +92,8 @@ func wrapped(text string, indent, columns int) (lines []string) {
 	return append(lines, line)
 }
 
-// unlike are the newest lines of the logs, at most so many, and of those that say the same of
-// different things only the newest: a worker has one for each partition. How many more there
-// are stands behind it.
+// unlike returns the newest lines of the logs, at most `most`, and of lines that differ
+// only in the partition only the newest, followed by the number of merged lines.
 func unlike(all []fleet.LogMessage, most int) (few []fleet.LogMessage) {
 	said := func(one *fleet.LogMessage) string {
 		text, _, attributes := strings.Cut(one.Text, "=")
@@ -120,7 +119,7 @@ func unlike(all []fleet.LogMessage, most int) (few []fleet.LogMessage) {
 	return few
 }
 
-// perSecond is a rate, where one is known.
+// perSecond formats a rate, if known.
 func perSecond(v float64, of fleet.Rates) string {
 	if of.Over == 0 {
 		return "-"
@@ -128,7 +127,7 @@ func perSecond(v float64, of fleet.Rates) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// topMap is the map of partitions, and how many are in which phase.
+// topMap returns the map of partitions, and the number of partitions in each phase.
 func topMap(r *fleet.Report, columns int) (lines []string) {
 	var phases []string
 	for _, phase := range slices.Sorted(maps.Keys(r.Partitions.Phases)) {
@@ -155,7 +154,7 @@ func topMap(r *fleet.Report, columns int) (lines []string) {
 	return lines
 }
 
-// topSlow are the partitions that are furthest behind.
+// topSlow returns the partitions with the largest lag.
 func topSlow(r *fleet.Report) []string {
 	worst := slices.DeleteFunc(slices.Clone(r.Partitions.List), func(p fleet.Partition) bool {
 		return p.Lag == 0 && p.Behind != nil && p.Phase == string(pipeline.Reading)
@@ -221,7 +220,7 @@ func topClasses(r *fleet.Report) []string {
 	})
 }
 
-// topTable are the lines of a table, behind an empty one.
+// topTable returns the lines of a table, after an empty line.
 func topTable(head string, fill func(*tabwriter.Writer)) []string {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -231,7 +230,7 @@ func topTable(head string, fill func(*tabwriter.Writer)) []string {
 	return append([]string{""}, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
 }
 
-// urgency orders lags: one that is not known comes first.
+// urgency orders lags: an unknown lag comes first.
 func urgency(s *float64) float64 {
 	if s == nil {
 		return math.Inf(1)

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// trimKeep is enough to notice that a snapshot is lost, and to repair it.
+	// trimKeep is enough time to notice and repair a lost snapshot.
 	trimKeep = 24 * time.Hour
-	// trimLeast is what an output that goes back after a power failure needs
-	// (pipeline/doc.go, Delivery, step 5), and some minutes more.
+	// trimLeast is the time that an output needs to go back after a power failure
+	// (pipeline/doc.go, Delivery, step 5), plus a few minutes.
 	trimLeast = 15 * time.Minute
 )
 
@@ -135,7 +135,7 @@ func trimOnce(ctx context.Context, a *cli.App, js jetstream.JetStream, job strin
 	return nil
 }
 
-// trimFailure says what to do next.
+// trimFailure adds the next step to an error.
 func trimFailure(err error) error {
 	next := "eusn-stream doctor, which says which jobs read an input; then the same command"
 	if errors.Is(err, admin.ErrNotOwner) {
@@ -144,7 +144,7 @@ func trimFailure(err error) error {
 		next = "the worker of that job: eusn-stream run, which says what to do about its input"
 	}
 	if errors.Is(err, admin.ErrNoJob) || errors.Is(err, nats.ErrPermissionViolation) {
-		return err // the caller knows what to do next
+		return err // the caller adds the next step
 	}
 	return cli.Fail(cli.ExitFailure, err, next)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// awaitAnswers waits until a job has made so many predictions.
+// awaitAnswers waits until a job has made a number of predictions.
 func awaitAnswers(t *testing.T, url, job string, want uint64) {
 	t.Helper()
 	var got uint64
@@ -30,8 +30,8 @@ func awaitAnswers(t *testing.T, url, job string, want uint64) {
 	t.Fatalf("job %s has made %d predictions, want %d", job, got, want)
 }
 
-// Input that a stopped job has in its states is removed, but what is young, what a
-// recording lacks, and what another job needs.
+// Input contained in a stopped job's states is removed, except young input, input
+// missing from a recording, and input that another job needs.
 func TestJobTrim(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()

@@ -109,7 +109,8 @@ const resumeHelp = `After Ctrl-C, a kill or a full disk the same command continu
 prediction is in the file once. Until all are there, the file is called FILE.part. It
 uses one core; --limit bounds the samples per second.`
 
-// complete adds what predict and job backfill share. work checks the other flags.
+// complete adds the common parts of predict and job backfill. work checks the other
+// flags.
 func (o *backfillOptions) complete(a *cli.App, cmd *cobra.Command, out string, names []string, work func(args []string) (replay.Backfill, error)) *cobra.Command {
 	var file string
 	f := cmd.Flags()
@@ -141,7 +142,7 @@ func (o *backfillOptions) complete(a *cli.App, cmd *cobra.Command, out string, n
 	return cmd
 }
 
-// ofLog returns the part of the log that the flags name.
+// ofLog returns the part of the log given by the flags.
 func (o *backfillOptions) ofLog(now time.Time) (w replay.Backfill, err error) {
 	if o.since == "" {
 		return w, errors.New("--since is empty: want how long ago, a time, or start")
@@ -210,7 +211,7 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
 	p := a.Progress()
 	defer p.Close()
-	var before replay.BackfillDone // of commands before this one, for the forecast
+	var before replay.BackfillDone // of earlier commands, for the forecast
 	if len(o.files) > 0 {
 		old, err := openOld(ctx, a, o, m.Channels)
 		if err != nil {
@@ -268,7 +269,7 @@ func (o *backfillOptions) loadModel(ctx context.Context, a *cli.App, b *server.B
 
 func messagesRead(d replay.BackfillDone) uint64 { return d.Before + d.Messages }
 
-// sayPlan says what is about to be computed.
+// sayPlan describes the computation ahead.
 func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan replay.BackfillPlan) {
 	if plan.Again {
 		a.Say("continuing with %s.part: %d messages are read, with %d predictions", o.out, messagesRead(plan.Done), plan.Done.Predictions)
@@ -298,14 +299,14 @@ func printBackfilled(a *cli.App, o backfillOptions, d replay.BackfillDone, took 
 		return a.PrintJSON(struct {
 			File string `json:"file"`
 			replay.BackfillDone
-			Seconds float64 `json:"seconds"` // of this command, not of those before
+			Seconds float64 `json:"seconds"` // of this command, without earlier commands
 		}{o.out, d, took.Seconds()})
 	}
 	a.Print("%d predictions of %d messages in %s", d.Predictions, d.Messages, o.out)
 	return nil
 }
 
-// backfillFailure says what to do next.
+// backfillFailure adds the next step to an error.
 func backfillFailure(err error, model string, o backfillOptions, d replay.BackfillDone) error {
 	part := cli.QuoteForShell(o.out + ".part")
 	if messagesRead(d) == 0 {

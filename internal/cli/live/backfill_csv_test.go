@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A CSV file has what the lines of JSON have of the same predictions: also what only some
-// models say. What one says nothing of has no column.
+// A CSV file has the values of the JSON lines for the same predictions, including
+// optional values. A value that the readout does not give has no column.
 func TestBackfillColumns(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ import (
 
 // oldFiles are files of old samples, one after another.
 type oldFiles struct {
-	words    string // which they are
+	words    string // description of the files
 	channels []string
 	rows     int64
 
@@ -31,8 +31,8 @@ type oldFiles struct {
 	now  archiveSource
 }
 
-// openOld looks at all files before the first is read: what is wrong with the last
-// one should not come out after hours.
+// openOld checks all files before the first is read: an error in the last file should
+// not appear after hours.
 func openOld(ctx context.Context, a *cli.App, o backfillOptions, channels []string) (*oldFiles, error) {
 	f := &oldFiles{left: o.files}
 	f.open = func(path string) (archiveSource, error) {
@@ -102,7 +102,7 @@ func openCSV(ctx context.Context, path string, progress archive.Progress) (archi
 	return archiveSource{Source: source.NewCSVRecording(r), channels: r.Channels, close: r.Close}, nil
 }
 
-// countCSV reads all of a CSV recording for the number of its samples.
+// countCSV reads a whole CSV recording to count its samples.
 func countCSV(ctx context.Context, a *cli.App, path string) (rows int64, err error) {
 	p := a.Progress()
 	defer p.Close()

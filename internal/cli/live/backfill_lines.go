@@ -13,14 +13,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// received is what a line of old data has at its end: the message that made the prediction,
-// in the place of when the prediction was stored.
+// received is the end of a line of old data: the message that led to the prediction,
+// instead of the prediction's storage time.
 type received struct {
 	Input    uint64     `json:"input,omitempty"`    // number of the message in the job's log
-	Received *time.Time `json:"received,omitempty"` // when the server stored that
+	Received *time.Time `json:"received,omitempty"` // time at which the server stored the message
 }
 
-// writesLines reports whether a file of that name gets lines of JSON or of CSV.
+// writesLines reports whether a file with that name gets lines of JSON or of CSV.
 func writesLines(path string) bool {
 	return isJSONLines(path) || filepath.Ext(strings.ToLower(path)) == ".csv"
 }
@@ -30,8 +30,8 @@ func isJSONLines(path string) bool {
 	return ext == ".jsonl" || ext == ".ndjson"
 }
 
-// linesFor is how predictions are written to a file of that name, and how the file begins.
-// gives says which columns the readout gives.
+// linesFor returns the beginning of a file with that name, and the encoder of its
+// lines. gives reports the readout's columns.
 func linesFor(path string, gives func(outcome.Part) bool) (head []byte, line func([]byte, replay.BackfillPrediction) ([]byte, error)) {
 	if isJSONLines(path) {
 		return nil, appendJSON
@@ -68,13 +68,14 @@ func appendCSV(dst []byte, columns []column, p *replay.BackfillPrediction) ([]by
 	return append(dst, b.Bytes()...), err
 }
 
-// column is one of a CSV file of predictions. Its text is empty if a prediction has no value.
+// column is a column of a CSV file of predictions. Its text is empty if a prediction
+// has no value.
 type column struct {
 	name string
 	text func(p *replay.BackfillPrediction) string
 }
 
-// columnsOf are what all predictions have, then what some readouts give.
+// columnsOf returns the columns of all predictions, then the readout's columns.
 func columnsOf(gives func(outcome.Part) bool) []column {
 	answer := func(c *outcome.Column) column {
 		return column{c.Name, func(p *replay.BackfillPrediction) string {

@@ -21,7 +21,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// keys are prediction lines without what tells one reading from another, sorted.
+// predictionKeys returns prediction lines without the fields that differ between
+// readings, sorted.
 func predictionKeys(t *testing.T, lines []map[string]any) []string {
 	t.Helper()
 	var keys []string
@@ -44,9 +45,9 @@ func linesIn(t *testing.T, path string) []map[string]any {
 	return clitest.Result{Out: string(clitest.Read(t, path))}.Lines(t)
 }
 
-// Old data beside a running stage: from its log, from an archive and from a CSV
-// file, in processes that are killed (kill -9). All lines are those of the live
-// predictions, each once, and the files are those of a command that nobody killed.
+// Old data predicted next to a running stage: from its log, from an archive and from a
+// CSV file, in processes that are killed (kill -9). The lines equal the live
+// predictions, each once, and the files equal those of an undisturbed command.
 func TestBackfill(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -73,7 +74,7 @@ func TestBackfill(t *testing.T) {
 		t.Fatalf("%d predictions live, want %d", len(live), want)
 	}
 
-	// The stage continues to work beside what follows.
+	// The stage continues to work in parallel.
 	load := make(chan clitest.Result)
 	go func() {
 		load <- clitest.Exec(t, context.Background(), "replay", archive, "--nats-url", url, "--speed", "max")
@@ -96,7 +97,7 @@ func TestBackfill(t *testing.T) {
 				t.Fatal(err)
 			}
 			clitest.AwaitFile(t, out+".position")
-			time.Sleep(1200 * time.Millisecond) // at least one position more
+			time.Sleep(1200 * time.Millisecond) // at least one more position
 			cmd.Process.Kill()
 			cmd.Wait()
 			if _, err := os.Stat(out + ".part"); err != nil {
@@ -130,7 +131,7 @@ func TestBackfill(t *testing.T) {
 	clitest.Leftovers(t, dir)
 }
 
-// What a plant engineer may get wrong, each with a sentence and what to do.
+// Every user error has a sentence and a next step.
 func TestBackfillRefuses(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -187,7 +188,7 @@ func TestBackfillRefuses(t *testing.T) {
 	slow := clitest.Start(t, "", append(args, "--limit", "20", "--progress", "none")...)
 	clitest.AwaitFile(t, out+".position")
 	try(cli.ExitFailure, "another program is writing it", "predict", table)
-	slow.Stop(t).Want(t, cli.ExitInterrupted, "interrupted: ") // of the first message, or before it
+	slow.Stop(t).Want(t, cli.ExitInterrupted, "interrupted: ") // of the first message, or earlier
 	try(cli.ExitFailure, "begun with something else: another model", "predict", table, "--model", wide1(t, dir))
 	try(cli.ExitFailure, "another input", "--since", "1h")
 	clitest.Must(t, args...)
@@ -202,7 +203,7 @@ func TestBackfillRefuses(t *testing.T) {
 	if r := clitest.Must(t, "job", "backfill", "--since", "1h", "--model", wide1(t, dir), "--nats-url", url, "--output", in("other.csv")); !strings.Contains(r.ErrOut, "is not the model that job eusn runs") {
 		t.Errorf("with another model, it says\n%s", r.ErrOut)
 	}
-	clitest.OnServer(t, url, func(js jetstream.JetStream) error { // nothing of it stays on the server
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error { // nothing of it remains on the server
 		in, err := js.Stream(t.Context(), "EUSN-IN")
 		if err != nil {
 			return err

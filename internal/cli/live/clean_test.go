@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A producer's key may hold escape sequences, for the server takes them: the
-// stage's log, its JSON, the list of dead letters and the states show them.
+// A producer's key may contain escape sequences, because the server accepts them: the
+// stage's log, its JSON, the list of dead letters and the states show them escaped.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()

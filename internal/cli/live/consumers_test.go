@@ -16,15 +16,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// durable are the consumers that stay although nobody uses them, and why.
+// durable are the consumers that stay while unused, with the reason.
 var durable = map[string]string{
 	"EUSN-ALARMS.webhook": "remembers which events were sent",
 	"EUSN-ALARMS.mqtt":    "remembers which events were sent",
 }
 
-// No command and no process uses up the consumers of a NATS stream: what they create ends
-// by itself, minutes after they do at most. The test hears what each of them asks the
-// server to create.
+// No command and no process uses up the consumers of a NATS stream: created consumers
+// end automatically, at most minutes after their command. The test records each
+// creation request.
 func TestConsumersEndByThemselves(t *testing.T) {
 	t.Parallel()
 	s := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
@@ -59,7 +59,7 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	} {
 		clitest.Must(t, append(args, "--nats-url", s.URL())...)
 	}
-	// Without a label there is nothing to learn; what it reads, it reads before.
+	// Without a label there is no training; all reading happens before.
 	clitest.Exec(t, t.Context(), "learn", "--store", in("store"), "--model", in("m"), "--output", in("new"), "--nats-url", s.URL())
 	created := map[string]int{}
 	for {
@@ -89,7 +89,7 @@ func TestConsumersEndByThemselves(t *testing.T) {
 		if c.Durable != "" && c.Threshold == 0 && durable[asked.Stream+"."+c.Durable] == "" {
 			t.Errorf("%s: the durable consumer %s stays for ever", asked.Stream, c.Durable)
 		}
-		if c.Threshold > 5*time.Minute { // without one, an ephemeral consumer stays for 5 s
+		if c.Threshold > 5*time.Minute { // without a threshold, an ephemeral consumer stays for 5 s
 			t.Errorf("%s: consumer %s stays for %v", asked.Stream, c.Name, c.Threshold)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A password in a URL is in no message, whatever is wrong with the URL, at each key,
-// flag and variable of the environment that takes one.
+// A password in a URL appears in no message, for any error in the URL, at each key,
+// flag and variable of the environment with a URL.
 func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model")

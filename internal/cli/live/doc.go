@@ -1,5 +1,5 @@
-// Package live holds the commands of the live stage: run, and what feeds it and reads
-// from it (replay, gateway, tail); and backfill, which predicts beside it.
+// Package live holds the commands of the live stage: run, its inputs and readers
+// (replay, gateway, tail); and backfill, which predicts old data.
 //
 // # Files
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway/sparkplug"
 )
 
-// checkFieldbus says what is wrong with a configuration of field buses.
+// checkFieldbus reports errors in a configuration of field buses.
 func checkFieldbus(g config.Gateway) error {
 	if g.Sparkplug.Groups == "" {
 		return nil
@@ -27,7 +27,7 @@ func checkFieldbus(g config.Gateway) error {
 
 // followOPCUA subscribes to a server.
 func followOPCUA(g *gateway.Gateway, c config.Gateway, s codec.Schema, log *slog.Logger) (*opcua.Client, error) {
-	named, err := formats.NewNamed(formats.Input{}, s) // values have no names here: scales of input.channels are for others
+	named, err := formats.NewNamed(formats.Input{}, s) // values have no names here: scales of input.channels do not apply
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func pollModbus(g *gateway.Gateway, c config.Gateway, s codec.Schema, log *slog.
 	})
 }
 
-// newSparkplug is the host of Sparkplug B, nil where none is asked for.
+// newSparkplug returns the host of Sparkplug B, nil if not configured.
 func newSparkplug(g *gateway.Gateway, c config.Gateway, in formats.Input, s codec.Schema) (*sparkplug.Host, error) {
 	if c.Sparkplug.Groups == "" {
 		return nil, nil
@@ -58,8 +58,8 @@ func newSparkplug(g *gateway.Gateway, c config.Gateway, in formats.Input, s code
 	return sparkplug.New(g, sparkplug.Options{Groups: c.Sparkplug.Groups, Channels: named, Count: len(s.Channels), Period: c.Period, End: c.Sparkplug.End})
 }
 
-// openFieldbus starts the inputs of field buses. end stops them, and is there with an error,
-// too.
+// openFieldbus starts the inputs of field buses. end stops them, and is returned with
+// an error, too.
 func (o *gatewayInputs) openFieldbus(g *gateway.Gateway, log *slog.Logger) (end func(), err error) {
 	end = func() {}
 	if o.sparkplug, err = newSparkplug(g, o.c, o.in, o.schema); err != nil {

@@ -73,7 +73,7 @@ func hostileServer(t *testing.T) (addr string) {
 	return l.Addr().String()
 }
 
-// connectMQTT returns what a broker answers to a CONNECT of MQTT 3.1.1.
+// connectMQTT returns a broker's answer to a CONNECT of MQTT 3.1.1.
 func connectMQTT(t *testing.T, addr string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -90,8 +90,8 @@ func connectMQTT(t *testing.T, addr string) string {
 	return string(answer)
 }
 
-// A server of OPC UA whose bytes end what reads them ends nothing else: the same gateway
-// accepts samples over HTTP and clients over MQTT as before.
+// An OPC UA server whose data ends its reader ends nothing else: the same gateway still
+// accepts samples over HTTP and clients over MQTT.
 func TestHostileOPCUAServerEndsNothingElse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

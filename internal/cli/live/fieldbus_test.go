@@ -23,7 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// script is a program of Node that a test talks with.
+// script is a Node program with which a test communicates.
 type script struct {
 	t   *testing.T
 	in  io.WriteCloser
@@ -62,7 +62,7 @@ func startScript(t *testing.T, name string, args ...string) *script {
 	return s
 }
 
-// hears waits for a line that begins so, and returns what follows.
+// hears waits for a line with the given beginning, and returns the rest.
 func (s *script) hears(begin string) string {
 	s.t.Helper()
 	for end := time.After(3 * pipelinetest.Patience); ; { // the server of OPC UA makes a key first
@@ -80,10 +80,10 @@ func (s *script) hears(begin string) string {
 	}
 }
 
-// Programs of others send over field buses, and the gateway is killed in the middle.
-// What was stored before it and what comes after it give the predictions of the same
-// samples published without a gateway, bit for bit; the first one after the kill has
-// the flag gap.
+// Foreign programs send over field buses, and the gateway is killed in the middle.
+// Samples stored before and after the kill give the predictions of the same samples
+// published without a gateway, bit for bit; the first prediction after the kill has the
+// flag gap.
 func TestFieldbus(t *testing.T) {
 	t.Parallel()
 	fieldbusPrograms(t)
@@ -173,7 +173,7 @@ gateway:
 		got = answers(t, url, "eusn")
 	}
 	want := answers(t, url, "direct")
-	for _, key := range keys { // the third sequence has the kill in it
+	for _, key := range keys { // the third sequence contains the kill
 		if len(want[key]) == each/10 {
 			words := strings.SplitN(want[key][2], " ", 3)
 			words[1] = "gap"
@@ -193,7 +193,8 @@ gateway:
 	}
 }
 
-// subscribed waits until a gateway's process has the first values, which make no samples.
+// subscribed waits until a gateway's process has the first values, which make no
+// samples.
 func subscribed(t *testing.T, g *process, times int) {
 	t.Helper()
 	for end := time.Now().Add(pipelinetest.Patience); g.says("OPC UA: all variables have values") < times; time.Sleep(10 * time.Millisecond) {
@@ -203,7 +204,7 @@ func subscribed(t *testing.T, g *process, times int) {
 	}
 }
 
-// What config check takes as a register, the gateway takes, too.
+// The gateway accepts every register that config check accepts.
 func TestModbusPattern(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"holding:100:float32": true, "3/input:7:int16:badc * 0.1 - 40": true, "coil:3": true, "255/discrete:65535 + 1": true, "holding:0:float64 * -2.5e-3": true, "plc-b:502/coil:3": true, "10.0.0.7:502/3/input:7:int16": true, "[::1]:502/coil:3": true,

@@ -22,10 +22,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// flood is what somebody sends who wants the memory of others.
+// flood is an attack on the memory of the processes.
 type flood struct {
 	name    string
-	workers int // who send at a time
+	workers int // parallel senders
 	send    func(f *flooded, ctx context.Context, n int64) error
 }
 
@@ -70,9 +70,9 @@ var floods = []flood{
 	}},
 }
 
-// TestFloods sends each flood to a stage and its gateway, and looks at their memory:
+// TestFloods sends each flood to a stage and its gateway, and measures their memory:
 // for two seconds each, or for EUSN_FLOOD each, such as 10m, with a model of bank
-// standard. A device that behaves is served meanwhile.
+// standard. A well-behaved device is served meanwhile.
 func TestFloods(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: floods take seconds each, -short was given")
@@ -124,10 +124,10 @@ type flooded struct {
 	arrow                       []byte
 }
 
-// mostGrown is by how many MB a process may grow in a flood. The gateway grows most in the first
-// minute of the MQTT sessions (311 MB, of which 190 MB are gone after 3 minutes): 20,000
-// sessions, the buffers of their connections, and as much garbage. The stage keeps 4,000
-// streams here, of 45 kB with a model of bank standard.
+// mostGrown is how many MB a process may grow in a flood. The gateway grows most in the
+// first minute of the MQTT sessions (311 MB, of which 190 MB are gone after 3 minutes):
+// 20,000 sessions, the buffers of their connections, and as much garbage. The stage
+// keeps 4,000 streams here, of 45 kB with a model of bank standard.
 var mostGrown = map[string]int{"gateway": 350, "stage": 900}
 
 // run sends a flood, and looks at the memory of the processes.
@@ -176,7 +176,7 @@ func (f *flooded) run(one flood, each time.Duration) {
 	f.p.Await("a device is served after "+one.name, f.served)
 }
 
-// memory is what each process has resident, in MB.
+// memory returns the resident memory of each process, in MB.
 func (f *flooded) memory() map[string]int {
 	all := map[string]int{}
 	for _, name := range []string{"stage", "gateway", "nats"} {
@@ -200,7 +200,7 @@ func (f *flooded) served() bool {
 	return r.StatusCode == http.StatusNoContent
 }
 
-// dial connects from one of some addresses of this machine.
+// dial connects from one of several addresses of this machine.
 func (f *flooded) dial(ctx context.Context, port string, from int) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+from%5))}}
 	c, err := d.DialContext(ctx, "tcp", "127.0.0.1:"+port)
@@ -238,8 +238,8 @@ func accepted(c net.Conn, connect string) error {
 	return nil
 }
 
-// trickle logs in, if there is something to log in with, sends the beginning of something,
-// and then a byte a second until the other side ends it.
+// trickle logs in, if login is set, sends begin, and then a byte a second until the
+// other side ends the connection.
 func (f *flooded) trickle(ctx context.Context, port string, from int, login, begin string) error {
 	c, err := f.dial(ctx, port, from)
 	if err != nil {
@@ -261,7 +261,7 @@ func (f *flooded) trickle(ctx context.Context, port string, from int, login, beg
 	return io.ErrUnexpectedEOF
 }
 
-// mqttText is a text as MQTT writes it.
+// mqttText encodes a text as in MQTT.
 func mqttText(s string) string { return mqttNumber(len(s)) + s }
 
 func mqttNumber(n int) string { return string(binary.BigEndian.AppendUint16(nil, uint16(n))) }
@@ -271,7 +271,7 @@ func mqttPacket(kind byte, body string) string {
 	return string(kind) + string(binary.AppendUvarint(nil, uint64(len(body)))) + body
 }
 
-// connectPacket is a CONNECT that keeps the session.
+// connectPacket returns a CONNECT that keeps the session.
 func connectPacket(version byte, id string) string {
 	body := mqttText("MQTT") + string(version) + "\x00\x00\x3c"
 	if version == 5 {

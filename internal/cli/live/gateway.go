@@ -184,7 +184,8 @@ func (o *gatewayInputs) serve(ctx context.Context, a *cli.App, nc *nats.Conn, c 
 	return err
 }
 
-// checkGatewayFiles refuses to start if devices could take the files that the outbox needs.
+// checkGatewayFiles refuses to start if devices could use up the files that the outbox
+// needs.
 func checkGatewayFiles(g config.Gateway) error {
 	needs := []listen.Need{{What: "the outbox, the metrics port, and what else this process has open", Files: gateway.OwnFiles}}
 	for _, l := range []struct {
@@ -254,9 +255,9 @@ func dialStage(ctx context.Context, c config.Config, log *slog.Logger) (*nats.Co
 	return natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log))
 }
 
-// awaitServer connects to the NATS server, and waits for it as long as it is away: the
-// machine of a gateway may begin before that of the server. Other faults, such as a
-// wrong login, do not go away. The connection is nil if ctx has ended.
+// awaitServer connects to the NATS server, and waits while the server is unavailable:
+// the machine of a gateway may start before the server's. Other errors, such as a wrong
+// login, are permanent. The connection is nil if ctx has ended.
 func awaitServer(ctx context.Context, dial func() (*nats.Conn, error), log *slog.Logger) (*nats.Conn, error) {
 	for told := (time.Time{}); ; {
 		nc, err := dial()
@@ -285,8 +286,8 @@ const (
 	toldAgain   = 30 * time.Second
 )
 
-// readsArrow says what is wrong if a job reads its messages as its entry says, and the
-// gateway publishes Arrow.
+// readsArrow reports an error if a job, according to its entry, does not read the
+// gateway's Arrow messages.
 func readsArrow(input string) error {
 	if input == "" {
 		return nil
@@ -301,7 +302,7 @@ func readsArrow(input string) error {
 	return nil
 }
 
-// gatewayInputs are the inputs that a configuration asks for.
+// gatewayInputs are the configured inputs.
 type gatewayInputs struct {
 	c         config.Gateway
 	access    gateway.Access
@@ -334,7 +335,7 @@ func checkGateway(c config.Config) error {
 	return nil
 }
 
-// gatewayOptions checks what a configuration says of the inputs.
+// gatewayOptions checks the configuration of the inputs.
 func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	g := c.Gateway
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
@@ -376,7 +377,7 @@ func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	return o, err
 }
 
-// open starts the inputs. If one does not start, none is left.
+// open starts the inputs. If one fails, all are stopped.
 func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (closeAll func(), err error) {
 	o.access.Log = log
 	var closers []func()

@@ -23,7 +23,7 @@ type fleet struct {
 	mu      sync.Mutex
 	acked   []int // lines, by device
 	total   int
-	doubt   int // times that a mosquitto_pub ended with lines that had no acknowledgement
+	doubt   int // ends of a mosquitto_pub with unacknowledged lines
 	stop    chan struct{}
 	running sync.WaitGroup
 }
@@ -33,7 +33,7 @@ const (
 	pace     = 40 * time.Millisecond // between two lines of a device: 25 samples a second
 )
 
-// resume lets devices send, each from its first line without an acknowledgement.
+// resume lets devices send, each from its first unacknowledged line.
 func (f *fleet) resume() {
 	f.stop = make(chan struct{})
 	for d := range f.all {
@@ -49,8 +49,7 @@ func (f *fleet) resume() {
 	}
 }
 
-// pause returns when every device has the acknowledgements of all that it has
-// sent.
+// pause returns when every device has the acknowledgements of all sent lines.
 func (f *fleet) pause() {
 	close(f.stop)
 	f.running.Wait()
@@ -71,9 +70,8 @@ func (f *fleet) left(d int) bool {
 	return f.acked[d] < len(f.all[d].lines)
 }
 
-// publish runs mosquitto_pub, which says of each line that it has its PUBACK
-// (stdbuf: at once), until it ends, or has the acknowledgements of all
-// lines or of those sent before stop.
+// publish runs mosquitto_pub, which prints each PUBACK (stdbuf: immediately), until it
+// ends, or has the acknowledgements of all lines or of the lines sent before stop.
 func (f *fleet) publish(d int, stop chan struct{}) error {
 	cmd := exec.Command("stdbuf", "-oL", "mosquitto_pub", "-d", "-l", "-q", "1", "-c", "-i", fmt.Sprint("device", d), "-h", "127.0.0.1", "-p", f.port, "-t", "plant/A/sensor/"+strings.TrimPrefix(f.all[d].key, "A/"))
 	in, err := cmd.StdinPipe()
@@ -133,7 +131,7 @@ func (f *fleet) publish(d int, stop chan struct{}) error {
 	return nil
 }
 
-// reach returns when so many lines are acknowledged.
+// reach returns when n lines are acknowledged.
 func (f *fleet) reach(n int) {
 	f.p.T.Helper()
 	last, since := -1, time.Now()
@@ -153,9 +151,9 @@ func (f *fleet) reach(n int) {
 	}
 }
 
-// killBroker kills mosquitto after it has saved; if behind, with a queue for a
-// gateway that was killed before. Otherwise it has none: mosquitto does not mark
-// (DUP) what it has sent after it has saved, if that was still in its queue then.
+// killBroker kills mosquitto after it has saved; if behind, with a queue for a killed
+// gateway. Otherwise its queue is empty: mosquitto does not mark (DUP) messages sent
+// after its save that were in its queue then.
 func (f *fleet) killBroker(behind bool) {
 	gateway, broker := f.p.Services["gateway"], f.p.Services["mosquitto"]
 	if behind {

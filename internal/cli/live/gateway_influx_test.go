@@ -31,9 +31,8 @@ func squeezed(t *testing.T, text string) string {
 	return b.String()
 }
 
-// What clients of InfluxDB send: times of any precision, bodies as gzip, and batches with
-// lines that are not for this job. Nothing of it is taken for something else, and an
-// answer names what is not stored.
+// Requests of InfluxDB clients: times of any precision, bodies as gzip, and batches
+// with lines for other jobs. Nothing is misread, and an answer names the refused lines.
 func TestGatewayTakesInfluxRequests(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,7 +82,7 @@ func TestGatewayTakesInfluxRequests(t *testing.T) {
 		{"/write", "", "cpu,host=a usage_idle=99 2\n", 400, "no line is stored", nil},
 		{"/write", "", line("some", 5) + "m,stream_id=some c0=4,c1=2\nm c0=1,c1=2\n", 400, "line 3", []string{"some 1 5", fmt.Sprint("some 4 ", int64(codec.NoTime))}},
 	} {
-		for range 2 { // the second one is a repeat
+		for range 2 { // the second is a repeat
 			r, err := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+c.path, strings.NewReader(c.body))
 			if err != nil {
 				t.Fatal(err)

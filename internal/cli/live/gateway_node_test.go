@@ -71,7 +71,7 @@ func startNodeDevices(t *testing.T, url string, all []sent) *nodeDevices {
 	return n
 }
 
-// reach returns when so many lines are acknowledged.
+// reach returns when want lines are acknowledged.
 func (n *nodeDevices) reach(p *plant, want int) {
 	p.T.Helper()
 	for last, since := -1, time.Now(); ; time.Sleep(5 * time.Millisecond) {

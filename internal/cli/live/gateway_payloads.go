@@ -13,13 +13,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 )
 
-// noLines refuses line protocol where input.* says where the values are in a way
-// that it does not have, such as by the paths of JSON.
+// noLines refuses line protocol if input.* locates values in a way that line protocol
+// lacks, such as by the paths of JSON.
 type noLines struct{ why error }
 
 func (n noLines) Decode([]byte) ([]gateway.Part, error) { return nil, n.why }
 
-// payloads decodes with one decoder for each goroutine that needs one.
+// payloads decodes with one decoder for each goroutine.
 type payloads struct {
 	channels int
 	free     sync.Pool // of *payloadDecoder
@@ -30,7 +30,7 @@ type payloadDecoder struct {
 	b codec.Batch
 }
 
-// scaledTimes are lines whose times are of another unit than the configured one.
+// scaledTimes are lines with times in another unit than configured.
 type scaledTimes struct {
 	lines gateway.Decoder // takes times for nanoseconds
 	unit  int64           // in ns
@@ -52,11 +52,11 @@ func (s scaledTimes) Decode(payload []byte) ([]gateway.Part, error) {
 	return parts, err
 }
 
-// newLines makes decoders of line protocol: one for the configured unit of time (0), and
-// one for any other of the times at the ends of lines.
+// newLines makes decoders of line protocol: one for the configured unit of time (0),
+// and one for any other unit of the times at the ends of lines.
 func newLines(in formats.Input, s codec.Schema) (func(unit time.Duration) gateway.Decoder, error) {
 	lines, err := newPayloads(in, formats.Influx, s)
-	inField := in.Time != "" // what is at the end of a line is not read
+	inField := in.Time != "" // the time at the end of a line is ignored
 	in.TimeUnit = "ns"
 	plain, plainErr := newPayloads(in, formats.Influx, s)
 	if err = cmp.Or(err, plainErr); err != nil {
@@ -87,7 +87,7 @@ func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads,
 	p := &payloads{channels: len(s.Channels), free: sync.Pool{New: func() any {
 		d, err := formats.New(in, s)
 		if err != nil {
-			panic("BUG: " + err.Error()) // the first one was made
+			panic("BUG: " + err.Error()) // the first succeeded
 		}
 		formats.SetClock(d, now)
 		return &payloadDecoder{d: d}
@@ -96,7 +96,7 @@ func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads,
 	return p, nil
 }
 
-// Decode reads a payload and gives each stream that it names its part.
+// Decode reads a payload and returns the part of each stream.
 func (p *payloads) Decode(payload []byte) ([]gateway.Part, error) {
 	d := p.free.Get().(*payloadDecoder)
 	defer p.free.Put(d)

@@ -14,12 +14,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// plant is one with a gateway and what feeds it.
+// plant is a plant with a gateway and its data sources.
 type plant struct{ *planttest.Plant }
 
 func newPlant(t *testing.T, dir string) *plant { return &plant{planttest.New(t, dir)} }
 
-// gateway starts the gateway, with how devices reach it.
+// gateway starts the gateway, with the devices' addresses.
 func (p *plant) gateway(args ...string) {
 	p.T.Helper()
 	p.startGateway(args...)
@@ -31,7 +31,7 @@ func (p *plant) startGateway(args ...string) {
 		"--outbox", filepath.Join(p.Dir, "outbox"), "--topics", "plant/+/sensor/+"}, args...)...)
 }
 
-// mosquitto starts the broker with the settings that docs/gateway.md advises.
+// mosquitto starts the broker with the settings recommended in docs/gateway.md.
 func (p *plant) mosquitto(path, port string) {
 	p.T.Helper()
 	conf := clitest.Write(p.T, filepath.Join(p.Dir, "mosquitto.conf"), fmt.Sprintf(`listener %s 127.0.0.1
@@ -47,7 +47,7 @@ autosave_interval 0
 	p.AwaitPort(port)
 }
 
-// saved lets mosquitto write what it has to its disk.
+// saved makes mosquitto write its data to the disk.
 func (p *plant) saved() {
 	p.T.Helper()
 	db := filepath.Join(p.Dir, "mosquitto.db")
@@ -75,7 +75,7 @@ func (p *plant) still() {
 	}
 }
 
-// full says whether the job's input takes no more messages.
+// full makes the job's input refuse further messages, or accept them.
 func (p *plant) full(yes bool) {
 	p.T.Helper()
 	p.Await("the limit of the input", func() bool {

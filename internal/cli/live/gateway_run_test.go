@@ -26,9 +26,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// runSize is the size of a test that kills: devices x samples of each x kills, from
-// the environment, such as EUSN_GATEWAY_RUN=200x5000x30 (make gateway-run). Then dir
-// is one that is kept, to look at.
+// runSize is the size of a test with kills: devices x samples of each x kills, from the
+// environment, such as EUSN_GATEWAY_RUN=200x5000x30 (make gateway-run). Then dir is
+// kept, for inspection.
 func runSize(t *testing.T, name string, devices, each, kills int) (d, e, k int, dir string) {
 	t.Helper()
 	size := os.Getenv(name)
@@ -46,17 +46,17 @@ func runSize(t *testing.T, name string, devices, each, kills int) (d, e, k int, 
 	return d, e, k, dir
 }
 
-// TestGatewayRun: Debian's mosquitto and a mosquitto_pub for each device, the
-// gateway as mosquitto's client, and the stage on a NATS server, each in a process
-// of its own. All four are killed (kill -9) in turn, and the input is full for a
-// while. No sample that mosquitto has acknowledged is lost or doubled, and the
-// predictions have the bits of an offline evaluation of what was sent.
+// TestGatewayRun: Debian's mosquitto and a mosquitto_pub for each device, the gateway
+// as mosquitto's client, and the stage on a NATS server, each in a separate process.
+// All four are killed (kill -9) in turn, and the input is full for a while. No sample
+// acknowledged by mosquitto is lost or doubled, and the predictions have the bits of an
+// offline evaluation of the sent samples.
 //
-// A sample counts as acknowledged when mosquitto_pub has its PUBACK. mosquitto
-// sends that before it has the message on the disk, so a mosquitto that is killed
-// loses, by itself, what it has acknowledged since it last saved. To see what the
-// gateway does, devices pause before mosquitto is killed, and it saves (SIGUSR1).
-// What it has not delivered by then, it delivers after its restart.
+// A sample counts as acknowledged when mosquitto_pub has its PUBACK. mosquitto sends
+// the PUBACK before the message is on the disk, so a killed mosquitto loses messages
+// acknowledged since its last save. To test only the gateway, devices pause before
+// mosquitto is killed, and mosquitto saves (SIGUSR1). Undelivered messages are
+// delivered after its restart.
 func TestGatewayRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: killed programs take seconds to begin again, -short was given")
@@ -105,7 +105,7 @@ func TestGatewayRun(t *testing.T) {
 	p.check(all)
 }
 
-// sent is what a device sends: lines of JSON, and their values.
+// sent is the data of a device: lines of JSON, and their values.
 type sent struct {
 	key   string
 	lines []string
@@ -129,7 +129,7 @@ func makeSent(devices, n int) []sent {
 	return all
 }
 
-// check reads the input and the predictions, and compares them with what was sent.
+// check reads the input and the predictions, and compares them with the sent data.
 func (p *plant) check(all []sent) {
 	t := p.T
 	t.Helper()
@@ -176,7 +176,7 @@ func (p *plant) check(all []sent) {
 	}
 }
 
-// evaluate is what an offline evaluation makes of the samples that were sent.
+// evaluate returns an offline evaluation of the sent samples.
 func (p *plant) evaluate(all []sent) map[string][]string {
 	p.T.Helper()
 	m, err := reservoir.Load(p.Model)
@@ -212,7 +212,7 @@ func liveAnswers(t *testing.T, url string) map[string][]string {
 	return all
 }
 
-// readInput reads the job's input, without what the stage drops as a repeat.
+// readInput reads the job's input, without messages that the stage drops as repeats.
 func readInput(t *testing.T, url string, use func(key string, b *codec.Batch)) {
 	t.Helper()
 	dec, err := codec.NewDecoder(codec.Schema{Channels: []string{"c0", "c1"}})

@@ -31,14 +31,14 @@ import (
 
 func TestMain(m *testing.M) { planttest.Main(m) }
 
-// process is the program in a process of its own.
+// process is the program in a separate process.
 type process struct {
 	*exec.Cmd
-	addr string // of what it listens on first
+	addr string // address of its first listener
 	book *pipelinetest.LogBook
 }
 
-// says is how many lines of its messages have a text.
+// says counts the lines of its log with a text.
 func (p *process) says(text string) int { return p.book.Lines(text) }
 
 var listening = regexp.MustCompile(`MQTT broker at (\S+)`)
@@ -110,9 +110,9 @@ func count(m map[string][]string) (n int) {
 	return n
 }
 
-// A gateway that is killed again and again loses nothing that devices with a
-// session have handed over, and doubles nothing: the predictions have the bits,
-// and the flags, of the same samples published without a gateway.
+// A repeatedly killed gateway loses no message from devices with a session, and
+// duplicates none: the predictions have the bits, and the flags, of the same samples
+// published without a gateway.
 func TestKilledGateway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -122,7 +122,7 @@ func TestKilledGateway(t *testing.T) {
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", in("model"), "--dir", in("data"), "--port", "-1", "--partitions", "4")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	direct := clitest.Start(t, "reading direct.*", "run", "-c", clitest.Write(t, in("direct.yaml"), "job: direct\nmodel: "+in("model")+"\nnats: {url: "+url+"}\ninput: {subject: direct.*}\nstage: {partitions: 4}\n"))
-	defer stage.Stop(t) // last: the server of all is in it
+	defer stage.Stop(t) // last: it contains the server
 	defer direct.Stop(t)
 
 	const devices, each, kills = 6, 400, 5
@@ -160,7 +160,7 @@ func TestKilledGateway(t *testing.T) {
 		clients = append(clients, c)
 	}
 	for i := range each {
-		if i%(each/kills) < each/kills/2-10 { // the others are under way when it is killed
+		if i%(each/kills) < each/kills/2-10 { // the rest is in transit at the kill
 			time.Sleep(2 * time.Millisecond)
 		}
 		for d, c := range clients {
@@ -169,8 +169,8 @@ func TestKilledGateway(t *testing.T) {
 		if i%(each/kills) == each/kills/2 {
 			g.kill()
 			g = gateway(g.addr)
-			// This library sends new messages beside those that it sends again, and
-			// a stream would not be in its order. So the others come first.
+			// This library mixes new messages with resent messages, which would change
+			// a stream's order. So resent messages come first.
 			for end := time.Now().Add(pipelinetest.Patience); inputRows(t, url) < devices*(i+1); time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("%d samples in the input after message %d of %d devices", inputRows(t, url), i, devices)
@@ -198,7 +198,7 @@ func TestKilledGateway(t *testing.T) {
 	}
 }
 
-// What is wrong with a gateway's configuration is said before anything starts.
+// Errors in a gateway's configuration are reported before anything starts.
 func TestGatewayRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -223,7 +223,7 @@ func TestGatewayRefuses(t *testing.T) {
 	}
 }
 
-// A gateway that starts before its server waits for it, and says for what.
+// A gateway that starts before its server waits for it, and logs the reason.
 func TestGatewayWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	p := &plant{planttest.NewIdle(t, "")}
@@ -236,7 +236,7 @@ func TestGatewayWaitsForTheServer(t *testing.T) {
 	p.Await("the gateway", func() bool { return p.HasLogged("gateway", "publishing to") })
 }
 
-// A gateway ends where the job's stage would not read what it publishes.
+// A gateway ends if the job's stage would not read its messages.
 func TestGatewayAndJobDoNotGoTogether(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -318,8 +318,8 @@ func TestGatewayOverHTTPAndLines(t *testing.T) {
 	}
 }
 
-// testLinesWithoutPaths: a gateway whose channels are at paths of JSON refuses
-// lines over HTTP with the reason.
+// testLinesWithoutPaths: a gateway whose channels are at paths of JSON refuses lines
+// over HTTP with the reason.
 func testLinesWithoutPaths(t *testing.T, model, url string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A gateway shows a certificate that was renewed to the next device, and does not start
-// with one that has expired.
+// A gateway uses a renewed certificate for the next device, and does not start with an
+// expired certificate.
 func TestGatewayCertificate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

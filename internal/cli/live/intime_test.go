@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The end does not wait for a driver that hangs.
+// The program's end does not wait for a blocked driver.
 func TestInTime(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)

@@ -19,8 +19,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// socketsOf are the addresses on which a process listens, "tcp 127.0.0.1:4222" or "udp ...",
-// as the kernel lists them.
+// socketsOf returns the addresses on which a process listens, "tcp 127.0.0.1:4222" or
+// "udp ...", as listed by the kernel.
 func socketsOf(t *testing.T, pid int) (all []string) {
 	t.Helper()
 	own := map[string]bool{} // inodes
@@ -55,7 +55,7 @@ func socketsOf(t *testing.T, pid int) (all []string) {
 	return all
 }
 
-// program starts the program as a process and waits until it says something.
+// program starts the program as a process and waits for a message.
 func program(t *testing.T, says string, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := planttest.Command(args...)
@@ -79,9 +79,9 @@ func program(t *testing.T, says string, env []string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// The table of listeners in docs/secure.md names every key that opens one: a process listens
-// where it says, with the keys of the table alone, and nowhere else. By default only the
-// embedded server listens.
+// The table of listeners in docs/secure.md names every key that opens a listener: a
+// process listens at the documented address, with only the keys of the table, and
+// nowhere else. By default only the embedded server listens.
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(string(clitest.Read(t, "../../../docs/secure.md")), "\n## Listeners and their limits\n")
@@ -131,7 +131,7 @@ func TestListeners(t *testing.T) {
 		"--mqtt-listen", "127.0.0.1:"+port["gateway.mqtt"], "--http-listen", "127.0.0.1:"+port["gateway.http"], "--tcp-listen", "127.0.0.1:"+port["gateway.tcp"], "--udp-listen", "127.0.0.1:"+port["gateway.udp"])
 	same("gateway with all keys", gateway, at("tcp", "gateway.mqtt"), at("tcp", "gateway.http"), at("tcp", "gateway.tcp"), at("udp", "gateway.udp"), at("tcp", "metrics of the gateway"))
 
-	// The limit of one address, as the table has it.
+	// The limit of one address, from the table.
 	limit := 0
 	if m := regexp.MustCompile("with `metrics.insecure` \\| \\d+ \\| (\\d+) \\|").FindStringSubmatch(table); m != nil {
 		limit, _ = strconv.Atoi(m[1])
@@ -151,7 +151,7 @@ func TestListeners(t *testing.T) {
 	}
 	select {
 	case i := <-closed:
-		if i != limit { // after two seconds without a header, the others end, too
+		if i != limit { // after two seconds without a header, the other connections end, too
 			t.Errorf("of %d connections to the metrics from one address, number %d ended first, want the last", limit+1, i+1)
 		}
 	case <-time.After(pipelinetest.Patience):

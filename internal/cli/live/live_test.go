@@ -19,8 +19,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A stage and a replay as two programs, joined by TCP; then what goes wrong
-// when a second one comes.
+// A stage and a replay as two programs, joined by TCP; then the errors with a second
+// stage.
 func TestRunAndReplay(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -82,13 +82,13 @@ func TestRunAndReplay(t *testing.T) {
 		"runs with another network", "m.safetensors", "nothing was claimed", "try: eusn-stream model show active")
 	clitest.Exec(t, t.Context(), "replay", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
 	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 samples processed, 24 predictions committed, 0 dead letters")
-	// A stage that fails takes its server with it, and says so: other programs use that.
+	// A failed stage stops its server, and reports it: other programs use the server.
 	r = clitest.Exec(t, t.Context(), "run", "--model", other, "--dir", data, "--port", port)
 	r.Want(t, cli.ExitOtherModel, `level=ERROR msg="the embedded NATS server ends with its stage: producers, gateways and devices have no server until the next start" url=nats://127.0.0.1:`+port)
 }
 
-// Samples of two channels for a model of three: each message is a dead letter
-// that says why, and nothing else stops.
+// Samples of two channels for a model of three: each message is a dead letter with the
+// reason, and nothing else stops.
 func TestReplayWrongChannels(t *testing.T) {
 	t.Parallel()
 	two, three, dir := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3), t.TempDir()
@@ -122,7 +122,7 @@ func TestReplayWrongChannels(t *testing.T) {
 	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(24+len(of), " dead letters"), "0 predictions")
 }
 
-// A recording keeps its own streams, ends and times.
+// A recording keeps its streams, ends and times.
 func TestReplayRecording(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
@@ -193,7 +193,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := "nats://" + l.Addr().String()
-	l.Close() // nothing listens there now
+	l.Close() // no listener is left there
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "5")
@@ -203,8 +203,8 @@ func TestUnreachable(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--non-finite", "ignore").Want(t, cli.ExitConfig, "--non-finite", "reject, hold or zero")
 }
 
-// A directory that cannot be written. Root can write everywhere, so for root a
-// plain file has its name.
+// An unwritable directory. Root can write everywhere, so for root a plain file has its
+// name.
 func TestReadOnlyDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "d")

@@ -26,7 +26,7 @@ import (
 // closeTime is how long the end waits for the GPUs' driver.
 const closeTime = 2 * time.Second
 
-// metricsAccess is what the configuration says of who may ask the metrics port.
+// metricsAccess returns the configured access to the metrics port.
 func metricsAccess(c config.Metrics) metrics.Access {
 	return metrics.Access{Cert: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.CA, Users: c.Users, TokenFile: c.TokenFile, OpenHealth: c.OpenHealth, Insecure: c.Insecure}
 }
@@ -43,8 +43,8 @@ func metricsFailure(err error) error {
 }
 
 // serveMetrics serves metrics, health and the live page of the stage that counts into
-// counters, until the function it returns is called; nowhere where no address is
-// configured, and the page is nil then.
+// counters, until the returned function is called; without a configured address it
+// serves nothing, and the page is nil.
 func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, spans *traces.Traces, used *certs.Watch, alive func() error, log *slog.Logger) (live *page.Page, close func(), err error) {
 	if c.Listen == "" {
 		return nil, func() {}, nil
@@ -68,7 +68,7 @@ func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.C
 	}
 	a.Say("metrics at %s/metrics, health at /healthz and /readyz; a live page at %s/", s.URL(), s.URL())
 	return live, func() {
-		live.Close() // or the server would wait for those who look at it
+		live.Close() // otherwise the server would wait for viewers
 		if err := s.Close(); err != nil {
 			log.Warn("metrics server did not stop cleanly", "err", err)
 		}
@@ -80,7 +80,7 @@ func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.C
 	}, nil
 }
 
-// tracesStats are what metrics say of traces; nil where there are none.
+// tracesStats returns the statistics of traces for the metrics; nil without traces.
 func tracesStats(t *traces.Traces) func() trace.Stats {
 	if t == nil {
 		return nil
@@ -91,8 +91,8 @@ func tracesStats(t *traces.Traces) func() trace.Stats {
 // attachAgain is the time between tries to connect the page.
 const attachAgain = 5 * time.Second
 
-// attach gives the page the way to the job's server until ctx ends, from the beginning
-// on: a stage that does not become ready is one that somebody looks at.
+// attach connects the page to the job's server until ctx ends, from the beginning on:
+// the page helps to diagnose a stage that does not become ready.
 func attach(ctx context.Context, live *page.Page, open func(ctx context.Context, name string) (*nats.Conn, jetstream.JetStream, error), job string, again time.Duration, log *slog.Logger) {
 	if live == nil {
 		return
@@ -117,8 +117,8 @@ func attach(ctx context.Context, live *page.Page, open func(ctx context.Context,
 	}
 }
 
-// inTime waits for f, but not for ever: a driver that hangs must not keep the
-// program from its end.
+// inTime waits for f, with a limit: a blocked driver must not prevent the program's
+// end.
 func inTime(f func() error, patience time.Duration) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()

@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// The sensors of a plant publish on subjects of several tokens; tail finds one of
-// them, and those of a line, by the names in the input subject.
+// The sensors of a plant publish on subjects of several tokens; tail finds one sensor,
+// and the sensors of a line, by the names in the input subject.
 func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -81,8 +81,8 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 }
 
 // Sensors publish on several subjects of one job. The name of a stream is its whole
-// subject: for tail, for a recording, which is compared with the input, and for the
-// same predicted again.
+// subject: for tail, for a recording, which is compared with the input, and for
+// repeated predictions.
 func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")

@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// printer prints what a stage publishes as lines of JSON.
+// printer prints a stage's predictions as lines of JSON.
 type printer struct {
 	w       io.Writer
 	job     string
@@ -27,9 +27,8 @@ type printer struct {
 	skipped foreigners
 }
 
-// newPrinter notes where the output ends before the stage starts, so that
-// nothing it publishes is missed and nothing old is printed. The caller closes
-// nc.
+// newPrinter records the end of the output before the stage starts, so that every new
+// prediction and no old prediction is printed. The caller closes nc.
 func newPrinter(ctx context.Context, w io.Writer, job string, b *server.Broker, log *slog.Logger) (*printer, error) {
 	nc, js, err := b.Open(ctx, "eusn-stream/"+job+"/print")
 	if err != nil {
@@ -46,7 +45,7 @@ func newPrinter(ctx context.Context, w io.Writer, job string, b *server.Broker, 
 func (p *printer) findEnd(ctx context.Context) error {
 	name, err := p.js.StreamNameBySubject(ctx, p.job+".out.*")
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil // the stage will make it
+		return nil // the stage will create it
 	}
 	if err != nil {
 		return err
@@ -59,24 +58,25 @@ func (p *printer) findEnd(ctx context.Context) error {
 	return nil
 }
 
-// origin is what a line of JSON says last of how a prediction came about.
+// origin is the end of a line of JSON: the origin of a prediction.
 type origin struct {
-	// Readout is the fingerprint of the one that made the prediction, if the partition
-	// had a promotion before; absent: the one that the job began with.
+	// Readout is the fingerprint of the predicting readout, if the partition had a
+	// promotion before; absent: the job's first readout.
 	Readout string `json:"readout,omitempty"`
 	// Traceparent is the place of the prediction's message in a trace; absent if the
 	// message was not traced (docs/traces.md).
 	Traceparent string `json:"traceparent,omitempty"`
 }
 
-// jsonLine is a prediction as a line of JSON, with the fields of more, an object, at its end.
+// jsonLine encodes a prediction as a line of JSON, with the fields of more, an object,
+// at its end.
 func jsonLine(p *codec.Prediction, labels []string, traceparent string, more any) ([]byte, error) {
 	line, err := outcome.Join(p.Place(), outcome.Named{Answer: &p.Answer, Labels: labels}, origin{p.Readout, traceparent}, more)
 	return append(line, '\n'), err
 }
 
-// run prints until ctx ends. A message of the output that is no prediction is
-// reported and left out: the stage decides what it means for a partition.
+// run prints until ctx ends. A message of the output that is no prediction is reported
+// and skipped: the stage decides about the partition.
 func (p *printer) run(ctx context.Context) error {
 	return consumer.Read(ctx, p.js, p.job, consumer.Span{From: p.from, Skip: p.skipped.skip}, func(o consumer.Output) error {
 		for i := range o.Predictions {
@@ -92,17 +92,17 @@ func (p *printer) run(ctx context.Context) error {
 	})
 }
 
-// foreigners are messages that are not printed.
+// foreigners are skipped messages.
 type foreigners struct {
 	log   *slog.Logger
-	count int       // since they were told
-	told  time.Time // when they were
+	count int       // since the last report
+	told  time.Time // time of the last report
 }
 
-// foreignEvery is how often messages that are not printed are told.
+// foreignEvery is the interval of reports of skipped messages.
 const foreignEvery = 10 * time.Second
 
-// skip says that a message is not printed: the first, and then how many at once.
+// skip reports a skipped message: the first, and then a count.
 func (f *foreigners) skip(err *consumer.ForeignError) {
 	f.count++
 	if now := time.Now(); now.Sub(f.told) >= foreignEvery {

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Messages of a job's output that are no predictions are left out and reported,
-// but not each one; later predictions are printed.
+// Messages of a job's output that are no predictions are skipped and reported, but not
+// each; later predictions are printed.
 func TestPrinterGoesOn(t *testing.T) {
 	t.Parallel()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -76,7 +76,7 @@ func TestPrinterGoesOn(t *testing.T) {
 	}
 }
 
-// enough takes lines, and calls then at the last one that is wanted.
+// enough counts lines, and calls then at the last wanted line.
 type enough struct {
 	text  bytes.Buffer
 	lines int

@@ -26,13 +26,13 @@ import (
 // replayFlags are the flags of replay that override keys of the configuration.
 var replayFlags = []string{"nats-url", "dir", "job", "subject"}
 
-// Faster than these nothing is waited for: max is meant.
+// Speeds above these limits mean max.
 const (
 	maxSpeed = 1e6
 	maxRate  = 1e9
 )
 
-// replayOptions are what only replay knows.
+// replayOptions are the options specific to replay.
 type replayOptions struct {
 	archive string
 	split   string
@@ -41,7 +41,7 @@ type replayOptions struct {
 	speed   float64 // 0 = max
 	rate    float64
 	resume  bool
-	ofSets  []string // flags given that mean nothing to a recording
+	ofSets  []string // given flags that do not apply to a recording
 }
 
 // NewReplay is "replay".
@@ -190,7 +190,7 @@ func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions
 	if err == nil || done.Streams > 0 {
 		err = errors.Join(printPublished(a, done), err)
 	}
-	next := "" // most errors say themselves what to do
+	next := "" // most errors contain the next step
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
 		next = "eusn-stream run, with the same input.subject, " + c.Input.Subject
 	}

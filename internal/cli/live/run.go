@@ -32,10 +32,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// statusEvery is how often a running stage logs what it has done.
+// statusEvery is the interval of a running stage's status lines.
 const statusEvery = 10 * time.Second
 
-// alarmLogAgain is how often a stage looks whether the log of alarms is there.
+// alarmLogAgain is the interval of checks for the log of alarms.
 const alarmLogAgain = time.Minute
 
 // runFlags are the flags of run that override keys of the configuration.
@@ -94,7 +94,7 @@ With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, 
 	return cmd
 }
 
-// stageRun is a run of the stage, with what works beside it.
+// stageRun is a run of the stage, with its accompanying services.
 type stageRun struct {
 	app       *cli.App
 	conf      config.Config
@@ -170,7 +170,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		defer r.printer.nc.Close()
 	}
 	if b.Embedded != nil {
-		ensureLabels(ctx, b, c, log) // of this process, so that a labeller need not have the right to make it
+		ensureLabels(ctx, b, c, log) // by this process, so that a labeller needs no right to create it
 		embedded.Store(b.Embedded)
 		r.followers.Go(func() { cancelWhenFailed(ctx, cancel, b.Embedded) })
 	}
@@ -182,7 +182,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	return r.reportEnd(err)
 }
 
-// newStage makes the stage that the configuration describes, without model and engines.
+// newStage makes the configured stage, without model and engines.
 func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Worker {
 	stage := &pipeline.Worker{Counters: r.counters, Job: pipeline.Job{
 		Config: server.PipelineConfig(r.conf), ModelName: filepath.Base(r.conf.Model), Dial: r.broker.Dial, Log: r.log,
@@ -199,8 +199,8 @@ func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Worker {
 	return stage
 }
 
-// setEngine sets the engine of the stage, and limits the memory of its states. slow says why
-// the engine is slow; empty if it is not.
+// setEngine sets the engine of the stage, and limits the memory of its states. slow is
+// the reason for a slow engine; empty if it is not slow.
 func (r *stageRun) setEngine(stage *pipeline.Worker, kind, slow string) {
 	if slow != "" {
 		r.log.Warn("slow engine in use", "engine", kind, "why", slow)
@@ -231,7 +231,7 @@ func cancelWhenFailed(ctx context.Context, cancel func(), embedded *natsserver.S
 	}
 }
 
-// follow starts what accompanies a stage that reads its input, until ctx ends.
+// follow starts the services of a stage that reads its input, until ctx ends.
 func (r *stageRun) follow(ctx context.Context, cancel func()) {
 	c, b, log := r.conf, r.broker, r.log
 	reads := c.Input.Subject
@@ -239,7 +239,7 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 		reads = "the input of job " + c.Input.Job
 	}
 	r.app.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
-	if b.Embedded != nil && c.Server.Users != "" { // the role alarms may not make them
+	if b.Embedded != nil && c.Server.Users != "" { // the role alarms may not create them
 		r.followers.Go(func() { keepAlarmLog(ctx, b, c, log) })
 	}
 	r.followers.Go(func() { logStatus(ctx, log, r.counters) })
@@ -254,7 +254,7 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 	}
 }
 
-// reportEnd prints what the stage has done, and returns why it ended.
+// reportEnd prints the stage's totals, and returns the reason for its end.
 func (r *stageRun) reportEnd(err error) error {
 	s := r.counters.Stats()
 	done := fmt.Sprintf("%d messages with %d samples processed, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
@@ -275,7 +275,7 @@ func (r *stageRun) reportEnd(err error) error {
 	return errors.Join(stopFailure(server.AddAdvice(err), r.conf.Stage.StopTimeout), r.printed)
 }
 
-// checkFiles refuses to start where clients could take the files that the store needs.
+// checkFiles refuses to start if clients could use up the files that the store needs.
 func checkFiles(c config.Config) error {
 	var needs []listen.Need
 	if c.NATS.URL == "" {
@@ -303,8 +303,8 @@ func ensureLabels(ctx context.Context, b *server.Broker, c config.Config, log *s
 	}
 }
 
-// keepAlarmLog makes the NATS stream and the bucket of a job's alarms, and makes them again
-// when somebody deletes them, until ctx ends. The stage works without.
+// keepAlarmLog creates the NATS stream and the bucket of a job's alarms, and recreates
+// them after a deletion, until ctx ends. The stage works without them.
 func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *slog.Logger) {
 	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/alarms")
 	if err != nil {
@@ -326,10 +326,9 @@ func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *s
 	}
 }
 
-// stopFailure words the error of a stop whose last batch found no server to
-// take it: it is no interruption, which ends well; so its cause is told but
-// not kept, or it would pass for one. A model that is not the job's has a code
-// of its own.
+// stopFailure describes the error of a stop whose last batch was not stored: it is no
+// interruption, which ends well; so the text contains the cause without wrapping it. A
+// model that is not the job's has a separate code.
 func stopFailure(err error, timeout time.Duration) error {
 	if errors.Is(err, pipeline.ErrSource) {
 		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which says what the job reads; docs/operations.md, Several jobs on one input")
@@ -347,7 +346,7 @@ func stopFailure(err error, timeout time.Duration) error {
 		"eusn-stream doctor: check that the NATS server runs and that its disk is not full")
 }
 
-// statusLine says in a line what the stage does.
+// statusLine describes the stage's work in a line.
 func statusLine(counters *pipeline.Counters) string {
 	status, stats := counters.Status(), counters.Stats()
 	did := fmt.Sprintf("%d messages behind, %d predictions, %d dead letters", stats.Lag, stats.Predictions, stats.DeadLetters)
@@ -361,7 +360,7 @@ func statusLine(counters *pipeline.Counters) string {
 	}
 }
 
-// logStatus logs what the stage has done, whenever that has changed.
+// logStatus logs the stage's work, whenever it has changed.
 func logStatus(ctx context.Context, log *slog.Logger, counters *pipeline.Counters) {
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()

@@ -22,8 +22,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// The live page gets its connection while no stage is ready, also if the first try fails,
-// and gives it back at the end.
+// The live page connects before a stage is ready, even after a failed first attempt,
+// and disconnects at the end.
 func TestPageAttaches(t *testing.T) {
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	live := page.Start(page.Options{Counters: new(pipeline.Counters), Job: "eusn"})
@@ -60,8 +60,8 @@ func TestPageAttaches(t *testing.T) {
 	}
 }
 
-// TestStopWithoutCommitIsAFailure: a stage that could not commit its last batch
-// did not stop well, and must not say that nothing was published.
+// TestStopWithoutCommitIsAFailure: a stage that could not commit its last batch did not
+// stop well, and must not report that nothing was published.
 func TestStopWithoutCommitIsAFailure(t *testing.T) {
 	var errOut bytes.Buffer
 	a := &cli.App{Stderr: &errOut}

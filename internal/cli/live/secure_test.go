@@ -33,8 +33,8 @@ func envOf(t *testing.T, dir, role string) map[string]string {
 	return env
 }
 
-// securePort checks that the metrics port of the stage that says this answers
-// with the plant's certificate, and only those who log in.
+// securePort requires that the metrics port of the stage with this output answers with
+// the plant's certificate, and only after a login.
 func securePort(t *testing.T, dir, said string) {
 	t.Helper()
 	in := func(name string) string { return string(clitest.Read(t, filepath.Join(dir, "eusn-secure", name))) }
@@ -69,9 +69,8 @@ func securePort(t *testing.T, dir, said string) {
 	}
 }
 
-// A plant as docs/secure.md has it: one command makes certificates and users,
-// and each role does its work with the file that it was given. Nobody else gets
-// in, and what is said helps.
+// A plant as in docs/secure.md: one command makes certificates and users, and each role
+// works with its file. Other logins are refused, with helpful messages.
 func TestSecurePlant(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
@@ -165,7 +164,7 @@ func TestSecurePlant(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), "labels", "add", "--stream", "p", "--since", "1", "--until", "2", "--class", "fast", "--who", "anna").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
 
-	// Another readout: an analyst may not have it predict, an operator may.
+	// Another readout: an analyst has no right to promote it, an operator has.
 	m, err := reservoir.Load(model)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +183,7 @@ func TestSecurePlant(t *testing.T) {
 		t.Errorf("the operator's promotion is not the first:\n%s", r.ErrOut)
 	}
 
-	as("labeller") // the stage that starts the server has made their NATS stream
+	as("labeller") // the stage that starts the server has created their NATS stream
 	clitest.Must(t, "labels", "add", "--stream", "p", "--since", "1", "--until", "2", "--class", "fast", "--who", "anna")
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
 		t.Errorf("a labeller reads\n%s", r.Out)
@@ -228,7 +227,7 @@ func TestSecurePlant(t *testing.T) {
 	}
 	stage.Stop(t).Want(t, cli.ExitOK)
 
-	// Without the folder, and with a file that is none.
+	// Without the folder, and with an invalid file.
 	clitest.Write(t, file, "server:\n  listen: 0.0.0.0\n")
 	clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model).Want(t, cli.ExitConfig, "server.listen", "config init --secure")
 	users := clitest.Write(t, filepath.Join(dir, "none"), "me sensor secret\n")

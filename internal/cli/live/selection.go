@@ -9,14 +9,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
-// selection says which streams are printed.
+// selection selects the printed streams.
 type selection struct {
-	stream string            // an id, or one with wildcards; empty = all
-	where  map[string]string // what names of the input subject must stand for
+	stream string            // an id, or an id with wildcards; empty = all
+	where  map[string]string // required values of the names in the input subject
 	names  consumer.Names
 }
 
-// selectionOf checks what the flags of a command say.
+// selectionOf checks the flags of a command.
 func selectionOf(stream string, where map[string]string, inputSubject string) (selection, error) {
 	names, err := consumer.NamesOf(inputSubject)
 	if err != nil {
@@ -34,8 +34,7 @@ func selectionOf(stream string, where map[string]string, inputSubject string) (s
 	return selection{stream, where, names}, nil
 }
 
-// takes reports whether a stream is one of them, and what the names stand for in
-// it.
+// takes reports whether a stream is selected, and the values of the names in it.
 func (s *selection) takes(stream string) (map[string]string, bool) {
 	if s.stream != "" && s.stream != stream && !fits(s.stream, stream) {
 		return nil, false
@@ -49,8 +48,8 @@ func (s *selection) takes(stream string) (map[string]string, bool) {
 	return of, true
 }
 
-// fits reports whether the tokens of a stream's id fit others, with "*" for any
-// and ">" at the end for all that follow.
+// fits reports whether the tokens of a stream's id match a pattern, with "*" for any
+// token and ">" at the end for all further tokens.
 func fits(want, id string) bool {
 	tokens, have := strings.Split(want, "."), strings.Split(id, ".")
 	for i, tok := range tokens {
@@ -66,7 +65,7 @@ func fits(want, id string) bool {
 	return len(have) == len(tokens)
 }
 
-// String says which streams, for a sentence; empty for all.
+// String describes the streams, for a sentence; empty for all.
 func (s *selection) String() string {
 	text := ""
 	if s.stream != "" {

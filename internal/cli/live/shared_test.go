@@ -11,9 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A second job with another model reads what one replay has published: both
-// predict all of it, the commands say whose input it is, and what a wrong command
-// would read is refused.
+// A second job with another model reads the messages of one replay: both predict all of
+// it, the commands name the job with the input, and wrong commands are refused.
 func TestSecondJobOnOneInput(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()

@@ -6,9 +6,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// limitSlots lowers MaxSlots until the states of all shards fill at most half of the memory.
-// States that do not fit are stored on the server and loaded again, so a flood of new streams
-// costs time, not the process. rowBytes is the size of one state; memory 0 means unknown.
+// limitSlots lowers MaxSlots until the states of all shards fill at most half of the
+// memory. Further states are stored on the server and reloaded, so a flood of new
+// streams costs time, not the process. rowBytes is the size of one state; memory 0
+// means unknown.
 func limitSlots(c *pipeline.Config, rowBytes int, memory uint64, log *slog.Logger) {
 	d := c.WithDefaults()
 	fit := memory / 2 / uint64(max(1, d.Shards)) / uint64(max(1, rowBytes))

@@ -21,7 +21,7 @@ import (
 // tailFlags are the flags of tail that override keys of the configuration.
 var tailFlags = []string{"nats-url", "dir", "job", "subject"}
 
-// tailOptions are what only tail knows.
+// tailOptions are the options specific to tail.
 type tailOptions struct {
 	since  string
 	stream string // empty = all
@@ -118,13 +118,13 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which checks the server and the job")
 }
 
-// stored is what tail adds to a line of JSON.
+// stored is tail's addition to a line of JSON.
 type stored struct {
 	Tokens map[string]string `json:"tokens,omitempty"` // of the key, by the names in the input subject
 	Stored time.Time         `json:"stored"`
 }
 
-// tailTo prints the predictions of the chosen streams, and counts them.
+// tailTo prints the predictions of the selected streams, and counts them.
 func tailTo(w io.Writer, asJSON bool, chosen *selection, printed *int) func(consumer.Output) error {
 	return func(o consumer.Output) error {
 		for i := range o.Predictions {
@@ -151,7 +151,7 @@ func tailTo(w io.Writer, asJSON bool, chosen *selection, printed *int) func(cons
 	}
 }
 
-// tailText is one line for people, its fields two blanks apart.
+// tailText returns a line for people, its fields two blanks apart.
 func tailText(p *codec.Prediction, labels []string, stored time.Time) string {
 	certainty := fmt.Sprintf("%.3f", p.Probability)
 	if p.Probability == 0 { // the model gives none

@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// tailOf starts "tail" and hands on its lines.
+// tailOf starts "tail" and passes on its lines.
 func tailOf(t *testing.T, args ...string) (lines <-chan string, stop func() clitest.Result) {
 	t.Helper()
 	b := clitest.Start(t, "Ctrl-C stops", append([]string{"tail"}, args...)...)
@@ -32,8 +32,8 @@ func tailOf(t *testing.T, args ...string) (lines <-chan string, stop func() clit
 	return all, func() clitest.Result { return b.Stop(t) }
 }
 
-// tail prints what a real stage predicts: as it comes, from a time on, of one
-// stream; and the job is afterwards what it was.
+// tail prints a real stage's predictions: live, since a time, of one stream; and the
+// job is unchanged afterwards.
 func TestTail(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -103,8 +103,8 @@ func TestTail(t *testing.T) {
 	testTailHostile(t, url, begin)
 }
 
-// testTailHostile: messages that are no predictions are left out and reported,
-// and the text of a prediction stays one line and steers no terminal.
+// testTailHostile: messages that are no predictions are skipped and reported, and the
+// text of a prediction stays one line without terminal control.
 func testTailHostile(t *testing.T, url string, begin time.Time) {
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b c"}})
 	if err != nil {
@@ -119,7 +119,7 @@ func testTailHostile(t *testing.T, url string, begin time.Time) {
 			{Subject: "eusn.out.0", Data: []byte("hello")},
 			{Subject: "eusn.out.else", Data: body},
 			{Subject: "eusn.out.1", Data: body, Header: nats.Header{"Eusn-In-Seq": {"1"}, "Eusn-Outs": {"1"}}},
-			{Subject: "eusn.out.0", Data: body}, // the last one, without its headers
+			{Subject: "eusn.out.0", Data: body}, // the last message, without its headers
 		} {
 			if _, err := js.PublishMsg(t.Context(), m); err != nil {
 				return err

@@ -15,8 +15,8 @@ import (
 // tracesTime is how long the end waits for the collector of traces.
 const tracesTime = 2 * time.Second
 
-// startTraces begins to send traces, until the function it returns is called; t is nil
-// where no collector is configured.
+// startTraces begins to send traces, until the returned function is called; t is nil
+// without a configured collector.
 func startTraces(a *cli.App, c config.Config, process string, log *slog.Logger) (t *traces.Traces, end func(), err error) {
 	if c.Traces.Endpoint == "" {
 		return nil, func() {}, nil

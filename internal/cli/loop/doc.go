@@ -1,6 +1,6 @@
 // Package loop holds the commands of the loop from a job's input to a better model:
-// record, labels, learn, and those of "model" that work with a running job (publish,
-// shadow, promote, ...).
+// record, labels, learn, and the "model" commands for a running job (publish, shadow,
+// promote, ...).
 //
 // # Files
 //
@@ -9,7 +9,7 @@
 //   - learn_round.go: reads new input and fits, once or repeatedly
 //   - learn_known.go: selects the features or sums to fit from
 //   - learn_sites.go: tests each site with a readout fitted without the site
-//   - learn_print.go: prints what became of labels and what was learned
+//   - learn_print.go: prints the use of labels and the trained readout
 //   - learn_publish.go: publishes the result as a model or a shadow
 //   - record.go: defines the commands record and record verify
 //   - registry.go: defines the commands model publish, list, show and retire

@@ -20,12 +20,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 )
 
-// NewLabels is "labels" and what is under it.
+// NewLabels returns "labels" and its subcommands.
 func NewLabels(a *cli.App) *cobra.Command {
 	return cli.Group("labels", "Say what streams were, for training: add, list and export labels", newLabelsAdd(a), newLabelsList(a), newLabelsExport(a))
 }
 
-// labelsCommand is a command that works with the labels of a job.
+// labelsCommand makes a command that works with the labels of a job.
 func labelsCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, js jetstream.JetStream, job string) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	failure := func(err error) error {
@@ -87,7 +87,7 @@ kept, too. The job must exist: its stage has run.`,
 	return cmd
 }
 
-// label is what the flags say.
+// label returns the label given by the flags.
 func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 	l := labels.Label{Stream: o.stream, Seq: o.seq, Row: o.row, Class: o.class, Who: o.who, When: now}
 	if l.Who == "" {
@@ -115,7 +115,7 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 	return l, l.Check()
 }
 
-// readLabels reads the labels of a job; all, or those that count.
+// readLabels reads the labels of a job; all, or only valid labels.
 func readLabels(ctx context.Context, a *cli.App, js jetstream.JetStream, job, stream string, all bool) ([]labels.Stored, error) {
 	if err := labels.Open(ctx, js, job); err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ order in which they were stored.`,
 	return cmd
 }
 
-// place is what a label is about.
+// place describes the target of a label.
 func place(l labels.Label) string {
 	if l.Seq != 0 {
 		return fmt.Sprintf("seq %d row %d", l.Seq, l.Row)

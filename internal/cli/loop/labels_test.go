@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// labels add, list and export: what is said once counts once, a correction
-// counts instead, and what was withdrawn does not.
+// labels add, list and export: a repeated label counts once, a correction replaces it,
+// and a withdrawn label does not count.
 func TestLabels(t *testing.T) {
 	t.Parallel()
 	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()

@@ -31,7 +31,7 @@ import (
 // learnFlags are the flags of learn that override keys of the configuration.
 var learnFlags = []string{"nats-url", "dir", "job", "model"}
 
-// learnOptions are what only learn knows.
+// learnOptions are the options specific to learn.
 type learnOptions struct {
 	file       string // of the configuration
 	store, out string
@@ -154,7 +154,7 @@ func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
 }
 
-// check refuses values that cannot be meant, and flags that exclude each other.
+// check refuses implausible values, and flags that exclude each other.
 func (o *learnOptions) check(f *pflag.FlagSet) error {
 	return cli.CheckRules([]cli.Rule{
 		{Broken: o.store == "" || o.out == "" && (f.Changed("output") || !o.publish), Message: "--store and --output: want a directory and the name of a file; --publish needs no file"},
@@ -174,16 +174,16 @@ type learning struct {
 	opt     learnOptions
 	without *learn.Exclusion
 	site    func(stream string) string // nil: no sites are left out
-	sumsOf  func(stream string) string // the site whose features are added up; nil: of none
+	sumsOf  func(stream string) string // the site whose features are summed; nil: none
 	weights offline.PerClass
 	model   *reservoir.Model
 	store   *learn.Store
 	job     *pipeline.Job
 	js      jetstream.JetStream
-	command string // with --publish: as it was given
+	command string // with --publish: as typed
 }
 
-// parse parses the flags that have a syntax of their own.
+// parse parses the flags with a special syntax.
 func (l *learning) parse() (err error) {
 	if l.without, err = learn.ParseExclusion(l.opt.without); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (l *learning) loadModel(ctx context.Context) (err error) {
 	return err
 }
 
-// newJob makes the job that features are computed with, as a worker has it.
+// newJob makes the job that computes the features, like a worker.
 func (l *learning) newJob(b *server.Broker, log *slog.Logger) (*pipeline.Job, error) {
 	engine, slow, err := engines.Choose(l.conf.Stage.Engine, l.model.Network.Spec)
 	if err != nil {
@@ -305,7 +305,8 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 	return nil
 }
 
-// fitOptions are the options of a new readout that promises what the present one does.
+// fitOptions returns the options of a new readout with the functions of the current
+// readout.
 func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 	linear, err := l.job.Readout()
 	if err != nil {
@@ -368,7 +369,7 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.JoinResult
 	return l.print(j, &f)
 }
 
-// sayLost says what the readout in use does and one from labels cannot.
+// sayLost warns of functions of the current readout that a readout from labels lacks.
 func (l *learning) sayLost(novelty, inputs, early bool) {
 	const what = "warning: the readout of before %s, and the new one does not: once it is promoted, %s; for one that does, train with train %s and publish that"
 	switch {
@@ -382,7 +383,7 @@ func (l *learning) sayLost(novelty, inputs, early bool) {
 	}
 }
 
-// fitted is what was learnt.
+// fitted is the result of training.
 type fitted struct {
 	model  *reservoir.Model
 	report *offline.RetrainReport
@@ -390,7 +391,7 @@ type fitted struct {
 	entry  *publishedModel // nil: without --publish
 }
 
-// failure says what to do next.
+// failure adds the next step to an error.
 func (l *learning) failure(err error) error {
 	store := cli.QuoteForShell(l.opt.store)
 	out := "the registry"

@@ -25,9 +25,9 @@ func (j *learnJob) forgetInput(t *testing.T, all bool) {
 	})
 }
 
-// Where the log no longer has the samples, learn takes the features that predictions
-// carried: the readout is the one that the whole log gives, bit for bit, whatever the
-// policy. Without these it has nothing to learn from.
+// If the log no longer has the samples, learn uses the features that predictions
+// carried: the readout equals the readout from the whole log, bit for bit, for any
+// policy. Without features, learn has no training data.
 func TestLearnFromCarriedFeatures(t *testing.T) {
 	const all = learnStreams * learnSequences
 	for name, c := range map[string]struct {
@@ -42,12 +42,12 @@ func TestLearnFromCarriedFeatures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("EUSN_OUTPUT_FEATURES_ONE_IN", "1")
 			class, recording := learnClass, labelledCSV()
-			if name == "endless" { // a stream is of one class
+			if name == "endless" { // a stream has one class
 				class = func(stream, _ int) string { return learnClass(stream, 0) }
 				recording = labelledCSVOf(class, func(_, k int) bool { return true })
 			}
 			j := newLearnJobOf(t, recording, c.want, c.retrain...)
-			if name == "endless" { // no time holds all samples of such a prediction
+			if name == "endless" { // no time range holds all samples of such a prediction
 				for s := range learnStreams {
 					for k := range learnSequences {
 						if learnLabelled(s, k) {

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// known is what a readout is learnt from.
+// known returns the training data of a readout.
 func (l *learning) known(book *learn.Book, j learn.JoinResult) offline.LabeledSequences {
 	classes := slices.Sorted(maps.Keys(j.Report.Classes))
 	sum := sha256.New()
@@ -26,7 +26,7 @@ func (l *learning) known(book *learn.Book, j learn.JoinResult) offline.LabeledSe
 		Features: func(i int, row []float32) error { return l.store.ReadFeatures(&j.Examples[i].Entry, row) },
 	}
 	about, _ := l.store.Origin()
-	enc.Encode(about) // into a hash, which takes all
+	enc.Encode(about) // a hash accepts any data
 	for i := range j.Examples {
 		x := &j.Examples[i]
 		class, _ := slices.BinarySearch(classes, x.Class)
@@ -59,8 +59,8 @@ func (l *learning) keep() int {
 	return offline.MostKept(l.model)
 }
 
-// compact gives features up, with --sums. What --exclude names is not left out here: it
-// is for one readout.
+// compact replaces features by sums, with --sums. Sites excluded by --exclude are
+// included: the exclusion applies to one readout.
 func (l *learning) compact(ctx context.Context, book *learn.Book) error {
 	if l.sumsOf == nil {
 		return nil

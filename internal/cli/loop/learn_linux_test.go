@@ -17,9 +17,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// Many labels about nothing, and many messages that are no label, keep nobody from
-// learning: all are counted, few are listed. With EUSN_LEARN_LABELS=100000, and
-// EUSN_LEARN_MALFORMED, it measures what docs/results.md says.
+// Many labels without a target, and many invalid messages, do not prevent training: all
+// are counted, few are listed. With EUSN_LEARN_LABELS=100000, and EUSN_LEARN_MALFORMED,
+// the test measures the figures in docs/results.md.
 func TestLearnManyLabels(t *testing.T) {
 	t.Parallel()
 	number := func(name string) int {

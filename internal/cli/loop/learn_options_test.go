@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// With --adaptive the thresholds of the new readout's sets are those of a plain run at the
-// share that the labels have led to; the readout is the same, and so is a second run.
+// With --adaptive the thresholds of the new readout's sets equal those of a plain run
+// at the adapted share; the readout is the same, and so is a second run.
 func TestLearnAdaptive(t *testing.T) {
 	t.Parallel()
 	const level = .8
@@ -45,7 +45,7 @@ func TestLearnAdaptive(t *testing.T) {
 	if again := loadModel(t, j.in("again.safetensors")).Readouts[0].Coverage; !reflect.DeepEqual(again, got.Coverage) {
 		t.Errorf("again %+v, want %+v", again, got.Coverage)
 	}
-	// The next one is learnt for the level that was stated, not for the adapted one.
+	// The next readout is trained for the stated level, not for the adapted level.
 	next := slices.Clone(j.args("next.safetensors", "--solve"))
 	next[slices.Index(next, j.model)] = j.in("adapted.safetensors")
 	clitest.Must(t, next...)
@@ -61,8 +61,8 @@ func TestLearnAdaptive(t *testing.T) {
 	clitest.Exec(t, t.Context(), j.args("x", "--solve", "--adaptive", "0.1")...).Want(t, cli.ExitUsage, "makes no sets of classes", "try: ")
 }
 
-// Learnt with class weights it is the readout that train makes with them, bit for
-// bit. Sums have none.
+// With class weights, the readout equals the readout of train with the same weights,
+// bit for bit. Sums have no weights.
 func TestLearnWithClassWeights(t *testing.T) {
 	t.Parallel()
 	const weights = "fast=1,odd=7,slow=2.5"
@@ -86,8 +86,8 @@ func TestLearnWithClassWeights(t *testing.T) {
 	clitest.Exec(t, t.Context(), j.args("x", "--solve", "--class-weights", "fast=1,slow=2")...).Want(t, cli.ExitFailure, `class weights without class "odd"`)
 }
 
-// The new readout answers with the largest error and the confidence of the one before, by
-// a threshold of its own: that of train with the same labels.
+// The new readout keeps the previous readout's largest error and confidence, with a new
+// threshold: that of train with the same labels.
 func TestLearnKeepsTheLargestError(t *testing.T) {
 	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--max-error", "0.4", "--confidence", "0.6")

@@ -12,10 +12,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// learnt is what --json prints.
+// learnt is the output of --json.
 type learnt struct {
 	learn.Report
-	Sequences int                    `json:"features_stored"` // sequences whose features the store has
+	Sequences int                    `json:"features_stored"` // sequences with features in the store
 	Model     *models.Report         `json:"model,omitempty"` // none: nothing was learnt
 	Fit       *offline.RetrainReport `json:"report,omitempty"`
 	Sites     []siteResult           `json:"left_out,omitempty"`
@@ -25,7 +25,7 @@ type learnt struct {
 // mostRows bounds a table for people.
 const mostRows = 20
 
-// print says what became of the labels, and what was learnt; nil: nothing.
+// print reports the use of the labels, and the result of training; nil: none.
 func (l *learning) print(j learn.JoinResult, f *fitted) error {
 	did := learnt{Report: j.Report, Sequences: l.store.Len()}
 	if f != nil {
@@ -84,7 +84,7 @@ func (l *learning) printLabels(r learn.Report) {
 	l.printCounts("stream", r.Streams)
 }
 
-// first bounds a list for people; --json has more of it.
+// first shortens a list for people; --json has the whole list.
 func first[T any](list []T) []T { return list[:min(5, len(list))] }
 
 // printCounts prints the largest counts of a table.

@@ -22,10 +22,10 @@ type publishedModel struct {
 	Fingerprint string `json:"fingerprint"`
 	New         bool   `json:"new"` // false: the registry had it
 	Parent      string `json:"parent,omitempty"`
-	Shadow      bool   `json:"shadow,omitempty"` // it is one now
+	Shadow      bool   `json:"shadow,omitempty"` // set as a shadow
 }
 
-// publish stores what was learnt in the job's registry.
+// publish stores the new model in the job's registry.
 func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*publishedModel, error) {
 	r, err := registry.Make(ctx, l.js, l.conf.Job)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*
 	p := &publishedModel{Fingerprint: e.Fingerprint, New: stored, Parent: e.Parent}
 	if l.opt.shadow {
 		err = l.setShadow(ctx, p)
-		if err != nil && ctx.Err() == nil && l.opt.follow { // the next one may be one
+		if err != nil && ctx.Err() == nil && l.opt.follow { // the next attempt may succeed
 			l.app.Say("warning: %s is no shadow: %v", p.Fingerprint, err)
 			err = nil
 		}
@@ -75,8 +75,8 @@ func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*
 	return p, err
 }
 
-// setShadow has what was published score beside the readout that predicts, in place of
-// what learn has set before for the same person.
+// setShadow makes the published readout score next to the active readout, instead of
+// learn's previous shadow for the same person.
 func (l *learning) setShadow(ctx context.Context, p *publishedModel) error {
 	who := registry.Line("learn, "+l.opt.who, 256)
 	all, err := operate.ShadowsOf(ctx, l.js, l.conf.Job)
@@ -121,7 +121,7 @@ func (l *learning) endShadows(ctx context.Context, some []string) error {
 	return nil
 }
 
-// note is what people should know of a model, in one line.
+// note summarizes a model in one line.
 func note(r learn.Report, sites []siteResult) string {
 	text := fmt.Sprintf("learnt from %d labels of %d sequences of %d classes and %d streams", r.Used, r.Sequences, len(r.Classes), len(r.Streams))
 	if r.Left > 0 {
@@ -138,8 +138,8 @@ func note(r learn.Report, sites []siteResult) string {
 	return registry.Line(strings.TrimSuffix(text, ","), registry.MaxNote)
 }
 
-// commandOf is a command as it was given, without the server's address, which may
-// hold a password.
+// commandOf returns a command as typed, without the server's address, which may contain
+// a password.
 func commandOf(cmd *cobra.Command) string {
 	text := cmd.CommandPath()
 	cmd.Flags().Visit(func(f *pflag.Flag) {

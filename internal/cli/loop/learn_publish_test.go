@@ -11,13 +11,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What learn publishes is the model that it writes, with where it comes from. The same
-// readout is not published again, and with --follow the next one is.
+// learn publishes the model file that it writes, with its origin. An equal readout is
+// not published a second time, and with --follow the next readout is.
 func TestLearnPublishes(t *testing.T) {
 	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--novelty")
 	j.sayOf(t, func(stream int) bool { return stream > 1 })
-	list := func() map[string]map[string]any { // by fingerprint: two may be of one second
+	list := func() map[string]map[string]any { // by fingerprint: two entries may have the same second
 		t.Helper()
 		var all []map[string]any
 		clitest.Must(t, "model", "list", "--json", "--nats-url", j.url).Parse(t, &all)
@@ -27,7 +27,7 @@ func TestLearnPublishes(t *testing.T) {
 		}
 		return by
 	}
-	other := func(known ...string) string { // the entry that is not known
+	other := func(known ...string) string { // the unknown entry
 		t.Helper()
 		all := list()
 		for _, print := range known {
@@ -112,7 +112,7 @@ func TestLearnPublishes(t *testing.T) {
 	if s := shadows(); len(s) != 1 || s[0]["readout"] != third || s[0]["who"] != "learn, anna" {
 		t.Errorf("the shadows are %v, want %v alone", s, third)
 	}
-	// A model that the registry does not have is no parent.
+	// A model that is not in the registry is no parent.
 	clitest.Must(t, "train", j.in("r.parquet"), "--output", j.in("alpha.safetensors"), "--members", "2", "--units", "8", "--alpha", "77")
 	r = clitest.Must(t, publish("--exclude", "stream=m3", "--solve", "--model", j.in("alpha.safetensors"), "--json")...)
 	did = published{}

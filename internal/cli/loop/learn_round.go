@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 )
 
-// rounds is one, or one after the other.
+// rounds runs one round, or repeated rounds.
 func (l *learning) rounds(ctx context.Context) error {
 	fitted, err := l.round(ctx, 0)
 	if err != nil || !l.opt.follow {
@@ -33,8 +33,8 @@ func (l *learning) rounds(ctx context.Context) error {
 	}
 }
 
-// round reads what is new, and fits if there are enough labels more than the fitted
-// ones. It returns how many there are now that are fitted.
+// round reads new data, and fits if there are enough labels beyond the fitted labels.
+// It returns the number of fitted labels.
 func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 	book, err := learn.ReadLabels(ctx, l.js, l.conf.Job)
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 	return max(1, book.Read), nil
 }
 
-// tooFew is why nothing can be learnt; nil where it can.
+// tooFew returns the reason why training is impossible; nil if possible.
 func tooFew(r learn.Report) error {
 	switch {
 	case r.Current == 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// parseSite reads a flag: what is the site of a stream; empty: of none.
+// parseSite reads a flag: the site of a stream; empty: none.
 func parseSite(flag, text string) (func(stream string) string, error) {
 	switch text {
 	case "":
@@ -31,13 +31,13 @@ func parseSite(flag, text string) (func(stream string) string, error) {
 	return func(stream string) string { return groups.Capture(p, stream) }, nil
 }
 
-// siteResult is how a readout that has not seen a site does there.
+// siteResult is the performance at a site of a readout trained without the site.
 type siteResult struct {
 	Site      string `json:"site"`
-	Sequences int    `json:"sequences"`        // whose features are there, and which are tested
-	Summed    int    `json:"summed,omitempty"` // of which sums alone are there
+	Sequences int    `json:"sequences"`        // sequences with features, which are tested
+	Summed    int    `json:"summed,omitempty"` // sequences with sums only
 	Correct   int    `json:"correct"`
-	Why       string `json:"why,omitempty"` // it could not be tested
+	Why       string `json:"why,omitempty"` // the reason why it was not tested
 }
 
 func (r siteResult) String() string {
@@ -54,7 +54,7 @@ func (r siteResult) String() string {
 // mostSites bounds how many readouts are learnt.
 const mostSites = 100
 
-// sites tests each site with a readout that was learnt from the others alone.
+// sites tests each site with a readout trained on the other sites.
 func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j learn.JoinResult, o offline.RetrainOptions) (all []siteResult, err error) {
 	if l.site == nil {
 		return nil, nil
@@ -69,7 +69,7 @@ func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j lear
 	if len(names) > mostSites {
 		return nil, fmt.Errorf("--leave-out makes %d groups, each of which needs a readout of its own: want at most %d", len(names), mostSites)
 	}
-	o.Adaptive = 0 // what is tested are classes
+	o.Adaptive = 0 // only classes are tested
 	p := l.app.Progress()
 	defer p.Close()
 	for n, site := range names {

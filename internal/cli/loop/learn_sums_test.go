@@ -10,9 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// nearReadout wants two models' readouts to decide alike: the same weights but for a
-// common scale, which for the discriminant follows from the sequences that are left out in
-// turn, as the temperature does. Scale and weights are rounded to float32, 6e-8 each.
+// nearReadout requires that two models' readouts decide alike: equal weights up to a
+// common scale, which for the discriminant follows from leave-one-out sequences, like
+// the temperature. Scale and weights are rounded to float32, 6e-8 each.
 func nearReadout(t *testing.T, what, got, want string) {
 	t.Helper()
 	a, b := loadModel(t, got), loadModel(t, want)
@@ -32,9 +32,9 @@ func nearReadout(t *testing.T, what, got, want string) {
 	}
 }
 
-// With --sums most features are given up. What is learnt from sums is what was learnt from
-// features; what is left out or corrected is taken out of them again, with features that
-// the log gives once more, and without the log it is refused.
+// With --sums most features are replaced by sums. Training from sums equals training
+// from features; an excluded or corrected sequence is subtracted, with features
+// recomputed from the log, and refused without the log.
 func TestLearnSums(t *testing.T) {
 	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "1", "--units", "4", "--features", "last")

@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// program runs the program in a process of its own, which can be killed.
+// program runs the program in a separate process, which can be killed.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	p := planttest.Command(args...)
@@ -29,8 +29,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return p
 }
 
-// waitingLabel is a label about something that is not there yet: those of the first
-// numbers are about what comes later, the others about nothing.
+// waitingLabel returns a label for missing data: the first numbers name later data, the
+// others nothing.
 func waitingLabel(i int) labels.Label {
 	if s, k := i%learnStreams, i/learnStreams; k < learnSequences {
 		l := learnInterval(s, k*learnLength, (k+1)*learnLength, learnClass(s, k))
@@ -44,7 +44,7 @@ func waitingLabel(i int) labels.Label {
 	return l
 }
 
-// sayWaiting stores labels from one number up to another, each until the server has it.
+// sayWaiting stores a range of labels, each until the server has stored it.
 func sayWaiting(ctx context.Context, js jetstream.JetStream, from, to int) error {
 	for from < to {
 		var answers []jetstream.PubAckFuture
@@ -60,7 +60,7 @@ func sayWaiting(ctx context.Context, js jetstream.JetStream, from, to int) error
 				answers = append(answers, a)
 			}
 		}
-		for _, a := range answers { // what is not acknowledged is sent again, with all behind it
+		for _, a := range answers { // unacknowledged labels are resent, with all later labels
 			select {
 			case <-a.Ok():
 				from++
@@ -75,10 +75,9 @@ func sayWaiting(ctx context.Context, js jetstream.JetStream, from, to int) error
 	return nil
 }
 
-// Labels about nothing that is known survive kills of the server, the stage and the
-// learner at the same time: none is lost, none counts twice, and what they are about is
-// learnt when it comes. With EUSN_LEARN_LABELS=100000 it measures what
-// docs/results.md says.
+// Labels for missing data survive kills of the server, the stage and the learner at the
+// same time: none is lost, none counts twice, and their data is used when it arrives.
+// With EUSN_LEARN_LABELS=100000 the test measures the figures in docs/results.md.
 func TestPendingLabelsSurvive(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

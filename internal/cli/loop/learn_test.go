@@ -27,8 +27,8 @@ const (
 	learnStep                                 = int64(1_000_000) // ns
 )
 
-// learnClass is what a sequence is; learnLabelled says whether somebody says so: of
-// 30 %.
+// learnClass is the class of a sequence; learnLabelled reports whether the sequence has
+// a label: 30 %.
 func learnClass(stream, k int) string { return []string{"fast", "slow", "odd"}[(stream+k/5)%3] }
 
 func learnLabelled(stream, k int) bool { return (stream*7+k)%10 < 3 }
@@ -63,7 +63,7 @@ type learnJob struct {
 
 func (j *learnJob) in(name string) string { return filepath.Join(j.dir, name) }
 
-// newLearnJob trains a model on the labelled part of a recording, and lets a stage
+// newLearnJob trains a model on the labelled part of a recording, and makes a stage
 // predict all of it.
 func newLearnJob(t *testing.T, want int, retrain ...string) *learnJob {
 	t.Helper()
@@ -108,12 +108,12 @@ func (j *learnJob) say(t *testing.T, all ...labels.Label) {
 	})
 }
 
-// interval is that of samples of a stream.
+// learnInterval labels an interval of samples of a stream.
 func learnInterval(stream, from, to int, class string) labels.Label {
 	return labels.Label{Stream: fmt.Sprintf("m%d", stream), From: learnBegin + int64(from)*learnStep, To: learnBegin + int64(to)*learnStep, Class: class}
 }
 
-// predicted is the k-th prediction of a stream, as a label names it.
+// predicted labels the k-th prediction of a stream.
 func (j *learnJob) predicted(t *testing.T, stream, k int, class string) labels.Label {
 	t.Helper()
 	name := fmt.Sprintf("m%d", stream)
@@ -187,9 +187,8 @@ func sameReadout(t *testing.T, what, got, want string) {
 	}
 }
 
-// What learn makes of a job's log and of labels that come after the predictions is
-// what train makes of a recording with the same labels: the same readout, bit
-// for bit, whatever network and policy.
+// learn, with a job's log and later labels, gives the readout of train with a recording
+// and the same labels, bit for bit, for any network and policy.
 func TestLearnIsRetrain(t *testing.T) {
 	t.Parallel()
 	all := learnStreams * learnSequences
@@ -219,7 +218,7 @@ func TestLearnIsRetrain(t *testing.T) {
 	}
 }
 
-// to learns, and returns what --json prints.
+// to runs learn, and returns the output of --json.
 func (j *learnJob) to(t *testing.T, out string, more ...string) map[string]any {
 	t.Helper()
 	var did map[string]any
@@ -227,9 +226,8 @@ func (j *learnJob) to(t *testing.T, out string, more ...string) map[string]any {
 	return did
 }
 
-// What people get wrong, say twice, correct, take back and dispute is counted, and
-// listed with a reason; what is learnt without a part is what was learnt before that
-// part was labelled.
+// Wrong, repeated, corrected, withdrawn and disputed labels are counted, and listed
+// with a reason; training without a part equals training before that part was labelled.
 func TestLearnLabels(t *testing.T) {
 	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8")
@@ -258,14 +256,14 @@ func TestLearnLabels(t *testing.T) {
 
 	bert := func(l labels.Label) labels.Label { l.Who = "bert"; return l }
 	j.say(t,
-		bert(j.predicted(t, 0, 0, "slow")),                        // anna says fast
+		bert(j.predicted(t, 0, 0, "slow")),                        // anna's label is fast
 		bert(j.predicted(t, 0, 1, "fast")),                        // agrees
 		j.predicted(t, 0, 5, "odd"), j.predicted(t, 0, 5, "slow"), // corrected
 		j.predicted(t, 0, 6, "odd"), j.predicted(t, 0, 6, ""), // taken back
 		labels.Label{Stream: "m99", From: 1, To: 2, Class: "odd"},         // no such stream
 		labels.Label{Stream: "m0", Seq: 123456, Row: 1, Class: "odd"},     // no such prediction
 		learnInterval(1, 201, 239, "odd"),                                 // within a sequence
-		learnInterval(1, 5*learnLength, 7*learnLength, "slow"),            // of two sequences; of the first, anna has said odd
+		learnInterval(1, 5*learnLength, 7*learnLength, "slow"),            // of two sequences; anna has labelled the first as odd
 		bert(learnInterval(2, 1000*learnLength, 1001*learnLength, "odd")), // later than all
 		learnInterval(0, 0, 3*learnLength, "odd"),                         // anna has named these sequences by their predictions
 	)
@@ -332,8 +330,8 @@ func TestLearnLabels(t *testing.T) {
 	}
 }
 
-// A learner that is killed, at any point, loses nothing and doubles nothing. What its
-// store has, it needs no log for.
+// A learner killed at any point loses nothing and duplicates nothing. Data in its store
+// needs no log.
 func TestLearnKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -353,7 +351,7 @@ func TestLearnKilled(t *testing.T) {
 			go func() { cmd.Wait(); close(over) }()
 			for seen := false; !seen; {
 				select {
-				case <-over: // it was faster
+				case <-over: // learn ended before the kill
 					seen = true
 				default:
 					found, _ := filepath.Glob(filepath.Join(store, at))

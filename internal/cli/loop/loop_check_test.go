@@ -22,15 +22,15 @@ type loopPlace struct {
 	row    uint32
 }
 
-// loopSays is what a prediction is of, and who made it.
+// loopSays is a prediction's sequence and readout.
 type loopSays struct {
 	at      loopPlace
 	readout string // fingerprint
 	scores  []float32
-	newest  []float32 // where it is from the log: the scores of the newest readout
+	newest  []float32 // from the log: the scores of the newest readout
 }
 
-// check compares what a run has made with its log.
+// check compares the results of a run with its log.
 func (l *loop) check(promotions int) {
 	t := l.T
 	t.Helper()
@@ -60,8 +60,7 @@ func (l *loop) check(promotions int) {
 	clitest.Must(t, "record", "verify", recording, "--model", l.Model, "--nats-url", l.URL)
 }
 
-// compare compares what the job has predicted, in the order of its output, with what
-// its log says.
+// compare compares the job's predictions, in the order of its output, with the log.
 func (l *loop) compare(want, got []loopSays) {
 	t := l.T
 	t.Helper()
@@ -78,8 +77,8 @@ func (l *loop) compare(want, got []loopSays) {
 		}
 		used[w.readout]++
 	}
-	// One switch point for each promotion: a stream's predictions do not go back to the
-	// readout of before.
+	// One switch for each promotion: a stream's predictions do not return to the
+	// previous readout.
 	should, is := switches(want), switches(got)
 	all := 0
 	for _, n := range is {
@@ -111,8 +110,8 @@ func byPlace(all []loopSays) map[loopPlace]loopSays {
 	return of
 }
 
-// predictions are all that a job has made, each of another sequence, in the order of
-// its output. The readouts are as the predictions name them.
+// predictions returns all predictions of a job, each of a different sequence, in the
+// order of its output. The readouts are named as in the predictions.
 func (l *loop) predictions(job string) (all []loopSays) {
 	l.T.Helper()
 	seen := map[loopPlace]bool{}
@@ -135,8 +134,8 @@ func (l *loop) predictions(job string) (all []loopSays) {
 	return all
 }
 
-// checkOffline lets the program's command predict the log again by the newest readout,
-// from where that was learnt.
+// checkOffline predicts the log with the newest readout, by the program's command, from
+// the readout's training on.
 func (l *loop) checkOffline(want []loopSays) {
 	t := l.T
 	t.Helper()
@@ -171,14 +170,15 @@ func (l *loop) checkOffline(want []loopSays) {
 	}
 }
 
-// checkStates lets a second job read the same input with the newest readout. It leaves
-// the promotions alone: its states must be the job's, and every prediction that readout's.
+// checkStates reads the same input with a second job and the newest readout. The second
+// job ignores the promotions: its states must equal the job's, and every prediction
+// must come from that readout.
 func (l *loop) checkStates(want []loopSays) {
 	t := l.T
 	t.Helper()
 	began, newest := time.Now(), l.learnt[len(l.learnt)-1]
 	records := l.Records("eusn")
-	for range 5 { // again, if it was stopped before it had read what is behind the last prediction
+	for range 5 { // repeated if it was stopped before it had read the input after the last prediction
 		second := clitest.Start(t, "reading the input of job eusn", "run", "-c", l.conf, "--model", l.files[newest], "--nats-url", l.URL, "--job", loopPlain, "--input-job", "eusn")
 		l.predictedBy(loopPlain)
 		time.Sleep(time.Second)

@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// replay computes predictions again, each sequence from its first sample to its last,
-// with all readouts: many sequences in one call of the engine.
+// replay recomputes predictions, each sequence from its first sample to its last, with
+// all readouts: many sequences in one call of the engine.
 type replay struct {
 	t       *testing.T
 	engine  reservoir.Engine
@@ -26,7 +26,7 @@ type replay struct {
 	newest  string // fingerprint
 	all     []loopSays
 
-	x    []float32 // of the sequences at the end of all whose scores are not there yet
+	x    []float32 // of the last sequences, without scores so far
 	runs []reservoir.Run
 }
 
@@ -64,7 +64,7 @@ func (r *replay) add(at loopPlace, readout string, x []float32) {
 	}
 }
 
-// compute computes the scores that are not there yet.
+// compute computes the missing scores.
 func (r *replay) compute() {
 	r.t.Helper()
 	width := r.engine.ScoreWidth()
@@ -80,9 +80,9 @@ func (r *replay) compute() {
 	r.x, r.runs = r.x[:0], r.runs[:0]
 }
 
-// readoutsOfLog are the sequences of the log in its order, and the readouts that its
-// promotions give them: each has the one of the partition where its first sample
-// stands, or the one of a later promotion with "now". Their scores are computed again.
+// readoutsOfLog returns the sequences of the log in order, and their readouts according
+// to the promotions: the readout active in the partition at the first sample, or the
+// readout of a later promotion with "now". Their scores are recomputed.
 func (l *loop) readoutsOfLog() []loopSays {
 	l.T.Helper()
 	again := l.newReplay()
@@ -156,7 +156,7 @@ func (l *loop) readoutsOfLog() []loopSays {
 	return again.all
 }
 
-// named is a readout's fingerprint; no name is that of the job's first.
+// named returns a readout's fingerprint; an empty name is the job's first readout.
 func (l *loop) named(readout string) string {
 	if readout == "" {
 		return l.learnt[0]

@@ -26,13 +26,13 @@ const (
 	loopPartitions = planttest.Partitions
 	loopStreams    = 24
 	loopLength     = 40 // samples of a sequence
-	loopPieces     = 4  // in which it is sent, those of all streams in turn: nearly all sequences are open
+	loopPieces     = 4  // pieces of a sequence, sent for all streams in turn: nearly all sequences are open
 	loopRound      = loopPieces * loopStreams
 	loopStep       = int64(time.Millisecond)
 	loopPlain      = "plain" // a job of the same input, without promotions
-	// loopLoad is the load, of what the stage can do: a little more than the half that
-	// is promised. Without EUSN_LOOP_RUN it is at most loopGate samples a second: the
-	// test shows the same there, but in seconds.
+	// loopLoad is the load as a share of the stage's throughput: slightly more than the
+	// promised half. Without EUSN_LOOP_RUN it is at most loopGate samples a second: the
+	// test checks the same, but in seconds.
 	loopLoad = 0.55
 	loopGate = 4000
 )
@@ -40,32 +40,32 @@ const (
 // loop is a job with two workers, its recorder and its load.
 type loop struct {
 	*planttest.Plant
-	whole bool   // as EUSN_LOOP_RUN says, not the short form
+	whole bool   // as set by EUSN_LOOP_RUN, not the short form
 	conf  string // of the workers
 	rng   *rand.Rand
 
 	client *client.Client
-	pieces atomic.Int64 // that were given to the client
+	pieces atomic.Int64 // passed to the client
 	stop   chan struct{}
 	load   sync.WaitGroup
 
-	labelled int // sequences of each stream that somebody has looked at
+	labelled int // labelled sequences of each stream
 	killed   []string
-	learner  int               // kills that are due
+	learner  int               // pending kills
 	learnt   []string          // fingerprints, the job's first readout before all
 	files    map[string]string // their models
 	newest   time.Time         // when the newest was learnt
 }
 
-// TestLoopRun: the loop from a label to a promotion and back, under load. Everything is
-// a process of its own, and everything is killed (kill -9) in between: workers, NATS
-// server, recorder, learner. Then: each sequence that was sent has one prediction; its
-// readout is the one that the promotions in the log give it; its scores are those of
-// an offline replay of the log with that readout; the states are those of a second job
-// on the same input that had no promotions; the recording is the log.
+// TestLoopRun: the loop from a label to a promotion and back, under load. All parts are
+// separate processes, and all are killed (kill -9) in between: workers, NATS server,
+// recorder, learner. Afterwards: each sent sequence has one prediction; its readout
+// follows from the promotions in the log; its scores equal an offline replay of the log
+// with that readout; the states equal those of a second job on the same input without
+// promotions; the recording equals the log.
 //
 // EUSN_LOOP_RUN=promotions x kills (make loop-run) is the whole run, with at least half
-// of the load that the stage can take.
+// of the stage's throughput as load.
 func TestLoopRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: killed programs take seconds to begin again, -short was given")
@@ -116,7 +116,7 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 	if whole {
 		network = []string{"--members", "4", "--units", "300", "--features", "last"}
 	}
-	var few strings.Builder // the first model knows little
+	var few strings.Builder // the first model has little training data
 	few.WriteString("stream,time,end,c0,c1,label\n")
 	for q := range 6 {
 		it := loopItem(q%3, q)
@@ -166,7 +166,7 @@ func (l *loop) exec(args ...string) clitest.Result {
 
 func loopName(stream int) string { return fmt.Sprint("m", stream) }
 
-// loopClass is what a sequence is.
+// loopClass is the class of a sequence.
 func loopClass(stream, q int) string { return []string{"fast", "slow", "odd"}[(stream+q/3)%3] }
 
 // loopItem is sequence q of a stream.
@@ -186,7 +186,7 @@ func loopItem(stream, q int) producer.Item {
 // sequences is how many the client was given whole.
 func (l *loop) sequences() int { return int(l.pieces.Load()) / loopRound * loopStreams }
 
-// give sends a round: one sequence of every stream, piece by piece, in so much time.
+// give sends a round: one sequence of every stream, piece by piece, in the given time.
 func (l *loop) give(within time.Duration) {
 	began := time.Now()
 	for n := range loopRound {
@@ -201,8 +201,8 @@ func (l *loop) give(within time.Duration) {
 	}
 }
 
-// send gives samples at a rate, until the load ends. After the server was away it is
-// faster until it has made up for that.
+// send sends samples at a rate, until the load ends. After an outage of the server it
+// is faster until it has caught up.
 func (l *loop) send(rate float64) {
 	each := time.Duration(loopStreams * loopLength / rate * float64(time.Second))
 	for due := time.Now().Add(each); ; due = due.Add(each) {
@@ -215,8 +215,8 @@ func (l *loop) send(rate float64) {
 	}
 }
 
-// throughput is how many samples a second the two workers take, while the recorder
-// records: of a burst that takes seconds.
+// throughput measures how many samples a second the two workers process, while the
+// recorder records: from a burst of a few seconds.
 func (l *loop) throughput() float64 {
 	for n := 20; ; n *= 4 {
 		began := time.Now()
@@ -230,7 +230,7 @@ func (l *loop) throughput() float64 {
 	}
 }
 
-// predicted waits until the job has predicted every sequence that was sent.
+// predicted waits until the job has predicted every sent sequence.
 func (l *loop) predicted() {
 	l.T.Helper()
 	if err := l.client.Flush(l.T.Context()); err != nil {
@@ -252,7 +252,7 @@ func (l *loop) predictedBy(job string) {
 	}
 }
 
-// until asks the server, which may be dead at the moment, until it answers.
+// until asks the server, which may be killed at the moment, until it answers.
 func (l *loop) until(what string, ask func(ctx context.Context) error) {
 	l.T.Helper()
 	l.Await(what, func() bool {
@@ -262,8 +262,8 @@ func (l *loop) until(what string, ask func(ctx context.Context) error) {
 	})
 }
 
-// round labels what has come, learns now and then, and has another readout answer:
-// the new one, the one before, or an older one. Something is killed so many times
+// round labels new data, sometimes trains, and changes the active readout: the new, the
+// previous, or an older readout. Processes are killed the given number of times
 // meanwhile.
 func (l *loop) round(i, kills int) {
 	l.T.Helper()
@@ -281,7 +281,7 @@ func (l *loop) round(i, kills int) {
 	}
 }
 
-// kill kills something within the next second; the learner, when it works next.
+// kill kills a process within the next second; the learner, at its next run.
 func (l *loop) kill(who string) {
 	l.killed = append(l.killed, who)
 	if who == "learner" {
@@ -292,8 +292,8 @@ func (l *loop) kill(who string) {
 	time.AfterFunc(time.Duration(l.rng.IntN(1000))*time.Millisecond, func() { s.Kill(false) })
 }
 
-// label says what 30 % of the sequences were that came since the last time; in the
-// short form, of at most some, so that learning takes no time.
+// label labels 30 % of the new sequences; in the short form, at most a few, so that
+// training is fast.
 func (l *loop) label() {
 	l.T.Helper()
 	from, to := l.labelled, l.sequences()/loopStreams
@@ -317,7 +317,7 @@ func (l *loop) label() {
 }
 
 // learn fits a readout to all labels, publishes it, and returns its fingerprint. The
-// learner is killed first, if that is due.
+// learner is killed first, if due.
 func (l *loop) learn() string {
 	t := l.T
 	t.Helper()
@@ -366,8 +366,8 @@ func (l *loop) promoted() (number uint64) {
 	return number
 }
 
-// promote makes a promotion or a rollback. A readout that answers already is replaced
-// by another one.
+// promote makes a promotion or a rollback. An already active readout is replaced by
+// another.
 func (l *loop) promote(command, print string) {
 	l.T.Helper()
 	before := l.promoted()

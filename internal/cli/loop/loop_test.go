@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { planttest.Main(m) }
 
-// The whole loop by its commands: predict, label, learn, publish, promote, roll
-// back, with a new worker each time. Live predictions of either readout
-// have the scores that its model gives offline, name it, and the states verify.
+// The whole loop by its commands: predict, label, learn, publish, promote, roll back,
+// with a new worker each time. Live predictions of both readouts have their model's
+// offline scores and readout name, and the states verify.
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	const all = learnStreams * learnSequences
@@ -45,7 +45,7 @@ func TestLoop(t *testing.T) {
 
 	at := func(args ...string) []string { return append(args, "--nats-url", j.url) }
 	run := at("run", "--json", "--model", j.model, "--partitions", "3")
-	// replayed is what the stage says of the recording, sent once more.
+	// replayed resends the recording and compares the stage's predictions.
 	replayed := func(readout string, want map[string][]float32) {
 		t.Helper()
 		stage := clitest.Start(t, "reading sensors.*", run...)
@@ -65,7 +65,7 @@ func TestLoop(t *testing.T) {
 	}
 	began := strings.Fields(clitest.Must(t, at("model", "list")...).Out)[0]
 	print := strings.TrimSpace(clitest.Must(t, at("model", "publish", j.in("new.safetensors"), "--who", "anna")...).Out)
-	replayed("", first) // what is published does not predict
+	replayed("", first) // a published readout does not predict
 	stage := clitest.Start(t, "reading sensors.*", run...)
 	clitest.Must(t, at("model", "promote", print, "--who", "anna")...)
 	stage.Stop(t).Want(t, cli.ExitOK)

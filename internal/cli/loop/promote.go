@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 )
 
-// promotionWait is how long the commands wait for the partitions to take a
-// promotion: their owners look for one about once a second.
+// promotionWait is how long the commands wait for the partitions to use a promotion:
+// their owners check about once a second.
 const promotionWait = 10 * time.Second
 
 func newModelPromote(a *cli.App) *cobra.Command {
@@ -83,8 +83,8 @@ second rollback undoes the first.`,
 	return cmd
 }
 
-// promoteModel promotes, waits for the partitions, and prints where each of them
-// has taken it.
+// promoteModel promotes, waits for the partitions, and prints the input message of the
+// promotion in each.
 func promoteModel(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, o operate.PromoteOptions) (err error) {
 	if o.Who, err = whoOr(o.Who); err != nil {
 		return err

@@ -12,13 +12,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trial"
 )
 
-// What --if may ask for.
+// The conditions of --if.
 const (
 	ifBetter   = "better"
 	ifNotWorse = "not-worse"
 )
 
-// condition is what a promotion depends on.
+// condition is the condition of a promotion.
 type condition struct {
 	kind          string // empty: on nothing
 	error, margin float64
@@ -45,8 +45,8 @@ func (c *condition) flags(cmd *cobra.Command) {
 	}
 }
 
-// holds compares a shadow with the readout that answers now, whose fingerprint it
-// returns. The error says why the condition does not hold.
+// holds compares a shadow with the active readout, whose fingerprint it returns. The
+// error is the reason why the condition does not hold.
 func (c *condition) holds(ctx context.Context, a *cli.App, js jetstream.JetStream, job, print string) (active string, err error) {
 	r, err := trial.Read(ctx, js, job, print)
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	untilNow   = "now"
 )
 
-// recordOptions are what only record knows.
+// recordOptions are the options specific to record.
 type recordOptions struct {
 	dir                 string
 	from, until, leadIn string
@@ -104,7 +104,7 @@ func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(contex
 	})
 }
 
-// work is what the flags ask for.
+// work returns the request given by the flags.
 func (o *recordOptions) work(now time.Time) (w replay.Record, err error) {
 	w = replay.Record{Dir: o.dir, LeadIn: -1, Follow: o.until == "", Streams: strings.Join(o.streams, "\n"), Takes: streamsNamed, MaxAge: o.every}
 	if o.dir == "" {
@@ -127,7 +127,7 @@ func (o *recordOptions) work(now time.Time) (w replay.Record, err error) {
 	return w, err
 }
 
-// setRange sets the part of the log that the flags name.
+// setRange sets the part of the log given by the flags.
 func (o *recordOptions) setRange(w *replay.Record, now time.Time) (err error) {
 	if o.from != cli.FromStart {
 		if w.From, err = cli.PointInTime("since", o.from, now, recordHelp); err != nil {
@@ -157,14 +157,14 @@ func (o *recordOptions) setRange(w *replay.Record, now time.Time) (err error) {
 	return nil
 }
 
-// streamsNamed takes streams whose names fit one of the lines, in which * stands for
-// any characters; none: all streams.
+// streamsNamed accepts streams whose names match one of the lines, in which * stands
+// for any characters; none: all streams.
 func streamsNamed(lines string) (func(string) bool, error) {
 	if lines == "" {
 		return func(string) bool { return true }, nil
 	}
 	patterns := strings.Split(lines, "\n")
-	known := map[string]bool{} // what was decided; bounded
+	known := map[string]bool{} // earlier decisions; bounded
 	return func(stream string) bool {
 		takes, ok := known[stream]
 		if ok {
@@ -180,7 +180,7 @@ func streamsNamed(lines string) (func(string) bool, error) {
 	}, nil
 }
 
-// fitsStars reports whether a text is what a pattern says.
+// fitsStars reports whether a text matches a pattern.
 func fitsStars(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -201,7 +201,7 @@ func fitsStars(pattern, text string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// openRecorded is the job whose input is read, and the server.
+// openRecorded opens the job with the input, and the server.
 func openRecorded(ctx context.Context, a *cli.App, c config.Config, follow bool) (*pipeline.Job, source.RecordFiles, *server.Broker, error) {
 	log := a.Logger(c.Log.Level, c.Log.Format)
 	b, err := server.OpenJob(ctx, a, c, server.Need{Stage: follow}, log)
@@ -250,7 +250,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 	w.Committed = complete
 	at, err := replay.WriteRecording(ctx, job, w)
 	p.Close()
-	if w.Follow && errors.Is(err, context.Canceled) && at.Recording != "" { // what ends it
+	if w.Follow && errors.Is(err, context.Canceled) && at.Recording != "" { // a normal end
 		err = nil
 	}
 	if known := new(cli.Failure); errors.As(b.ExplainRefusal(err), &known) {
@@ -293,7 +293,7 @@ func printRecorded(a *cli.App, dir string, at record.Position) error {
 	return nil
 }
 
-// recordFailure says what to do next.
+// recordFailure adds the next step to an error.
 func recordFailure(err error, dir string, at record.Position) error {
 	err = cli.OrInterrupted(err, "%d samples are recorded in %s; the same command continues from there", at.Total.Samples, cli.QuoteForShell(dir))
 	next := ""

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// A disk that is full: the command says so, and goes on when there is space.
+// A full disk: the command reports it, and continues when there is space.
 func TestRecordOnFullDisk(t *testing.T) {
 	t.Parallel()
 	disk, dir := t.TempDir(), t.TempDir()

@@ -23,7 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// recorded is all samples of a recording, file by file, and how many files there are.
+// recorded returns all samples of a recording, file by file, and the number of files.
 func recorded(t *testing.T, dir string) (all archive.RecordingChunk, files int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
@@ -53,8 +53,8 @@ func recorded(t *testing.T, dir string) (all archive.RecordingChunk, files int) 
 	return all, len(paths)
 }
 
-// labelledTable is recorded samples as a CSV recording with labels, and as the
-// labels alone: each sequence has one.
+// labelledTable returns recorded samples as a CSV recording with labels, and the labels
+// separately: each sequence has one.
 func labelledTable(c archive.RecordingChunk) (table, labels string) {
 	var b, l strings.Builder
 	b.WriteString("stream,time,end,label,c0,c1\n")
@@ -85,11 +85,10 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// The input of a stage under load, by a process that is killed (kill -9) again and
-// again: all samples of the log are there, each once, and the fingerprint is that of
-// a recorder that nobody has disturbed. A model that is trained on it is, bit for
-// bit, the one of the same samples imported from CSV, and predicts what the live
-// stage predicts.
+// The input of a stage under load, recorded by a process that is killed (kill -9)
+// repeatedly: all samples of the log are there, each once, and the fingerprint equals
+// an undisturbed recorder's. A model trained on the recording equals, bit for bit, the
+// model of the same samples imported from CSV, and predicts like the live stage.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -122,7 +121,7 @@ func TestRecord(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// Every other one has time to write a file, however slowly this machine starts it.
+		// Every second process has time to write a file, on any machine.
 		for limit := time.Now().Add(10 * time.Second); kill%2 == 0 && time.Now().Before(limit) && parquets(out) <= most; {
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -164,7 +163,7 @@ func TestRecord(t *testing.T) {
 	if r := clitest.Must(t, "record", "verify", out, "--model", model, "--nats-url", url); !strings.Contains(r.Out, "from eusn-00000001.parquet on, equal what the log has") || !strings.Contains(r.Out, calm.Fingerprint) {
 		t.Errorf("verify says\n%s%s", r.Out, r.ErrOut)
 	}
-	// Nothing is recorded twice where there is nothing more.
+	// Without new samples, nothing is recorded twice.
 	clitest.Must(t, append(args, "--until", "now", "--json")...).Parse(t, &killed)
 	if killed.Samples != calm.Samples || killed.Fingerprint != calm.Fingerprint {
 		t.Errorf("again: %+v", killed)
@@ -221,7 +220,7 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 	return lines
 }
 
-// livePredictions are lines of tail, likewise.
+// livePredictions returns lines of tail in the same form.
 func livePredictions(all []map[string]any) (lines []string) {
 	for _, l := range all {
 		var scores, inputs []float32
@@ -241,7 +240,7 @@ func livePredictions(all []map[string]any) (lines []string) {
 	return lines
 }
 
-// sameAsTable compares a recording with the table that was published.
+// sameAsTable compares a recording with the published table.
 func sameAsTable(t *testing.T, dir, table string, streams, samples int) {
 	t.Helper()
 	all, _ := recorded(t, dir)
@@ -270,8 +269,8 @@ func sameAsTable(t *testing.T, dir, table string, streams, samples int) {
 	}
 }
 
-// What may go wrong, each with a sentence and what to do; and a recording continues
-// behind a file that was damaged and taken away.
+// Every error has a sentence and a next step; and a recording continues after a damaged
+// file was removed.
 func TestRecordRefuses(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
@@ -323,7 +322,7 @@ func TestRecordRefuses(t *testing.T) {
 	clitest.Must(t, "record", "verify", out, "--model", model, "--nats-url", url)
 	clitest.Must(t, "record", "verify", out, "--nats-url", url) // with the job's own model
 
-	// Samples of one recording under the metadata of another one.
+	// Samples of one recording with the metadata of another.
 	var some, other struct{ Samples float64 }
 	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", in("some"), "--until", "now", "--stream", "s0000*", "--stream", "s*1", "--json").Parse(t, &some)
 	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", in("none"), "--until", "now", "--stream", "other", "--json").Parse(t, &other)
@@ -331,14 +330,15 @@ func TestRecordRefuses(t *testing.T) {
 		t.Errorf("%v samples of some streams, %v of none", some.Samples, other.Samples)
 	}
 	clitest.Exec(t, t.Context(), "evaluate", "--model", model, filepath.Join(dir, "*", "eusn-*.parquet")).Want(t, cli.ExitIntegrity, "are of two recordings")
-	// A data set takes no labels, and a wrong file of labels is refused by its line.
+	// A data set takes no labels, and an invalid file of labels is refused with the
+	// line.
 	labels := clitest.Write(t, in("labels.csv"), "stream,from,to,label\ns1,2,1,x\n")
 	clitest.Exec(t, t.Context(), "train", archive, "--labels", labels, "--output", in("x")).Want(t, cli.ExitUsage, "is a data set", "try: ")
 	clitest.Exec(t, t.Context(), "train", out, "--labels", labels, "--output", in("x")).Want(t, cli.ExitIntegrity, "labels.csv:2: from 2 is not before to 1", "try: ")
 	stage.Stop(t).Want(t, cli.ExitOK)
 }
 
-// parquets counts the files of a recording, also while it is written.
+// parquets counts the files of a recording, also during writing.
 func parquets(dir string) int {
 	names, _ := filepath.Glob(filepath.Join(dir, "*.parquet"))
 	return len(names)

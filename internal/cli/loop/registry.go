@@ -21,12 +21,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 )
 
-// NewRegistry are the commands of "model" that work with the models of a job.
+// NewRegistry returns the "model" commands for the models of a job.
 func NewRegistry(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newModelPublish(a), newModelList(a), newModelShow(a), newModelRetire(a), newModelPromote(a), newModelRollback(a), newModelShadow(a)}
 }
 
-// registryCommand is a command that works with the models of a job.
+// registryCommand makes a command that works with the models of a job.
 func registryCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, js jetstream.JetStream, job string, args []string) error) *cobra.Command {
 	with := server.Beside{As: "models", Failure: registryFailure}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
@@ -34,7 +34,7 @@ func registryCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Contex
 	})
 }
 
-// registryFailure gives an error its exit code and what to do.
+// registryFailure gives an error its exit code and next step.
 func registryFailure(err error) error {
 	switch {
 	case errors.Is(err, registry.ErrNone):
@@ -49,7 +49,7 @@ func registryFailure(err error) error {
 	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles operator and, to look, analyst may work with models (docs/secure.md)")
 }
 
-// whoOr is who is named, or the user of this machine.
+// whoOr returns the named person, or the user of this machine.
 func whoOr(who string) (string, error) {
 	if who != "" {
 		return who, nil
@@ -174,7 +174,7 @@ func (l *listedModel) line() string {
 	return text
 }
 
-// state is what may become of an entry.
+// state describes whether an entry may be used.
 func (l *listedModel) state() string {
 	switch {
 	case l.Active:

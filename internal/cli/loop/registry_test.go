@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// The models of a job from the command line: its worker has published the first
-// one, another readout is published, shown and retired, a worker with it follows
-// the job's, and what does not fit is refused with what to do.
+// The models of a job from the command line: its worker has published the first;
+// another readout is published, shown and retired, a worker with it uses the job's, and
+// an unsuitable model is refused with the next step.
 func TestModelRegistry(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()

@@ -14,14 +14,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trial"
 )
 
-// A candidate beside a running stage, by the commands: what the report says is what
-// the two models give offline, and a promotion depends on it.
+// A candidate next to a running stage, by the commands: the report equals the two
+// models' offline results, and a promotion depends on it.
 func TestShadowCommands(t *testing.T) {
 	t.Parallel()
 	const all = learnStreams * learnSequences
 	j := newLearnJob(t, all, "--members", "1", "--units", "4")
 	j.sayOf(t, func(stream int) bool { return stream%2 == 1 }) // by times
-	var wrong []labels.Label                                   // of one whose candidate is worse
+	var wrong []labels.Label                                   // labels for which the candidate is worse
 	for s := 0; s < learnStreams; s += 2 {
 		for k := range learnSequences {
 			if l := j.predicted(t, s, k, learnClass(s+1, k)); learnLabelled(s, k) {
@@ -42,8 +42,8 @@ func TestShadowCommands(t *testing.T) {
 	clitest.Must(t, at("replay", j.in("r.parquet"), "--rows", "7")...)
 	clitest.Await(t, j.url, 2*all, 0)
 
-	// Labels by prediction are about sequences from before the shadow; those by times
-	// are about the same times again.
+	// Labels by prediction concern sequences from before the shadow; labels by times
+	// concern repeated times.
 	active, shadow := j.offline(t, j.model), j.offline(t, j.in("new.safetensors"))
 	var want trial.Result
 	for s := range learnStreams {
@@ -88,7 +88,7 @@ func TestShadowCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := clitest.Must(t, at("model", "shadow", "--report")...).Out; !strings.Contains(out, "predictions that the shadow lacks") { // behind its last one
+	if out := clitest.Must(t, at("model", "shadow", "--report")...).Out; !strings.Contains(out, "predictions that the shadow lacks") { // after its last prediction
 		t.Errorf("without its last message, the report says\n%s", out)
 	}
 	clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "worse")...).Want(t, cli.ExitUsage, "want better or not-worse")
@@ -97,7 +97,7 @@ func TestShadowCommands(t *testing.T) {
 	stage.Stop(t).Want(t, cli.ExitOK)
 }
 
-// offline are the classes that a model gives offline, by stream in order.
+// offline returns a model's offline classes, by stream in order.
 func (j *learnJob) offline(t *testing.T, model string) map[string][]string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "classes.jsonl")

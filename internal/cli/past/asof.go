@@ -22,7 +22,7 @@ import (
 
 const asOfHelp = "eusn-stream state as-of --help"
 
-// asOfOptions are what only state as-of knows.
+// asOfOptions are the options specific to state as-of.
 type asOfOptions struct {
 	stream    string
 	partition int
@@ -83,11 +83,11 @@ type asOf struct {
 	partition int
 }
 
-// asOfResult is what it prints.
+// asOfResult is its output.
 type asOfResult struct {
 	Partition int                    `json:"partition"`
 	State     replay.StateAsOf       `json:"state"`
-	Snapshot  string                 `json:"snapshot,omitempty"` // it began from
+	Snapshot  string                 `json:"snapshot,omitempty"` // the snapshot that it began from
 	After     uint64                 `json:"snapshot_after,omitempty"`
 	Messages  uint64                 `json:"messages_read"`
 	Streams   []admin.StreamState    `json:"streams"`
@@ -126,7 +126,7 @@ func (w *asOf) run(ctx context.Context, read func()) error {
 	return nil
 }
 
-// positionOf is what a flag says: an input message, or a time.
+// positionOf parses a flag: an input message, or a time.
 func positionOf(flag, text, help string) (o replay.AsOf, err error) {
 	if o.To, err = strconv.ParseUint(text, 10, 64); err == nil {
 		if o.To == 0 {
@@ -142,9 +142,9 @@ func positionOf(flag, text, help string) (o replay.AsOf, err error) {
 	return o, err
 }
 
-// home is the partition of a stream: that of its newest prediction or, if there is none
-// since the number of partitions has changed, the one whose snapshot knows it, or where
-// messages under its name go.
+// home returns the partition of a stream: of its newest prediction or, if there is none
+// since the number of partitions has changed, the partition whose snapshot has it, or
+// the partition of its name.
 func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int, error) {
 	f, err := explain.Find(ctx, js, job, explain.Query{Stream: stream})
 	now := false
@@ -161,10 +161,10 @@ func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int,
 	if err != nil {
 		return 0, err
 	}
-	for p := range j.NumPartitions() { // a stream may be one of many under a key of another name
+	for p := range j.NumPartitions() { // a stream may belong to a key with another name
 		b, err := operate.Snapshot(ctx, js, job, p)
 		if err != nil {
-			continue // it says nothing of the stream
+			continue // the snapshot lacks the stream
 		}
 		s, err := admin.ReadState(b)
 		if err != nil {
@@ -222,7 +222,7 @@ func (w *asOf) print(r *asOfResult) {
 	}
 }
 
-// digestText says whether a state is known to be right.
+// digestText reports whether a state is verified.
 func digestText(s *replay.StateAsOf) string {
 	switch {
 	case s.Verified:

@@ -12,12 +12,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// changed is a job whose stage is stopped and started, and what is done to it meanwhile.
+// changed is a job whose stage is stopped and restarted, with changes in between.
 type changed struct {
 	predicted
 	t    *testing.T
 	stop func() // the stage
-	n    int    // predictions so far
+	n    int    // number of predictions so far
 }
 
 func newChanged(t *testing.T, retrain ...string) *changed {
@@ -63,7 +63,7 @@ func (c *changed) explained(line map[string]any, more ...string) (e explain.Expl
 	return e
 }
 
-// same makes sure that predictions are computed again with the same bits.
+// same requires that recomputed predictions have the same bits.
 func (c *changed) same(lines []map[string]any, more ...string) {
 	c.t.Helper()
 	for _, line := range lines {
@@ -73,9 +73,9 @@ func (c *changed) same(lines []map[string]any, more ...string) {
 	}
 }
 
-// After another number of partitions, all predictions are explained, those of before,
-// too; a stream is found where it is now; states are known from the change on. After
-// input was trimmed, it says with which message the log begins.
+// After a change of the number of partitions, all predictions are explained, including
+// earlier ones; a stream is found in its current partition; states are known from the
+// change on. After a trim, the error names the first message of the log.
 func TestPastAfterResizeAndTrim(t *testing.T) {
 	c := newChanged(t, "--members", "1", "--units", "8")
 	conf := clitest.Write(t, filepath.Join(t.TempDir(), "c.yaml"), "stage: {max_streams: 14}\n") // all streams are more
@@ -112,7 +112,7 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	c.run(t, "state", "as-of", "--partition", "0", "--at", "0s", "-c", conf).Want(t, cli.ExitOK)
 }
 
-// cut is the input message behind which the partitions were changed.
+// cut returns the input message after which the partitions were changed.
 func (c *changed) cut() (seq uint64) {
 	for _, line := range c.lines {
 		seq = max(seq, c.explained(line).Commit.InSeq)
@@ -120,8 +120,8 @@ func (c *changed) cut() (seq uint64) {
 	return seq
 }
 
-// After a job got another network, predictions of before are explained with the model
-// that made them, which must be given, those since with the job's.
+// After a change of the network, earlier predictions are explained with the model that
+// made them, which must be given, later predictions with the job's.
 func TestPastAfterReplace(t *testing.T) {
 	c := newChanged(t, "--members", "2", "--units", "8")
 	green := filepath.Join(t.TempDir(), "green.safetensors")

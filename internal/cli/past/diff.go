@@ -20,7 +20,7 @@ import (
 
 const diffHelp = "eusn-stream state diff --help"
 
-// diffOptions are what only state diff knows.
+// diffOptions are the options specific to state diff.
 type diffOptions struct {
 	from, to  string
 	stream    string
@@ -92,8 +92,8 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	return cmd
 }
 
-// check refuses flags that do not belong to the comparison of two files, or of two places of
-// the log.
+// check refuses flags that do not belong to the comparison of two files, or of two
+// positions of the log.
 func (o *diffOptions) check(given func(flag string) bool, files bool) error {
 	if files {
 		for _, flag := range []string{"stream", "partition", "units"} {
@@ -138,8 +138,8 @@ func (w *diffing) places() (from, to replay.AsOf, err error) {
 	return from, to, err
 }
 
-// compare compares the states of each partition. broken says that the digests of a partition
-// differ from those that the job has noted; its states are compared all the same.
+// compare compares the states of each partition. broken: the digests of a partition
+// differ from the job's records; its states are still compared.
 func (w *diffing) compare(ctx context.Context, from, to replay.AsOf) (all []*explain.Diff, broken, err error) {
 	all = []*explain.Diff{}
 	for _, p := range w.parts {
@@ -234,7 +234,7 @@ func (w *diffing) stream(s *explain.StreamDiff) {
 	}
 }
 
-// atText is a stream in one of the places.
+// atText describes a stream at one of the positions.
 func atText(s *explain.StreamState) string {
 	if s == nil {
 		return "not known"

@@ -22,7 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// explainOptions are what only explain knows.
+// explainOptions are the options specific to explain.
 type explainOptions struct {
 	stream    string
 	last      bool
@@ -96,7 +96,7 @@ func drawn(e *explain.Explanation, path string) error {
 	return cli.ReplaceFile(path, picture(e), 0o644)
 }
 
-// setSample sets the sample of a stream that the flags name.
+// setSample sets the sample of a stream given by the flags.
 func (o *explainOptions) setSample(a *explain.Query, given func(flag string) bool) error {
 	switch {
 	case o.stream == "":
@@ -115,7 +115,7 @@ func (o *explainOptions) setSample(a *explain.Query, given func(flag string) boo
 	return nil
 }
 
-// asked is what the flags name.
+// asked returns the query given by the flags.
 func (o *explainOptions) asked(given func(flag string) bool) (explain.Query, error) {
 	has := func(flags ...string) bool { return slices.ContainsFunc(flags, given) }
 	a := explain.Query{Stream: o.stream, Output: o.output, Partition: o.partition, Number: o.number}
@@ -140,7 +140,7 @@ func (o *explainOptions) asked(given func(flag string) bool) (explain.Query, err
 	return a, errors.New("which prediction? give --stream with --last or --seq, or --message, or --partition with --number")
 }
 
-// explainOne explains a prediction and prints that.
+// explainOne explains a prediction and prints the explanation.
 func explainOne(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream, asked explain.Query, o *explainOptions, ownModel bool) error {
 	found, err := explain.Find(ctx, js, c.Job, asked)
 	if errors.Is(err, explain.ErrNotFound) {

@@ -14,10 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// predicted is a job that has predicted an archive, and whose stage runs.
+// predicted is a job that has predicted an archive, with a running stage.
 type predicted struct {
 	url, model, archive string
-	lines               []map[string]any // its predictions, as tail --json prints them
+	lines               []map[string]any // its predictions, as in tail --json
 }
 
 func newPredicted(t *testing.T, retrain ...string) *predicted {
@@ -44,8 +44,8 @@ func (p *predicted) run(t *testing.T, args ...string) clitest.Result {
 	return clitest.Exec(t, t.Context(), append(slices.Clone(args), "--nats-url", p.url, "--progress", "none")...)
 }
 
-// explain beside a running stage: the newest prediction of a stream, for people and
-// complete, and what cannot be explained.
+// explain next to a running stage: the newest prediction of a stream, for people and
+// complete, and predictions that cannot be explained.
 func TestExplain(t *testing.T) {
 	p := newPredicted(t, "--bank", "tiny")
 	last := p.lines[len(p.lines)-1]
@@ -86,8 +86,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// state as-of beside a running stage: a partition, a stream, files that state diff
-// reads, and what there is none of.
+// state as-of next to a running stage: a partition, a stream, files for state diff, and
+// missing names.
 func TestStateAsOf(t *testing.T) {
 	p := newPredicted(t, "--members", "1", "--units", "8")
 	last := p.lines[len(p.lines)-1]
@@ -139,8 +139,8 @@ func TestStateAsOf(t *testing.T) {
 	}
 }
 
-// state diff between two places of a running job's log, of all partitions, of one, of a
-// stream with its units; and what cannot be compared.
+// state diff between two positions of a running job's log, of all partitions, of one,
+// of a stream with its units; and invalid comparisons.
 func TestStateDiff(t *testing.T) {
 	p := newPredicted(t, "--members", "1", "--units", "8")
 	last := p.lines[len(p.lines)-1]

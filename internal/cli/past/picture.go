@@ -26,10 +26,10 @@ const (
 	mostStrips   = 8
 	mostBars     = 8
 	mostName     = 22 // characters of a channel's or class's name
-	mostBarName  = 30 // of what a bar is about
+	mostBarName  = 30 // characters of a bar's name
 )
 
-// Colours that people with colour-blindness tell apart (Okabe and Ito).
+// Colors distinguishable with color-blindness (Okabe and Ito).
 const (
 	speaksFor, speaksAgainst = "#0072B2", "#D55E00"
 	inkColour, quietColour   = "#0F172A", "#475569"
@@ -51,7 +51,7 @@ func (d *drawing) write(x, y float64, anchor, colour string, size int, text stri
 
 func escaped(text string) string {
 	var b bytes.Buffer
-	xml.EscapeText(&b, []byte(text)) // a buffer takes all; what XML cannot hold becomes U+FFFD
+	xml.EscapeText(&b, []byte(text)) // a buffer accepts all writes; characters invalid in XML become U+FFFD
 	return b.String()
 }
 
@@ -60,7 +60,8 @@ func (d *drawing) at(sample int) float64 {
 	return plotLeft + float64(plotRight-plotLeft)*float64(sample)/float64(max(1, d.samples))
 }
 
-// colourOf is that of a part of what the class's score is above the other's.
+// colourOf returns the color of a share in the difference between the class's score and
+// the other's.
 func colourOf(part float64) string {
 	if part < 0 {
 		return speaksAgainst
@@ -88,7 +89,7 @@ func headline(e *explain.Explanation) string {
 	return fmt.Sprintf("%s: why %s, and not %s", names.Cut(e.Prediction.Stream, 34), names.Cut(e.Score.Class, mostName), names.Cut(e.Score.RunnerUp, mostName))
 }
 
-// which says of the prediction what the headline does not.
+// which describes the prediction beyond the headline.
 func which(p *explain.Prediction) string {
 	text := fmt.Sprintf("seq %d, row %d; integrity %s", p.Seq, p.Row, p.Integrity)
 	if p.Flags != "" {
@@ -100,7 +101,7 @@ func which(p *explain.Prediction) string {
 	return names.Cut(text, 110)
 }
 
-// body draws all, and says how high that is.
+// body draws everything, and returns the height.
 func (d *drawing) body() (height float64) {
 	e := d.e
 	d.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">%s</text>`, inkColour, escaped(headline(e)))
@@ -126,8 +127,8 @@ func (d *drawing) body() (height float64) {
 	return y + 24
 }
 
-// when draws the samples of the channels that matter most, and which of their
-// stretches speak for what.
+// when draws the samples of the most important channels, and the effect of their
+// stretches.
 func (d *drawing) when(y float64) float64 {
 	e := d.e
 	largest := 0.0
@@ -172,8 +173,8 @@ func (d *drawing) cell(s explain.Stretch, y, part, strength float64) {
 		d.at(s.From), y, d.at(s.To)-d.at(s.From), stripHeight, colourOf(part), strength, fmt.Sprintf("%s: %+.4g", stretch(s), part))
 }
 
-// strip draws a channel: in each column of pixels all that lies between its least and
-// largest value.
+// strip draws a channel: in each column of pixels from its smallest to its largest
+// value.
 func (d *drawing) strip(c int, y float64) {
 	e, n := d.e, len(d.e.Held)
 	low, high := float32(math.Inf(1)), float32(math.Inf(-1))
@@ -209,7 +210,7 @@ func (d *drawing) strip(c int, y float64) {
 	d.write(plotLeft-10, y+stripHeight/2+14, "end", quietColour, 11, fmt.Sprintf("%.3g to %.3g", low, high))
 }
 
-// together draws what each stretch of all channels is worth, and the axis.
+// together draws the effect of each stretch of all channels, and the axis.
 func (d *drawing) together(y float64) float64 {
 	e := d.e
 	largest := 0.0
@@ -223,7 +224,7 @@ func (d *drawing) together(y float64) float64 {
 			height = (whenHeight/2 - 2) * math.Abs(s.Change) / largest
 		}
 		top := zero
-		if s.Change <= 0 { // it speaks for the class: upwards
+		if s.Change <= 0 { // effect in favor of the class: upwards
 			top = zero - height
 		}
 		d.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %+.4g</title></rect>`,
@@ -254,13 +255,13 @@ func (d *drawing) together(y float64) float64 {
 	return y + 10
 }
 
-// bar is one of a panel.
+// bar is a bar of a panel.
 type bar struct {
 	name string
 	part float64
 }
 
-// panels draw what kinds of features, channels and members are worth.
+// panels draws the effect of kinds of features, channels and members.
 func (d *drawing) panels(y float64) float64 {
 	e := d.e
 	shares := func(all []explain.Share) (bars []bar) {

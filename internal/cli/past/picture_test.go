@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/explain"
 )
 
-// drawable is an explanation of a sequence of so many channels and samples.
+// drawable returns an explanation of a sequence with the given channels and samples.
 func drawable(channels, samples, stretches int) *explain.Explanation {
 	e := &explain.Explanation{
 		Prediction: explain.Prediction{Stream: "pump-3", Seq: 7, Row: 4, Class: "worn", Probability: .93, Integrity: "unlike-training", Flags: "flat"},
@@ -57,12 +57,12 @@ func (s *shape) number(t *testing.T, key string) float64 {
 	return v
 }
 
-// letter is how wide a character is at most in the mean, beside its height: 0.6 in
-// DejaVu Sans, which is wider than what a browser takes.
+// letter is an upper bound of the mean width of a character, relative to its height:
+// 0.6 in DejaVu Sans, which is wider than a browser's font.
 const letter = .6
 
-// shapesOf reads a picture. Everything in it lies within its frame, and no text is
-// longer than there is room for.
+// shapesOf reads a picture, and requires that all shapes lie within its frame, and no
+// text exceeds its space.
 func shapesOf(t *testing.T, svg []byte) (all []shape) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(string(svg)))
@@ -102,7 +102,7 @@ func shapesOf(t *testing.T, svg []byte) (all []shape) {
 			}
 		}
 	}
-	ends := map[string]float64{} // of text that begins on the left, by its line
+	ends := map[string]float64{} // of left-aligned text, by its line
 	for _, s := range all {
 		if s.name != "text" {
 			continue
@@ -127,8 +127,8 @@ func shapesOf(t *testing.T, svg []byte) (all []shape) {
 	return all
 }
 
-// A cell for each channel and stretch, in the colour of the class that it speaks for and
-// as strong as its change; a bar for each stretch of all channels.
+// A cell for each channel and stretch, in the color of the favored class and as strong
+// as its change; a bar for each stretch of all channels.
 func TestPicture(t *testing.T) {
 	all := shapesOf(t, picture(drawable(2, 100, 4)))
 	cells, bars := 0, 0
@@ -173,7 +173,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// What is not known, too much, constant or nasty makes a whole picture all the same.
+// Unknown, excessive, constant or hostile values still give a complete picture.
 func TestPictureOfAnything(t *testing.T) {
 	none := drawable(2, 100, 0)
 	none.Held, none.Values, none.HeldWhy = nil, nil, "the sequence began before what was read"

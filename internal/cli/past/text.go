@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/explain"
 )
 
-// page is text for people: a name, then what there is to say under it.
+// page is text for people: names, each followed by its text.
 type page struct{ text strings.Builder }
 
 func (p *page) line(name, format string, args ...any) {
@@ -56,7 +56,7 @@ func (p *page) prediction(a *explain.Prediction) {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// again says what came of computing it once more.
+// again reports the result of the recomputation.
 func (p *page) again(e *explain.Explanation) {
 	a := &e.Again
 	from := fmt.Sprintf("from the log, which begins with message %d", a.Begins)
@@ -79,7 +79,7 @@ func (p *page) again(e *explain.Explanation) {
 	}
 }
 
-// origin is who made it.
+// origin reports which worker made the prediction.
 func (p *page) origin(e *explain.Explanation, job string) {
 	c, r := &e.Commit, &e.Readout
 	p.line("commit", "output message %d of partition %d, stored %s; prediction %d of %d there, %d in the partition", c.Output, c.Partition, stamp(c.Stored), c.Index, c.Of, c.Number)
@@ -141,7 +141,7 @@ func parts(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// score says what speaks for the class.
+// score reports the contributions to the class.
 func (p *page) score(s *explain.Score, most int) {
 	p.line("why", "the score of %q is %.4g above that of %q (%.4g and %.4g)", s.Class, s.Score.Difference, s.RunnerUp, s.Score.Class, s.Score.RunnerUp)
 	p.line("", "%+.4g bias, %+.4g features; + speaks for %q, - for %q", s.Bias.Difference, s.Features.Difference, s.Class, s.RunnerUp)
@@ -175,7 +175,7 @@ func (p *page) shares(name string, all []explain.Share, most int) {
 	}
 }
 
-// held says what it would be without a channel.
+// held reports the result without each channel.
 func (p *page) held(e *explain.Explanation) {
 	if e.HeldWhy != "" {
 		p.line("held", "no channel was held at its mean: %s", e.HeldWhy)
@@ -194,7 +194,7 @@ func (p *page) held(e *explain.Explanation) {
 	}
 }
 
-// stretches says which part of the samples matters most.
+// stretches reports the most important part of the samples.
 func (p *page) stretches(e *explain.Explanation, most int) {
 	strongest := slices.Clone(e.Stretches)
 	slices.SortStableFunc(strongest, func(a, b explain.Stretch) int { return cmp.Compare(math.Abs(b.Change), math.Abs(a.Change)) })
