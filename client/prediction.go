@@ -61,7 +61,7 @@ func (c *Client) Predictions(ctx context.Context, o ReadOptions) iter.Seq2[Predi
 		var err error // of reading; set when ended is closed
 		go func() {
 			defer close(ended)
-			err = c.read(inner, o, outputs)
+			err = c.readOutputs(inner, o, outputs)
 		}()
 		defer func() {
 			stop()
@@ -88,8 +88,8 @@ func (c *Client) Predictions(ctx context.Context, o ReadOptions) iter.Seq2[Predi
 	}
 }
 
-// read sends a part of the output to a channel, until ctx ends.
-func (c *Client) read(ctx context.Context, o ReadOptions, outputs chan<- consumer.Output) error {
+// readOutputs sends a part of the output to a channel, until ctx ends.
+func (c *Client) readOutputs(ctx context.Context, o ReadOptions, outputs chan<- consumer.Output) error {
 	span := consumer.Span{From: o.From, Since: o.Since, Stored: o.Stored, Skip: func(err *consumer.ForeignError) {
 		c.log.Warn("message skipped: not a prediction of this job", "err", err)
 	}}

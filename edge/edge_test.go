@@ -260,12 +260,12 @@ func compareOutput(t testing.TB, d device, program string, want []string) {
 	got := strings.Split(strings.TrimRight(string(out), "\n"), "\n")
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("line %d of %d (state, scores, class, probability): got\n%s\nwant\n%s", i, len(want), at(got, i), at(want, i))
+			t.Fatalf("line %d of %d (state, scores, class, probability): got\n%s\nwant\n%s", i, len(want), lineAt(got, i), lineAt(want, i))
 		}
 	}
 }
 
-func at(lines []string, i int) string {
+func lineAt(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
 	}

@@ -57,8 +57,8 @@ func buildPlain(t *testing.T) string {
 	return plain.program
 }
 
-// run runs the program and returns its exit code and what it said.
-func run(t *testing.T, program string, environment []string, args ...string) (code int, text string) {
+// runProgram runs the program and returns its exit code and what it said.
+func runProgram(t *testing.T, program string, environment []string, args ...string) (code int, text string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), environment...), t.TempDir()
@@ -89,10 +89,10 @@ func TestProgramStartsWithoutDriver(t *testing.T) {
 		{"linked with -z now", build(t, t.TempDir(), "-ldflags=-s -w -extldflags=-Wl,-z,now -linkmode=external"), nil, "no NVIDIA driver was found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if code, text := run(t, c.program, c.environment, "version"); code != 0 {
+			if code, text := runProgram(t, c.program, c.environment, "version"); code != 0 {
 				t.Errorf("version ends with %d:\n%s", code, text)
 			}
-			code, text := run(t, c.program, c.environment, "run", "--engine", "gpu")
+			code, text := runProgram(t, c.program, c.environment, "run", "--engine", "gpu")
 			if lines := strings.Split(strings.TrimSpace(text), "\n"); code != 4 || !strings.Contains(lines[0], c.want) || len(lines) != 2 {
 				t.Errorf("run --engine gpu ends with %d, want 4, a sentence with %q and what to try:\n%s", code, c.want, text)
 			}
@@ -115,18 +115,18 @@ func TestProgramWithFakeDriver(t *testing.T) {
 		"fail_init=34": "no NVIDIA driver was found", // a stub library
 	} {
 		environment := []string{"LD_LIBRARY_PATH=" + dir, "EUSN_FAKE=" + settings}
-		if code, text := run(t, program, environment, "demo", "--engine", "gpu"); code != 4 || !strings.Contains(text, want) {
+		if code, text := runProgram(t, program, environment, "demo", "--engine", "gpu"); code != 4 || !strings.Contains(text, want) {
 			t.Errorf("%s: demo --engine gpu ends with %d, want 4 and %q:\n%s", settings, code, want, text)
 		}
-		if code, text := run(t, program, environment, "doctor"); code != 0 || !strings.Contains(text, want) {
+		if code, text := runProgram(t, program, environment, "doctor"); code != 0 || !strings.Contains(text, want) {
 			t.Errorf("%s: doctor ends with %d, want 0 and %q:\n%s", settings, code, want, text)
 		}
 	}
-	if code, text := run(t, program, []string{"LD_LIBRARY_PATH=" + dir}, "doctor"); code != 0 || !strings.Contains(text, "ok       gpu       Fake GPU 0, 1 GiB, compute capability 9.0; the driver offers CUDA 12.4.") {
+	if code, text := runProgram(t, program, []string{"LD_LIBRARY_PATH=" + dir}, "doctor"); code != 0 || !strings.Contains(text, "ok       gpu       Fake GPU 0, 1 GiB, compute capability 9.0; the driver offers CUDA 12.4.") {
 		t.Errorf("doctor with a GPU ends with %d:\n%s", code, text)
 	}
 	// Kernels that the driver refuses: no engine, but no crash either.
-	if code, text := run(t, program, []string{"LD_LIBRARY_PATH=" + dir}, "bench", "--engine", "gpu", "--only", "engine"); code != 1 || !strings.Contains(text, "load kernels") {
+	if code, text := runProgram(t, program, []string{"LD_LIBRARY_PATH=" + dir}, "bench", "--engine", "gpu", "--only", "engine"); code != 1 || !strings.Contains(text, "load kernels") {
 		t.Errorf("bench on a driver that refuses the kernels ends with %d:\n%s", code, text)
 	}
 }

@@ -212,7 +212,7 @@ func (w wrong) Launch(name string, grid, block [3]uint32, shared int, params []b
 	err := w.twin.Launch(name, grid, block, shared, params)
 	if name == "eusn_finish" {
 		a := (*kernels.Args)(unsafe.Pointer(&params[0]))
-		at[uint32](w.twin, a.Rows, int(a.Shape.RowWords))[a.Shape.First] ^= 1 << 31 // the sign of a state
+		valuesAt[uint32](w.twin, a.Rows, int(a.Shape.RowWords))[a.Shape.First] ^= 1 << 31 // the sign of a state
 	}
 	return err
 }

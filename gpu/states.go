@@ -103,7 +103,7 @@ func (e *Engine) fetch(slot int32) error {
 	}
 	w.ops.Reset()
 	e.eachRange(w.slots, w.bytes, func(device cuda.Pointer, host []byte) { w.ops.Down(host, device) })
-	if err := e.run(&w.ops); err != nil {
+	if err := e.runBatch(&w.ops); err != nil {
 		w.slots = w.slots[:0]
 		return err
 	}
@@ -127,8 +127,8 @@ func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Point
 	}
 }
 
-// run does operations of the states' stream and waits for them.
-func (e *Engine) run(ops *cuda.Batch) error {
+// runBatch does operations of the states' stream and waits for them.
+func (e *Engine) runBatch(ops *cuda.Batch) error {
 	if err := e.ctx.Submit(e.states.stream, ops); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (e *Engine) flushWrites() error {
 	w.ops.Reset()
 	e.eachRange(w.pending, w.writeSame, func(device cuda.Pointer, host []byte) { w.ops.Up(device, host) })
 	w.pending, w.slots = w.pending[:0], w.slots[:0]
-	return e.run(&w.ops)
+	return e.runBatch(&w.ops)
 }
 
 // ReadState implements Engine.
@@ -194,7 +194,7 @@ func (e *Engine) upload(to cuda.Pointer, from []uint32) error {
 		n := copy(w.read, from)
 		w.ops.Reset()
 		w.ops.Up(to, w.bytes[:4*n])
-		if err := e.run(&w.ops); err != nil {
+		if err := e.runBatch(&w.ops); err != nil {
 			return err
 		}
 		from, to = from[n:], to+cuda.Pointer(4*n)
@@ -214,10 +214,10 @@ func (e *Engine) resetStates() error {
 	}
 	if !slices.ContainsFunc(w.read[:w.words], func(v uint32) bool { return v != 0 }) {
 		w.ops.Fill(states, 0, e.slots*w.words)
-		return e.run(&w.ops)
+		return e.runBatch(&w.ops)
 	}
 	for s := 0; s < e.slots; s += w.size {
 		w.ops.Up(states+cuda.Pointer(4*w.words*s), w.bytes[:4*w.words*min(w.size, e.slots-s)])
 	}
-	return e.run(&w.ops)
+	return e.runBatch(&w.ops)
 }

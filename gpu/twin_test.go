@@ -34,7 +34,7 @@ func (w twin) Kernel(name string) (cudatest.Kernel, bool) {
 	return cudatest.Kernel{Params: int(unsafe.Sizeof(kernels.Args{})), Threads: 1024}, true
 }
 
-func at[T any](w twin, address uint64, n int) []T {
+func valuesAt[T any](w twin, address uint64, n int) []T {
 	var t T
 	b, err := w.At(address, n*int(unsafe.Sizeof(t)))
 	if err != nil {
@@ -45,10 +45,10 @@ func at[T any](w twin, address uint64, n int) []T {
 
 func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []byte) error {
 	a := *(*kernels.Args)(unsafe.Pointer(&params[0]))
-	runs := at[kernels.Run](w, a.Runs, int(a.RunCount))
+	runs := valuesAt[kernels.Run](w, a.Runs, int(a.RunCount))
 	switch {
 	case strings.HasSuffix(name, "_scores"):
-		for _, i := range at[uint32](w, a.Emits, int(a.EmitCount)) {
+		for _, i := range valuesAt[uint32](w, a.Emits, int(a.EmitCount)) {
 			w.score(&a, runs[i])
 		}
 	default:
@@ -58,8 +58,8 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 			if finish := strings.HasSuffix(name, "_finish"); finish != (r.Count == 0) || !finish && a.Step > 0 {
 				continue
 			}
-			state := at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords))
-			inputs := at[float32](w, a.Inputs, int(r.From+r.Count)*int(a.Shape.Channels))
+			state := valuesAt[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords))
+			inputs := valuesAt[float32](w, a.Inputs, int(r.From+r.Count)*int(a.Shape.Channels))
 			if err := g.WriteState(0, state); err != nil {
 				return err
 			}
@@ -80,14 +80,14 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 func (w twin) score(a *kernels.Args, r kernels.Run) {
 	s := w.net.Spec
 	features := make([]float32, s.FeatureCount())
-	engine.LayoutOf(s).FeaturesOf(s, at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords)), features)
-	out := at[float32](w, a.Scores+4*uint64(r.Score)*uint64(a.Shape.ScoreWidth), int(a.Shape.ScoreWidth))
+	engine.LayoutOf(s).FeaturesOf(s, valuesAt[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords)), features)
+	out := valuesAt[float32](w, a.Scores+4*uint64(r.Score)*uint64(a.Shape.ScoreWidth), int(a.Shape.ScoreWidth))
 	n := len(features)
 	for done, t := uint32(0), uint64(0); done < a.Shape.ScoreWidth; t++ {
-		tile := at[uint32](w, a.Readouts+16*t, 4) // center, weights, columns, first
-		center := at[float32](w, a.Readouts+4*uint64(tile[0]), 2*n)
+		tile := valuesAt[uint32](w, a.Readouts+16*t, 4) // center, weights, columns, first
+		center := valuesAt[float32](w, a.Readouts+4*uint64(tile[0]), 2*n)
 		limit := center[n:]
-		weights := at[float32](w, a.Readouts+4*uint64(tile[1]), 8*(n+1))
+		weights := valuesAt[float32](w, a.Readouts+4*uint64(tile[1]), 8*(n+1))
 		for c := range tile[2] {
 			acc := weights[c]
 			for f, v := range features {

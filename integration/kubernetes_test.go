@@ -65,8 +65,8 @@ func objects(t *testing.T, file string) (all []map[string]any) {
 	}
 }
 
-// at returns the value in an object under keys, or nil.
-func at(o any, keys ...string) any {
+// valueAt returns the value in an object under keys, or nil.
+func valueAt(o any, keys ...string) any {
 	for _, k := range keys {
 		m, _ := o.(map[string]any)
 		o = m[k]
@@ -80,26 +80,26 @@ func TestKubernetesContainers(t *testing.T) {
 	ours := 0
 	for file, list := range manifests(t) {
 		for _, o := range list {
-			pod := at(o, "spec", "template", "spec")
+			pod := valueAt(o, "spec", "template", "spec")
 			if pod == nil {
 				continue
 			}
-			if at(pod, "securityContext", "runAsNonRoot") != true || at(pod, "securityContext", "seccompProfile", "type") != "RuntimeDefault" || at(pod, "automountServiceAccountToken") != false {
+			if valueAt(pod, "securityContext", "runAsNonRoot") != true || valueAt(pod, "securityContext", "seccompProfile", "type") != "RuntimeDefault" || valueAt(pod, "automountServiceAccountToken") != false {
 				t.Errorf("%s: a pod may more than it needs", file)
 			}
-			for _, c := range at(pod, "containers").([]any) {
-				if at(c, "securityContext", "allowPrivilegeEscalation") != false || at(c, "securityContext", "readOnlyRootFilesystem") != true || len(at(c, "securityContext", "capabilities", "drop").([]any)) != 1 {
-					t.Errorf("%s: container %s may more than it needs", file, at(c, "name"))
+			for _, c := range valueAt(pod, "containers").([]any) {
+				if valueAt(c, "securityContext", "allowPrivilegeEscalation") != false || valueAt(c, "securityContext", "readOnlyRootFilesystem") != true || len(valueAt(c, "securityContext", "capabilities", "drop").([]any)) != 1 {
+					t.Errorf("%s: container %s may more than it needs", file, valueAt(c, "name"))
 				}
-				if at(c, "resources", "limits", "memory") == nil {
-					t.Errorf("%s: container %s has no limit of memory", file, at(c, "name"))
+				if valueAt(c, "resources", "limits", "memory") == nil {
+					t.Errorf("%s: container %s has no limit of memory", file, valueAt(c, "name"))
 				}
-				if at(c, "image") != "eusn-stream" {
+				if valueAt(c, "image") != "eusn-stream" {
 					continue
 				}
 				ours++
 				var args []string
-				for _, a := range at(c, "args").([]any) {
+				for _, a := range valueAt(c, "args").([]any) {
 					args = append(args, strings.ReplaceAll(a.(string), "$(JOB_COMPLETION_INDEX)", "0"))
 				}
 				var out, errOut bytes.Buffer

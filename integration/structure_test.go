@@ -42,11 +42,11 @@ func TestStructure(t *testing.T) {
 	embedded := map[string]bool{}
 	for _, p := range packages {
 		group := p.largestCycle()
-		files.check(t, p.name, len(p.files), nil)
-		cycles.check(t, p.name, len(group), group)
+		files.compareFigure(t, p.name, len(p.files), nil)
+		cycles.compareFigure(t, p.name, len(group), group)
 		for _, f := range p.functions() {
-			branches.check(t, p.name+"."+f.name, f.complexity, nil)
-			lines.check(t, p.name+"."+f.name, f.lines, nil)
+			branches.compareFigure(t, p.name+"."+f.name, f.complexity, nil)
+			lines.compareFigure(t, p.name+"."+f.name, f.lines, nil)
 		}
 		for _, s := range p.structs() {
 			name := p.name + "." + s.name
@@ -90,7 +90,7 @@ func ceilings(of string, common int, own map[string]limit) *ceiling {
 	return &ceiling{of, common, own, map[string]bool{}}
 }
 
-func (c *ceiling) check(t *testing.T, name string, n int, details []string) {
+func (c *ceiling) compareFigure(t *testing.T, name string, n int, details []string) {
 	t.Helper()
 	own, excepted := c.own[name]
 	c.seen[name] = true
@@ -148,7 +148,7 @@ func loadPackages(t *testing.T) []*source {
 			continue
 		}
 		s := &source{name: strings.TrimPrefix(p.ImportPath, module), fset: fset}
-		s.read(t, p)
+		s.readFiles(t, p)
 		s.resolve(t, p.ImportPath, load, len(p.CgoFiles) > 0)
 		all = append(all, s)
 	}
@@ -190,7 +190,7 @@ func listSources(t *testing.T) []listedSource {
 
 var example = regexp.MustCompile(`(?m)^func Example\w*\(\) \{`)
 
-func (s *source) read(t *testing.T, p listedSource) {
+func (s *source) readFiles(t *testing.T, p listedSource) {
 	t.Helper()
 	content := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join(p.Dir, name))

@@ -31,8 +31,8 @@ type Coverage struct {
 	Adapted float64 `json:"adapted,omitzero"`
 }
 
-// check reports what is wrong, for a readout of that name.
-func (c *Coverage) check(name string, classes int, temperature float64) error {
+// checkCoverage reports what is wrong, for a readout of that name.
+func (c *Coverage) checkCoverage(name string, classes int, temperature float64) error {
 	switch {
 	case c == nil:
 		return nil
@@ -66,9 +66,9 @@ type Interval struct {
 	High  float32 `json:"high"`  // likewise; not below Low
 }
 
-// check reports what is wrong, for a readout of that name, which has classes where it
+// checkInterval reports what is wrong, for a readout of that name, which has classes where it
 // has what only they have.
-func (v *Interval) check(name string, classes bool) error {
+func (v *Interval) checkInterval(name string, classes bool) error {
 	switch {
 	case v == nil:
 		return nil

@@ -76,11 +76,11 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.Interval.check(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.Interval.checkInterval(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}
-	return errors.Join(append(errs, l.Coverage.check(l.Name, len(l.Classes), l.Temperature))...)
+	return errors.Join(append(errs, l.Coverage.checkCoverage(l.Name, len(l.Classes), l.Temperature))...)
 }
 
 // checkNames tells bad what is wrong with the names of the readout and its classes.

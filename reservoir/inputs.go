@@ -68,11 +68,11 @@ func (s *InputStatistics) Series() *SeriesStatistics {
 // value and is passed over.
 func (f *SeriesStatistics) Add(samples []float32) {
 	for c := len(f.run); len(samples) >= c && c > 0; samples = samples[c:] {
-		f.add(samples[:c])
+		f.addSample(samples[:c])
 	}
 }
 
-func (f *SeriesStatistics) add(sample []float32) {
+func (f *SeriesStatistics) addSample(sample []float32) {
 	first := len(f.before) == 0
 	for k, x := range sample {
 		if x != x {
@@ -83,9 +83,9 @@ func (f *SeriesStatistics) add(sample []float32) {
 			f.run[k] = 0
 		}
 		f.run[k]++
-		f.to.value[k].add(x, f.run[k])
+		f.to.value[k].addValue(x, f.run[k])
 		if !first && f.before[k] == f.before[k] {
-			f.to.diff[k].add(float64(x) - float64(f.before[k]))
+			f.to.diff[k].addValue(float64(x) - float64(f.before[k]))
 		}
 	}
 	f.before = append(f.before[:0], sample...)
@@ -187,8 +187,8 @@ type channelStatistics struct {
 	longest  int // run of one value
 }
 
-// add takes a value that is there, the run-th of its kind.
-func (r *channelStatistics) add(x float32, run int) {
+// addValue takes a value that is there, the run-th of its kind.
+func (r *channelStatistics) addValue(x float32, run int) {
 	if r.n == 0 || x < r.min {
 		r.min = x
 	}
@@ -196,7 +196,7 @@ func (r *channelStatistics) add(x float32, run int) {
 		r.max = x
 	}
 	r.longest = max(r.longest, run)
-	r.spread.add(float64(x))
+	r.spread.addValue(float64(x))
 }
 
 // constant reports whether the values are one value, or two neighbors in float32,
@@ -216,7 +216,7 @@ type spread struct {
 	first, sum, square float64
 }
 
-func (s *spread) add(x float64) {
+func (s *spread) addValue(x float64) {
 	if s.n == 0 {
 		s.first = x
 	}

@@ -48,7 +48,7 @@ func openTensors(b []byte) (*tensorReader, map[string]string, error) {
 		if err := json.Unmarshal(raw, &t); err != nil {
 			return nil, nil, fmt.Errorf("header: tensor %q: %w", name, err)
 		}
-		if err := t.check(int64(len(r.body))); err != nil {
+		if err := t.checkInfo(int64(len(r.body))); err != nil {
 			return nil, nil, fmt.Errorf("header: tensor %q: %w", name, err)
 		}
 		r.info[name] = t
@@ -82,7 +82,7 @@ func headerLength(b []byte) (uint64, error) {
 	return n, nil
 }
 
-func (t tensorInfo) check(body int64) error {
+func (t tensorInfo) checkInfo(body int64) error {
 	if t.DType != "F32" && t.DType != "I32" {
 		return fmt.Errorf("type %q, want F32 or I32", t.DType)
 	}

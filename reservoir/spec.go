@@ -182,8 +182,8 @@ func (s Spec) validateFeatures(bad func(format string, args ...any)) {
 	}
 }
 
-// check tells bad what is wrong with the range of a distribution.
-func (d Dist) check(bad func(format string, args ...any), name string, zeroOK bool, max float64) {
+// checkDist tells bad what is wrong with the range of a distribution.
+func (d Dist) checkDist(bad func(format string, args ...any), name string, zeroOK bool, max float64) {
 	switch {
 	case !(d.Lo <= d.Hi) || math.IsInf(d.Hi, 0):
 		bad("%s: range %g..%g, want lo <= hi, both finite", name, d.Lo, d.Hi)
@@ -199,7 +199,7 @@ func (d Dist) check(bad func(format string, args ...any), name string, zeroOK bo
 // validateScales tells bad what is wrong with the distributions, each kind
 // having its own.
 func (s Spec) validateScales(bad func(format string, args ...any)) {
-	dist := func(name string, d Dist, zeroOK bool, max float64) { d.check(bad, name, zeroOK, max) }
+	dist := func(name string, d Dist, zeroOK bool, max float64) { d.checkDist(bad, name, zeroOK, max) }
 	if s.Kind == Mixed { // whose biases are products of both, and never 0
 		dist("input", s.Input, false, 1e4)
 		dist("bias", s.Bias, false, 1e2)

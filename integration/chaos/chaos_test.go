@@ -53,7 +53,7 @@ func runTruth(t *testing.T, p *plan, policy string, reorder int, order map[strin
 		}
 		for _, seq := range seqs {
 			in++
-			if err := tr.read(p.findMessage(key, seq), in); err != nil {
+			if err := tr.readInput(p.findMessage(key, seq), in); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -165,7 +165,7 @@ func TestTruthOfSilence(t *testing.T) {
 		take := func(seqs ...uint64) {
 			for _, seq := range seqs {
 				in++
-				if err := tr.read(p.findMessage("k", seq), in); err != nil {
+				if err := tr.readInput(p.findMessage("k", seq), in); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -215,7 +215,7 @@ func TestTruthOfPromotions(t *testing.T) {
 		tr.readouts.names, tr.readouts.partition = []string{"a", "b", "c"}, func(key string) int { return partitionOf(key, 2) }
 		at := partitionOf("k", 2)
 		for seq := uint64(1); seq <= 6; seq++ {
-			if err := tr.read(p.findMessage("k", seq), seq); err != nil {
+			if err := tr.readInput(p.findMessage("k", seq), seq); err != nil {
 				t.Fatal(err)
 			}
 			for body := range strings.SplitSeq(c.events, ";") {
@@ -462,7 +462,7 @@ func TestLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer l.closeLink()
 	dial := func() net.Conn {
 		c, err := net.Dial("tcp", l.proxies[0].ln.Addr().String())
 		if err != nil {

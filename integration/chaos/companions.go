@@ -186,7 +186,7 @@ func (r *run) checkPosted(s stored, key string) error {
 	for _, seq := range done {
 		r.stored[key][seq] = true
 	}
-	return r.truth.read(m, s.seq)
+	return r.truth.readInput(m, s.seq)
 }
 
 func (r *run) startRecorder() (err error) {

@@ -361,7 +361,7 @@ func (f *fleet) stopAll() (unclean []string) {
 	f.mu.Unlock()
 	f.pending.Wait()
 	for _, l := range f.links {
-		l.close()
+		l.closeLink()
 	}
 	return f.unclean[before:]
 }

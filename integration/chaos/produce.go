@@ -43,8 +43,8 @@ func newProducers(p *plan) *producers {
 	return &producers{plan: p, acknowledged: map[string]map[uint64]bool{}}
 }
 
-// run publishes all messages and returns when all are acknowledged.
-func (p *producers) run(ctx context.Context) error {
+// produceUntil publishes all messages and returns when all are acknowledged.
+func (p *producers) produceUntil(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup

@@ -37,7 +37,7 @@ func newLink(c *cluster) (*link, error) {
 	for _, n := range c.nodes {
 		ln, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 		if err != nil {
-			l.close()
+			l.closeLink()
 			return nil, err
 		}
 		p := &proxy{link: l, ln: ln, target: n.address(), conns: map[net.Conn]bool{}}
@@ -152,7 +152,7 @@ func (l *link) passGate(d direction, p piece) {
 	}
 }
 
-func (l *link) close() {
+func (l *link) closeLink() {
 	l.release()
 	for _, p := range l.proxies {
 		p.ln.Close()

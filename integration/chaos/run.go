@@ -244,7 +244,7 @@ func (r *run) runLoad(ctx context.Context, js jetstream.JetStream) error {
 		}
 		broke <- err
 	}()
-	err := r.producers.run(ctx)
+	err := r.producers.produceUntil(ctx)
 	if failed := <-broke; failed != nil {
 		return failed
 	}
@@ -372,11 +372,11 @@ func (r *run) readInput(s stored) error {
 		return nil
 	}
 	if r.next != nil {
-		if err := r.next.read(m, s.seq); err != nil {
+		if err := r.next.readInput(m, s.seq); err != nil {
 			return err
 		}
 	}
-	return r.truth.read(m, s.seq)
+	return r.truth.readInput(m, s.seq)
 }
 
 // contentOf returns the content of a number that equals the bytes.

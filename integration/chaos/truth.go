@@ -144,9 +144,9 @@ func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
 	}, e.SetReadouts(m.Readouts)
 }
 
-// read is called with each stored message in order. inSeq is its number in the input NATS
+// readInput is called with each stored message in order. inSeq is its number in the input NATS
 // stream.
-func (t *truth) read(m *input, inSeq uint64) error {
+func (t *truth) readInput(m *input, inSeq uint64) error {
 	p, seq := t.keys[m.key], m.seq
 	if p == nil {
 		p = &producer{streams: map[string]*track{}, waiting: map[uint64]waiting{}}
@@ -178,7 +178,7 @@ func (t *truth) readMeant(from map[string]int) error {
 	for _, key := range t.plan.keys {
 		all := t.plan.messages[key]
 		for _, m := range all[from[key]:] {
-			if err := t.read(m, 0); err != nil {
+			if err := t.readInput(m, 0); err != nil {
 				return err
 			}
 		}

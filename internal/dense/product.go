@@ -50,7 +50,7 @@ func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 		for k0 := 0; k0 < depth; k0 += Block {
 			p.depth = min(Block, depth-k0)
 			p.pack(buffer, a, i0, b, k0)
-			p.run()
+			p.runProduct()
 		}
 	}
 }
@@ -100,9 +100,9 @@ func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) 
 	}
 }
 
-// run cuts c into blocks of rows, and if there are few into blocks of columns as well, so
+// runProduct cuts c into blocks of rows, and if there are few into blocks of columns as well, so
 // that every thread gets work. Large triangles go first.
-func (p *product) run() {
+func (p *product) runProduct() {
 	width := p.tile.width()
 	high := min(rowBlock, ceil(ceil(p.c.Rows, 8), width)*width)
 	rows := ceil(p.c.Rows, high)

@@ -73,8 +73,8 @@ type Check struct {
 	Novel     int    `json:"novel"`
 }
 
-// check refuses options that cannot be meant for n sequences.
-func (o *Options) check(n int) error {
+// checkOptions refuses options that cannot be meant for n sequences.
+func (o *Options) checkOptions(n int) error {
 	if !(o.Level > 0 && o.Level < 1) {
 		return fmt.Errorf("detect: level %v, want a share between 0 and 1", o.Level)
 	}
@@ -119,7 +119,7 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*novelty.
 		return nil, Report{}, fmt.Errorf("detect: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)
 	}
 	o := opt.withDefaults()
-	if err := o.check(n); err != nil {
+	if err := o.checkOptions(n); err != nil {
 		return nil, Report{}, err
 	}
 	group, groups, err := grouped(o.Groups, n)

@@ -114,7 +114,7 @@ func (l Layout) CheckState(s reservoir.Spec, state []uint32) error {
 		return fmt.Errorf("reservoir: state counts %d samples, want at most %d", steps, uint64(reservoir.MaxSteps))
 	}
 	if l.Mixed != nil {
-		return l.Mixed.check(&l, state)
+		return l.Mixed.checkState(&l, state)
 	}
 	for w := 2; w < l.Words; w++ {
 		if l.Positive >= 0 && w >= l.First {

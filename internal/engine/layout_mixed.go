@@ -127,8 +127,8 @@ func WriteCount(block []uint32, kind, place int, n uint32) {
 	*w = *w&^(0xffff<<shift) | n<<shift
 }
 
-// check is CheckState.
-func (m *MixedLayout) check(l *Layout, state []uint32) error {
+// checkState is CheckState.
+func (m *MixedLayout) checkState(l *Layout, state []uint32) error {
 	most := uint32(Counted(l.Steps(state)))
 	for w := 2; w < l.Words; w++ {
 		in := (w - l.First) % BlockWords

@@ -25,18 +25,18 @@ const (
 // the rows are in the order of their times.
 type senmlDecoder struct {
 	table
-	byBase  bool         // a stream for each base name
-	now     func() int64 // nil: relative times are ignored
-	rows    []senmlRow
-	at      map[senmlKey]int
-	ids     []string // of streams, by number
-	number  map[string]int
-	unit    []string // of each channel in the message
-	found   []bool
-	unknown []string // names without a channel
-	tokens  *jsontext.Decoder
-	pairs   map[any]any
-	named   *Named
+	byBase       bool         // a stream for each base name
+	now          func() int64 // nil: relative times are ignored
+	rows         []senmlRow
+	at           map[senmlKey]int
+	ids          []string // of streams, by number
+	number       map[string]int
+	unit         []string // of each channel in the message
+	found        []bool
+	unknownNames []string // names without a channel
+	tokens       *jsontext.Decoder
+	pairs        map[any]any
+	named        *Named
 }
 
 type senmlKey struct {
@@ -113,7 +113,7 @@ func SetClock(d Decoder, now func() int64) {
 func (d *senmlDecoder) Decode(payload []byte, b *codec.Batch) error {
 	b.Reset()
 	d.beginMessage()
-	d.rows, d.ids, d.unknown = d.rows[:0], d.ids[:0], d.unknown[:0]
+	d.rows, d.ids, d.unknownNames = d.rows[:0], d.ids[:0], d.unknownNames[:0]
 	clear(d.at)
 	clear(d.number)
 	clear(d.found)
@@ -159,8 +159,8 @@ func (d *senmlDecoder) addRecord(r *senmlRecord, base *senmlBase, limit int) err
 	if !ok {
 		c, ok = d.named.Channel(base.name + r.Name)
 	}
-	if r.Name != "" && len(d.unknown) < 13 && !slices.Contains(d.unknown, r.Name) {
-		d.unknown = append(d.unknown, r.Name)
+	if r.Name != "" && len(d.unknownNames) < 13 && !slices.Contains(d.unknownNames, r.Name) {
+		d.unknownNames = append(d.unknownNames, r.Name)
 	}
 	if !ok {
 		return nil
@@ -341,8 +341,8 @@ func (d *senmlDecoder) keyOf(r *senmlRecord, base *senmlBase) (k senmlKey, err e
 // gatherRows makes a batch of the rows.
 func (d *senmlDecoder) gatherRows(b *codec.Batch) error {
 	for c, found := range d.found {
-		if !found && (len(d.rows) > 0 || len(d.unknown) > 0) {
-			return d.missing(SenML, 0, c, d.unknown)
+		if !found && (len(d.rows) > 0 || len(d.unknownNames) > 0) {
+			return d.missing(SenML, 0, c, d.unknownNames)
 		}
 	}
 	slices.SortStableFunc(d.rows, func(a, b senmlRow) int {

@@ -22,9 +22,9 @@ type Access struct {
 	Log            *slog.Logger
 }
 
-// Check refuses an address reachable from other machines, unless senders must log in
+// CheckAddress refuses an address reachable from other machines, unless senders must log in
 // over TLS, or the network is declared as trusted. login: the input has a login.
-func (a Access) Check(key, addr string, login bool) error {
+func (a Access) CheckAddress(key, addr string, login bool) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("gateway: %s: %w", key, err)

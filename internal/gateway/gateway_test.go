@@ -964,7 +964,7 @@ func TestAccess(t *testing.T) {
 		{Access{User: "u"}, ":8094", false, "lines have no login"},
 		{Access{}, "nonsense", true, "missing port"},
 	} {
-		err := c.a.Check("gateway.mqtt", c.addr, c.login)
+		err := c.a.CheckAddress("gateway.mqtt", c.addr, c.login)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v at %s: %v, want %q", c.a, c.addr, err, c.says)
 		}

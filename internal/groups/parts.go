@@ -121,10 +121,10 @@ func DecodeParts(text []byte) (*Parts, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("there is more after the parts, want one object")
 	}
-	return p, p.check()
+	return p, p.checkParts()
 }
 
-func (p *Parts) check() error {
+func (p *Parts) checkParts() error {
 	if p.Format != partsFormat {
 		return fmt.Errorf("eusn_parts is %d, want %d: use the release that wrote it", p.Format, partsFormat)
 	}

@@ -25,7 +25,7 @@ func TestDivide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.check(); err != nil || len(p.Train)+len(p.Test) != 20 || !slices.IsSorted(p.Train) || !slices.IsSorted(p.Test) {
+		if err := p.checkParts(); err != nil || len(p.Train)+len(p.Test) != 20 || !slices.IsSorted(p.Train) || !slices.IsSorted(p.Test) {
 			t.Fatalf("seed %d: %+v, %v", seed, p, err)
 		}
 		total, test := int64(0), int64(0)

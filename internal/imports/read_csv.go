@@ -207,7 +207,7 @@ func (r *csvReader) parseTime(field []byte) (int64, error) {
 	if n, err := strconv.ParseInt(string(field), 10, 64); err == nil {
 		if !r.checked {
 			r.checked = true
-			if err := timeunit.Check(n, r.ticks, "time: the first is", "; specify the unit (import --time-unit)"); err != nil {
+			if err := timeunit.CheckTime(n, r.ticks, "time: the first is", "; specify the unit (import --time-unit)"); err != nil {
 				return 0, err
 			}
 		}

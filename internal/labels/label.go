@@ -48,8 +48,8 @@ type body struct {
 	When      time.Time  `json:"when"`
 }
 
-// Check refuses a label without a class or target.
-func (l *Label) Check() error {
+// CheckLabel refuses a label without a class or target.
+func (l *Label) CheckLabel() error {
 	for _, n := range []struct{ what, name string }{{"stream", l.Stream}, {"who", l.Who}, {"label", l.Class}} {
 		if err := names.Check(n.what, n.name); err != nil {
 			return fmt.Errorf("labels: %w", err)
@@ -75,7 +75,7 @@ func timeOf(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339
 
 // Marshal encodes the label for a message.
 func (l *Label) Marshal() ([]byte, error) {
-	if err := l.Check(); err != nil {
+	if err := l.CheckLabel(); err != nil {
 		return nil, err
 	}
 	b := body{Stream: l.Stream, Seq: l.Seq, Label: l.Class, Withdrawn: l.Class == "", Who: l.Who, When: l.When.UTC()}
@@ -132,7 +132,7 @@ func Unmarshal(data []byte) (Label, error) {
 	if b.Withdrawn == (b.Label != "") {
 		return Label{}, errors.New("labels: want label, or withdrawn: true")
 	}
-	return l, l.Check()
+	return l, l.CheckLabel()
 }
 
 // messageID returns the message's id, by which the server recognizes a repeat.

@@ -108,7 +108,7 @@ func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteO
 		return fail(err)
 	}
 	if next.Number, err = nextNumber(ctx, j, e.Promotions); err == nil {
-		err = next.Check()
+		err = next.CheckPromotion()
 	}
 	if err == nil {
 		err = writePromotion(ctx, j, e, seq, next)

@@ -22,10 +22,10 @@ func Nanoseconds(n, ticks int64) (int64, bool) {
 	return n * ticks, ok
 }
 
-// Check refuses a time, such as the first of a recording, if the number is a time of
+// CheckTime refuses a time, such as the first of a recording, if the number is a time of
 // 1990 to 2106 in another unit, but not in this unit. Times that begin with a small
 // number, such as times since the start of a device, pass.
-func Check(n, ticks int64, what, remedy string) error {
+func CheckTime(n, ticks int64, what, remedy string) error {
 	const from, to = 631152000, 1 << 32 // s
 	plausible := func(ticks int64) bool { second := int64(1e9) / ticks; return n/second >= from && n/second < to }
 	if plausible(ticks) {
@@ -44,7 +44,7 @@ func Check(n, ticks int64, what, remedy string) error {
 // refused if it is a time of 1990 to 2106 in another unit. what names the time in errors.
 func Parse(what, text string) (int64, error) {
 	if ns, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return ns, Check(ns, 1, what+" is", ": want ns since 1970, or a time like 2026-01-31T12:00:00Z")
+		return ns, CheckTime(ns, 1, what+" is", ": want ns since 1970, or a time like 2026-01-31T12:00:00Z")
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

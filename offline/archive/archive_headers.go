@@ -121,7 +121,7 @@ func (h *headers) next() error {
 	}
 	in := &counted{from: bufio.NewReaderSize(io.NewSectionReader(h.file, h.at, h.end-h.at), 512)}
 	var page pageHeader
-	if err := page.read(in); err != nil {
+	if err := page.readHeader(in); err != nil {
 		return errHeader
 	}
 	body := page.compressed
@@ -160,7 +160,7 @@ const (
 
 const mostNested = 16 // structs in a header
 
-func (p *pageHeader) read(in *counted) error {
+func (p *pageHeader) readHeader(in *counted) error {
 	return readStruct(in, mostNested, func(id int64, kind byte) (bool, error) {
 		switch {
 		case id == 2 && kind == thriftI32:

@@ -47,7 +47,7 @@ func (p *checkedPages) Next() bool {
 		return false
 	}
 	p.own = size
-	p.err = p.check()
+	p.err = p.checkPage()
 	return p.err == nil
 }
 
@@ -59,7 +59,7 @@ func (p *checkedPages) Err() error {
 	return p.PageReader.Err()
 }
 
-func (p *checkedPages) check() error {
+func (p *checkedPages) checkPage() error {
 	switch page := p.Page().(type) {
 	case *file.DictionaryPage:
 		return p.checkDictionary(page)

@@ -70,7 +70,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 				return err
 			}
 			g.columns.whole()
-			return r.read(g, &RecordingChunk{})
+			return r.readChunk(g, &RecordingChunk{})
 		}},
 	} {
 		if st, err := os.Stat(read.path); err != nil || st.Size() > all/16 {

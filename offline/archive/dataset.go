@@ -120,14 +120,14 @@ func (d *Dataset) validate() error {
 			return fmt.Errorf("series %d: id %q is empty or repeated", i, s.ID)
 		}
 		ids[s.ID] = true
-		if err := d.check(s); err != nil {
+		if err := d.checkSeries(s); err != nil {
 			return fmt.Errorf("series %q: %w", s.ID, err)
 		}
 	}
 	return nil
 }
 
-func (d *Dataset) check(s *Series) error {
+func (d *Dataset) checkSeries(s *Series) error {
 	switch {
 	case s.Split != Train && s.Split != Test:
 		return fmt.Errorf("split %q, want %q or %q", s.Split, Train, Test)
@@ -194,7 +194,7 @@ func (d *Dataset) Fingerprint(split Split) string {
 	}
 	var numbers targetPrint
 	for _, i := range d.Part(split) {
-		numbers.add(d.Series[i].Number)
+		numbers.addTarget(d.Series[i].Number)
 	}
 	return numbers.sum(sum, d.Target)
 }
@@ -230,7 +230,7 @@ func (d *Dataset) WithoutNumbers(target string) *Dataset {
 // and the float64 bits of the numbers, NaN being 0x7ff8000000000001; little-endian.
 type targetPrint struct{ buf []byte }
 
-func (p *targetPrint) add(v float64) {
+func (p *targetPrint) addTarget(v float64) {
 	bits := math.Float64bits(v)
 	if v != v {
 		bits = 0x7ff8000000000001

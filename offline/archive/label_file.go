@@ -266,7 +266,7 @@ func (l *LabelFile) set(c *RecordingChunk) error {
 	if l.tells && c.Origin.Key == nil {
 		return datafile.InContent(fmt.Errorf("offline: %s has labels with seq and row, which name predictions of a job: the archive does not say where its samples come from, as those of eusn-stream record do; give labels with from and to", l.path))
 	}
-	l.seen.add(c)
+	l.seen.addChunk(c)
 	for i, stream := range c.Stream {
 		c.Label[i] = l.at(stream, c.Time[i])
 		if !l.tells {

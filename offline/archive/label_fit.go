@@ -18,7 +18,7 @@ type labelled struct {
 	timed       bool  // there are times
 }
 
-func (s *labelled) add(c *RecordingChunk) {
+func (s *labelled) addChunk(c *RecordingChunk) {
 	if s.streams == nil {
 		s.streams = make(map[string]bool)
 	}

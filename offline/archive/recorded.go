@@ -33,8 +33,8 @@ func (o *Origin) reset() {
 	*o = Origin{o.Key[:0], o.Input[:0], o.Message[:0], o.Row[:0], o.Flags[:0]}
 }
 
-// check wants n elements.
-func (o *Origin) check(n int) error {
+// checkLength wants n elements.
+func (o *Origin) checkLength(n int) error {
 	for _, have := range []int{len(o.Key), len(o.Input), len(o.Message), len(o.Row), len(o.Flags)} {
 		if have != n {
 			return fmt.Errorf("a chunk of %d samples has %d elements of where they come from", n, have)
@@ -62,8 +62,8 @@ func (o *Origin) append(b *array.RecordBuilder, at, i int) {
 	b.Field(at + 4).(*array.Uint32Builder).Append(o.Flags[i])
 }
 
-// read reads the columns of a row group.
-func (o *Origin) read(g *rowGroup) (err error) {
+// readGroup reads the columns of a row group.
+func (o *Origin) readGroup(g *rowGroup) (err error) {
 	if o.Key, err = flat(g, recordedColumns[0], interner(), nil); err != nil {
 		return err
 	}

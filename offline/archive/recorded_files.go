@@ -103,7 +103,7 @@ func (r *Recording) Each(ctx context.Context, visit func(*RecordingChunk) error)
 	}
 	j := &joined{channels: len(r.RecordingInfo.Channels), take: labelled}
 	for _, file := range r.files {
-		if err := j.read(ctx, file, r); err != nil {
+		if err := j.readFile(ctx, file, r); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ type joined struct {
 	take     func(*RecordingChunk) error
 }
 
-func (j *joined) read(ctx context.Context, file *recordedFile, of *Recording) (err error) {
+func (j *joined) readFile(ctx context.Context, file *recordedFile, of *Recording) (err error) {
 	r, err := ReadRecording(file.path)
 	if err != nil {
 		return err
@@ -139,11 +139,11 @@ func (j *joined) read(ctx context.Context, file *recordedFile, of *Recording) (e
 		return fmt.Errorf("offline: %s changed while it was read", file.path)
 	}
 	r.ends, r.silent, r.groups, r.target = file.ends, file.silent, of.groups, of.target
-	return r.each(ctx, func(c *RecordingChunk) error { return j.add(file.path, c) })
+	return r.each(ctx, func(c *RecordingChunk) error { return j.addFile(file.path, c) })
 }
 
-// add takes a chunk of a file.
-func (j *joined) add(path string, c *RecordingChunk) error {
+// addFile takes a chunk of a file.
+func (j *joined) addFile(path string, c *RecordingChunk) error {
 	limit := GroupRows(j.channels)
 	for i := range c.Rows() {
 		switch {

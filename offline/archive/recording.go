@@ -59,7 +59,7 @@ func (c *RecordingChunk) Check(channels int, recorded bool) error {
 	if recorded {
 		from = n
 	}
-	if err := c.Origin.check(from); err != nil {
+	if err := c.Origin.checkLength(from); err != nil {
 		return err
 	}
 	if len(c.Seq) != n || len(c.Time) != n || len(c.End) != n || len(c.Label) != n || len(c.Values) != n*channels {

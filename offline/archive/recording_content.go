@@ -22,14 +22,14 @@ func (r *Recording) Scan(ctx context.Context) error {
 	sum := newRecordingSum(r.RecordingInfo.Channels)
 	err := r.Each(ctx, func(c *RecordingChunk) error {
 		for _, v := range c.Number {
-			numbers.add(v)
+			numbers.addTarget(v)
 		}
 		for _, label := range slices.Concat(c.Label, c.Told) {
 			if label != "" && r.target == "" {
 				labels[label] = -1
 			}
 		}
-		sum.add(c)
+		sum.addChunk(c)
 		return nil
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func newRecordingSum(channels []string) *recordingSum {
 	return s
 }
 
-func (s *recordingSum) add(c *RecordingChunk) {
+func (s *recordingSum) addChunk(c *RecordingChunk) {
 	le := binary.LittleEndian
 	for i := range c.Rows() {
 		b := s.buf[:0]

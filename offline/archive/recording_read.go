@@ -172,7 +172,7 @@ func (r *RecordingReader) nextRows() (more bool, err error) {
 func (r *RecordingReader) readRows(c *RecordingChunk) (err error) {
 	defer guard(r.path, &err)
 	r.in.budget = datafile.MaxValues // for each chunk, as c holds only one
-	if err = r.read(r.group, c); err == nil {
+	if err = r.readChunk(r.group, c); err == nil {
 		err = c.Check(len(r.Channels), r.Recorded)
 	}
 	if err == nil {
@@ -196,7 +196,7 @@ func (r *RecordingReader) checkOrder(c *RecordingChunk) error {
 	return nil
 }
 
-func (r *RecordingReader) read(of *readGroup, c *RecordingChunk) (err error) {
+func (r *RecordingReader) readChunk(of *readGroup, c *RecordingChunk) (err error) {
 	g := of.columns
 	if c.Stream, err = flat(g, "stream", interner(), nil); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (r *RecordingReader) read(of *readGroup, c *RecordingChunk) (err error) {
 	if c.Seq, err = integers(g, "seq"); err != nil {
 		return err
 	}
-	if c.Time, err = r.times.read(g); err != nil {
+	if c.Time, err = r.times.readTimes(g); err != nil {
 		return err
 	}
 	if c.End, err = flat(g, "end", same[bool], nil); err != nil {
@@ -224,7 +224,7 @@ func (r *RecordingReader) read(of *readGroup, c *RecordingChunk) (err error) {
 		}
 	}
 	if r.Recorded {
-		if err := c.Origin.read(g); err != nil {
+		if err := c.Origin.readGroup(g); err != nil {
 			return err
 		}
 		r.setEnds(c)

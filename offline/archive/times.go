@@ -56,8 +56,8 @@ func newTimeColumn(in *parquetFile, unit string, checked bool) (t timeColumn, er
 	return t, nil
 }
 
-// read reads the next rows.
-func (t *timeColumn) read(g *rowGroup) (times []int64, err error) {
+// readTimes reads the next rows.
+func (t *timeColumn) readTimes(g *rowGroup) (times []int64, err error) {
 	none := func() int64 { return NoTime }
 	if t.old {
 		late := false
@@ -80,7 +80,7 @@ func (t *timeColumn) read(g *rowGroup) (times []int64, err error) {
 		}
 		if !t.checked {
 			t.checked = true
-			if err := timeunit.Check(n, t.ticks, `column "time": the first is`, fmt.Sprintf(": cast the column when the file is written, or set the metadata key %s to one of %q", KeyTimeUnit, timeunit.Names)); err != nil {
+			if err := timeunit.CheckTime(n, t.ticks, `column "time": the first is`, fmt.Sprintf(": cast the column when the file is written, or set the metadata key %s to one of %q", KeyTimeUnit, timeunit.Names)); err != nil {
 				return nil, err
 			}
 		}

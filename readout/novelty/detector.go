@@ -69,7 +69,7 @@ func (d *Detector) Validate() error {
 	if !(d.Level > 0 && d.Level < 1) {
 		bad("level %v, want a share between 0 and 1", d.Level)
 	}
-	d.Usual.check(d.Dimensions(), bad)
+	d.Usual.checkUsual(d.Dimensions(), bad)
 	return errors.Join(errs...)
 }
 

@@ -29,7 +29,7 @@ type Usual struct {
 // MostUsual bounds Usual.Most.
 const MostUsual = 64
 
-func (u *Usual) check(dims int, bad func(format string, args ...any)) {
+func (u *Usual) checkUsual(dims int, bad func(format string, args ...any)) {
 	if u == nil {
 		return
 	}

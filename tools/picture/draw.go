@@ -30,7 +30,7 @@ type canvas struct {
 	samples int // of the whole width
 }
 
-func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
+func (c *canvas) appendText(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
 // x returns the position of a sample.
 func (c *canvas) x(sample int) float64 {
@@ -38,27 +38,27 @@ func (c *canvas) x(sample int) float64 {
 }
 
 func (c *canvas) box(from, to int, y, h int, fill string) {
-	c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, c.x(from), y, c.x(to)-c.x(from), h, fill)
+	c.appendText(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s"/>`, c.x(from), y, c.x(to)-c.x(from), h, fill)
 }
 
 func (c *canvas) write(x float64, y int, anchor, fill, text string) {
-	c.add(`<text x="%.1f" y="%d" text-anchor="%s" fill="%s">%s</text>`, x, y, anchor, fill, text)
+	c.appendText(`<text x="%.1f" y="%d" text-anchor="%s" fill="%s">%s</text>`, x, y, anchor, fill, text)
 }
 
 // draw draws the picture.
 func (m *shownMachine) draw() []byte {
 	c := &canvas{samples: m.samples()}
-	c.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`, width, height)
-	c.add(`<title>Three vibration sensors of a simulated machine, and what the stage says of them</title>`)
-	c.add(`<rect width="%d" height="%d" rx="8" fill="#FFFFFF"/>`, width, height)
-	c.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">A simulated machine, %.1f seconds: its sensors, and what eusn-stream says</text>`, ink, float64(m.samples())/machine.DefaultRate)
+	c.appendText(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`, width, height)
+	c.appendText(`<title>Three vibration sensors of a simulated machine, and what the stage says of them</title>`)
+	c.appendText(`<rect width="%d" height="%d" rx="8" fill="#FFFFFF"/>`, width, height)
+	c.appendText(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">A simulated machine, %.1f seconds: its sensors, and what eusn-stream says</text>`, ink, float64(m.samples())/machine.DefaultRate)
 	for k, name := range m.channels {
 		m.drawSensor(c, k, name)
 	}
 	m.drawEvents(c)
 	m.drawBands(c)
 	m.drawAxis(c)
-	c.add(`</svg>`)
+	c.appendText(`</svg>`)
 	return c.text.Bytes()
 }
 
@@ -68,7 +68,7 @@ func (m *shownMachine) drawSensor(c *canvas, k int, name string) {
 	y := top + k*(strip+gap)
 	c.box(0, m.samples(), y, strip, "#F8FAFC")
 	c.write(left-10, y+strip/2, "end", ink, name)
-	c.add(`<text x="%d" y="%d" text-anchor="end" fill="%s" font-size="11">m/s²</text>`, left-10, y+strip/2+15, quiet)
+	c.appendText(`<text x="%d" y="%d" text-anchor="end" fill="%s" font-size="11">m/s²</text>`, left-10, y+strip/2+15, quiet)
 	var largest float32
 	for i := range m.samples() {
 		if v := m.values[i*channel+k]; v == v {
@@ -97,20 +97,20 @@ func (m *shownMachine) drawSensor(c *canvas, k int, name string) {
 			fmt.Fprintf(&path, "M%.1f %.1fV%.1f", c.x(from+perColumn/2), place(high)-0.4, place(low)+0.4)
 		}
 	}
-	c.add(`<path d="%s" stroke="#334155" stroke-width="0.9" fill="none"/>`, path.String())
+	c.appendText(`<path d="%s" stroke="#334155" stroke-width="0.9" fill="none"/>`, path.String())
 }
 
 // drawEvents marks the faults of the machine's sensors and of the worker.
 func (m *shownMachine) drawEvents(c *canvas) {
 	mark := func(from, to, k int, colour, text string) {
 		y := top + k*(strip+gap)
-		c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, colour)
-		c.add(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="12">%s</text>`, c.x((from+to)/2), y+15, colour, text)
+		c.appendText(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, colour)
+		c.appendText(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="12">%s</text>`, c.x((from+to)/2), y+15, colour, text)
 	}
 	mark(stuckFrom, stuckTo, stuckChan, alarm, "sensor stuck")
 	mark(missFrom, missTo, missChan, "#92400E", "")
 	c.write(c.x((missFrom+missTo)/2), top-7, "middle", "#92400E", "values missing: filled in (held)")
-	c.add(`<path d="M%.1f %dV%d" stroke="%s" stroke-width="1.5" stroke-dasharray="5 4"/>`, c.x(killed), top-14, bands+4*(band+between)-between, ink)
+	c.appendText(`<path d="M%.1f %dV%d" stroke="%s" stroke-width="1.5" stroke-dasharray="5 4"/>`, c.x(killed), top-14, bands+4*(band+between)-between, ink)
 	c.write(c.x(killed), top-20, "middle", ink, "worker killed and started again: no prediction is lost or made twice")
 }
 
@@ -145,7 +145,7 @@ func (m *shownMachine) drawStretches(c *canvas, y int, cell func(prediction) (te
 	for _, p := range m.predictions {
 		_, fill, _ := cell(p)
 		c.box(p.end()-hop, p.end(), y, band, fill)
-		c.add(`<path d="M%.1f %dV%d" stroke="#FFFFFF" stroke-width="1"/>`, c.x(p.end()), y, y+band)
+		c.appendText(`<path d="M%.1f %dV%d" stroke="#FFFFFF" stroke-width="1"/>`, c.x(p.end()), y, y+band)
 	}
 	for i, begin := 0, 0; i < len(m.predictions); i++ {
 		p := m.predictions[i]
@@ -167,7 +167,7 @@ func (m *shownMachine) drawAxis(c *canvas) {
 	y := bands + 4*(band+between) + 6
 	for tenth := 0; tenth*machine.DefaultRate/5 <= m.samples(); tenth++ {
 		sample := tenth * machine.DefaultRate / 5
-		c.add(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="11">%.1f s</text>`, c.x(sample), y, quiet, float64(tenth)/5)
+		c.appendText(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="11">%.1f s</text>`, c.x(sample), y, quiet, float64(tenth)/5)
 	}
 	right, between, stuck, stuckWrong, wrong := 0, 0, 0, 0, 0
 	for _, p := range m.predictions {

@@ -44,7 +44,7 @@ func paint(ctx context.Context, program string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.run(ctx, program, dir); err != nil {
+	if err := m.runMachine(ctx, program, dir); err != nil {
 		return nil, err
 	}
 	return m.draw(), nil

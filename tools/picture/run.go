@@ -28,8 +28,8 @@ type prediction struct {
 // messages count from 1, rows from 0.
 func (p prediction) end() int { return int(p.Seq-1)*hop + int(p.Row) + 1 }
 
-// run trains a model on other machines, and lets the stage classify this machine.
-func (m *shownMachine) run(ctx context.Context, program, dir string) error {
+// runMachine trains a model on other machines, and lets the stage classify this machine.
+func (m *shownMachine) runMachine(ctx context.Context, program, dir string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("the program has not ended after 5 minutes"))
 	defer cancel()
 	program, err := filepath.Abs(program)

@@ -42,7 +42,7 @@ func newEnginesAlone(m *reservoir.Model, factory pipeline.EngineFactory) (*engin
 	return e, nil
 }
 
-func (e *enginesAlone) close() {
+func (e *enginesAlone) closeEngines() {
 	for _, engine := range e.engines {
 		engine.Close()
 	}

@@ -81,12 +81,12 @@ that you choose.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	o.add(f)
+	o.addFlags(f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.only == onlyMessages && !f.Changed("partitions") {
 			o.partitions = []int{pipeline.EmbeddedPartitions}
 		}
-		if err := o.check(); err != nil {
+		if err := o.checkOptions(); err != nil {
 			return err
 		}
 		return a.Do(func(ctx context.Context, _ []string) error { return bench(ctx, a, &o) })(cmd, args)
@@ -94,7 +94,7 @@ that you choose.`,
 	return cmd
 }
 
-func (o *benchOptions) add(f *pflag.FlagSet) {
+func (o *benchOptions) addFlags(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.units, "units", nil, "units of the network, or of each member of a bank")
 	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --members and --bank half of them are differences, so an even number, twice that of the channels (default with --bank 2: one channel)")
 	f.IntSliceVar(&o.streams, "streams", nil, "streams per call")

@@ -120,10 +120,10 @@ func (m *messageBench) with(ctx context.Context, partitions int, latency time.Du
 	if b.model, err = stageModel("", m.rows); err != nil {
 		return err
 	}
-	if err := b.open(ctx, dir); err != nil {
+	if err := b.openBench(ctx, dir); err != nil {
 		return err
 	}
-	defer b.close()
+	defer b.closeBench()
 	return f(b)
 }
 
@@ -139,8 +139,8 @@ func (m *messageBench) cpu(ctx context.Context, partitions int) (row messagesRow
 		if err != nil {
 			return err
 		}
-		defer p.close()
-		return b.run(ctx, func(ctx context.Context) error {
+		defer p.closePlain()
+		return b.runBench(ctx, func(ctx context.Context) error {
 			row, err = m.pairs(ctx, b, p)
 			return err
 		})
@@ -204,8 +204,8 @@ func (m *messageBench) latency(ctx context.Context, part string, partitions int,
 		if err != nil {
 			return err
 		}
-		defer p.close()
-		return b.run(ctx, func(ctx context.Context) error {
+		defer p.closePlain()
+		return b.runBench(ctx, func(ctx context.Context) error {
 			var p50, p99, most, plain50, plain99 []float64
 			before := b.stats.Stats()
 			for range m.o.rounds {

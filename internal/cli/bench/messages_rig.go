@@ -41,7 +41,7 @@ func (b *stageBench) openPlain(ctx context.Context) (p *plain, err error) {
 	}
 	defer func() {
 		if err != nil {
-			p.close()
+			p.closePlain()
 		}
 	}()
 	if p.js, err = jetstream.New(p.nc); err != nil {
@@ -67,7 +67,7 @@ func (b *stageBench) openPlain(ctx context.Context) (p *plain, err error) {
 	return p, err
 }
 
-func (p *plain) close() {
+func (p *plain) closePlain() {
 	if p.read != nil {
 		p.read.Stop()
 	}
@@ -181,7 +181,7 @@ func (b *stageBench) drain(ctx context.Context, messages int) (s spent, err erro
 		return s, err
 	}
 	begin := time.Now()
-	err = b.run(ctx, func(ctx context.Context) error {
+	err = b.runBench(ctx, func(ctx context.Context) error {
 		if err := await(ctx, func() bool { return b.stats.Stats().Messages >= want }); err != nil {
 			return err
 		}

@@ -39,8 +39,8 @@ const (
 
 var messageParts = []string{partCPU, partLatency, partBacklog, partHalf}
 
-// check refuses what cannot be measured. Further bounds are the network's own.
-func (o *benchOptions) check() error {
+// checkOptions refuses what cannot be measured. Further bounds are the network's own.
+func (o *benchOptions) checkOptions() error {
 	if err := o.checkNames(); err != nil {
 		return err
 	}

@@ -102,15 +102,15 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string,
 	if b.model, err = stageModel(recipe, stageRows); err != nil {
 		return row, err
 	}
-	if err := b.open(ctx, dir); err != nil {
+	if err := b.openBench(ctx, dir); err != nil {
 		return row, err
 	}
-	defer b.close()
+	defer b.closeBench()
 	alone, err := newEnginesAlone(b.model, b.factory)
 	if err != nil {
 		return row, err
 	}
-	defer alone.close()
+	defer alone.closeEngines()
 
 	first, err := b.pass(ctx, stageFirst)
 	if err != nil {
@@ -156,7 +156,7 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string,
 	return row, nil
 }
 
-func (b *stageBench) open(ctx context.Context, dir string) (err error) {
+func (b *stageBench) openBench(ctx context.Context, dir string) (err error) {
 	if b.server, err = natsserver.Start(ctx, natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
 		return cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
@@ -167,23 +167,23 @@ func (b *stageBench) open(ctx context.Context, dir string) (err error) {
 		b.load, err = load.New(b.js, load.Options{Channels: stageChannels, Rows: b.rows, Keys: b.keys, Patience: stageForever})
 	}
 	if err == nil { // the job's NATS streams must be there before anything is published
-		err = b.run(ctx, func(context.Context) error { return nil })
+		err = b.runBench(ctx, func(context.Context) error { return nil })
 	}
 	if err != nil {
-		b.close()
+		b.closeBench()
 	}
 	return err
 }
 
-func (b *stageBench) close() {
+func (b *stageBench) closeBench() {
 	if b.nc != nil {
 		b.nc.Close()
 	}
 	b.server.Close()
 }
 
-// run does f while the stage works, from its first assignment on.
-func (b *stageBench) run(outer context.Context, f func(context.Context) error) error {
+// runBench does f while the stage works, from its first assignment on.
+func (b *stageBench) runBench(outer context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	ready, done := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -232,7 +232,7 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	want := begin.Rows + uint64(messages*b.rows)
-	err = b.run(ctx, func(ctx context.Context) error {
+	err = b.runBench(ctx, func(ctx context.Context) error {
 		var first pipeline.Stats
 		var at time.Time
 		late := time.Now().Add(stageForever)
@@ -282,7 +282,7 @@ func (b *stageBench) startProfile() (stop func() error, err error) {
 // was due each message's prediction could be read, in ms, ascending.
 func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.Duration) (late []float64, err error) {
 	every := time.Duration(float64(b.rows) / rowsPerSecond * float64(time.Second))
-	err = b.run(ctx, func(ctx context.Context) error {
+	err = b.runBench(ctx, func(ctx context.Context) error {
 		late, err = b.paced(ctx, every, d)
 		return err
 	})

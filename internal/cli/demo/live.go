@@ -62,7 +62,7 @@ func demoLive(ctx context.Context, a *cli.App, o *demoOptions, src demoReplay, m
 		},
 		NewPartitions: pipeline.EmbeddedPartitions, Counters: &l.counters,
 	}
-	if err := l.run(ctx); err != nil {
+	if err := l.runDemo(ctx); err != nil {
 		return nil, err
 	}
 	stats := l.counters.Stats()
@@ -85,9 +85,9 @@ type demoRun struct {
 	seconds  float64 // until the last prediction
 }
 
-// run returns when every prediction has come, or something failed, or
+// runDemo returns when every prediction has come, or something failed, or
 // ctx ended. By then every part has ended.
-func (l *demoRun) run(outer context.Context) error {
+func (l *demoRun) runDemo(outer context.Context) error {
 	nc, err := l.server.Connect("eusn-stream/demo/replay", l.log)
 	if err != nil {
 		return err

@@ -187,9 +187,9 @@ func gigabytes(bytes float64) string { return fmt.Sprintf("%.3g", bytes/1e9) }
 // finding is doctor's result about the disk.
 type finding struct{ status, sentence string }
 
-// Check returns doctor's result about the disk use of a job: from the stored amounts if the job
+// CheckDisk returns doctor's result about the disk use of a job: from the stored amounts if the job
 // is reachable (b is not nil), otherwise from the limits in the configuration. The status is ok or note.
-func Check(ctx context.Context, b *server.Broker, c config.Config) (status, sentence string) {
+func CheckDisk(ctx context.Context, b *server.Broker, c config.Config) (status, sentence string) {
 	f := checkJob(ctx, b, c)
 	return f.status, f.sentence
 }

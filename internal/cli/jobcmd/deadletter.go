@@ -27,7 +27,7 @@ func NewDeadLetter(a *cli.App) *cobra.Command {
 // letterFlags choose dead letters.
 type letterFlags struct{ reason, key, since, until string }
 
-func (l *letterFlags) add(f *pflag.FlagSet) {
+func (l *letterFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.reason, "reason", "", "only this reason: key, header, checksum, malformed, schema, value, time, streams or event (docs/metrics.md), or a part of the message")
 	f.StringVar(&l.key, "key", "", "only this key")
 	f.StringVar(&l.since, "since", "", "only those stored since then: 2h (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z")
@@ -82,7 +82,7 @@ holds the originals until its own limits remove them.`,
 			return nil
 		})
 	})
-	which.add(cmd.Flags())
+	which.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&unsent, "unsent", false, "only those that were not sent again")
 	return cmd
 }
@@ -154,7 +154,7 @@ second time without --again, because its samples would count twice.`,
 		a.Say("%d dead letters published to the input again", len(chosen))
 		return nil
 	})
-	which.add(cmd.Flags())
+	which.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "all that were not sent before")
 	cmd.Flags().BoolVar(&again, "again", false, "also those that were sent before")
 	return cmd

@@ -105,7 +105,7 @@ func doctor(ctx context.Context, a *cli.App, c config.Config) error {
 	if b != nil {
 		defer b.Close()
 	}
-	diskStatus, diskUse := disk.Check(ctx, b, c)
+	diskStatus, diskUse := disk.CheckDisk(ctx, b, c)
 	found := []Finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c, b), nats, checkJob(ctx, b, c), checkConsumers(ctx, b, c), {"disk", diskStatus, diskUse}}
 	if a.JSON {
 		if err := a.PrintJSON(found); err != nil {

@@ -217,7 +217,7 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 		if err != nil {
 			return err
 		}
-		defer old.close()
+		defer old.closeFile()
 		w.Input, w.Range, w.Messages = old.words, "all of it", old.messages
 		w.Progress = func(d replay.BackfillDone) {
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")

@@ -36,7 +36,7 @@ type oldFiles struct {
 func openOld(ctx context.Context, a *cli.App, o backfillOptions, channels []string) (*oldFiles, error) {
 	f := &oldFiles{left: o.files}
 	f.open = func(path string) (archiveSource, error) {
-		return replayOptions{archive: path, split: o.split}.open(ctx)
+		return replayOptions{archive: path, split: o.split}.openArchive(ctx)
 	}
 	var names []string
 	for _, path := range o.files {
@@ -136,7 +136,7 @@ func (f *oldFiles) Next() (producer.Item, error) {
 			if !errors.Is(err, io.EOF) {
 				return it, err
 			}
-			f.close()
+			f.closeFile()
 		}
 		if len(f.left) == 0 {
 			return producer.Item{}, io.EOF
@@ -149,7 +149,7 @@ func (f *oldFiles) Next() (producer.Item, error) {
 	}
 }
 
-func (f *oldFiles) close() {
+func (f *oldFiles) closeFile() {
 	if f.now.Source != nil {
 		f.now.close()
 		f.now = archiveSource{}

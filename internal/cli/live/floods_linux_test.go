@@ -111,7 +111,7 @@ func TestFloods(t *testing.T) {
 		if !long {
 			one.workers = min(one.workers, 300)
 		}
-		f.run(one, each)
+		f.runFlood(one, each)
 	}
 }
 
@@ -130,8 +130,8 @@ type flooded struct {
 // keeps 4,000 streams here, of 45 kB with a model of bank standard.
 var mostGrown = map[string]int{"gateway": 350, "stage": 900}
 
-// run sends a flood, and looks at the memory of the processes.
-func (f *flooded) run(one flood, each time.Duration) {
+// runFlood sends a flood, and looks at the memory of the processes.
+func (f *flooded) runFlood(one flood, each time.Duration) {
 	ctx, cancel := context.WithTimeout(f.Context(), each)
 	defer cancel()
 	before := f.memory()

@@ -169,7 +169,7 @@ func (o *gatewayInputs) serve(ctx context.Context, a *cli.App, nc *nats.Conn, c 
 	if err != nil {
 		return err
 	}
-	closeInputs, err := o.open(a, g, log)
+	closeInputs, err := o.openInputs(a, g, log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
 	}
@@ -353,7 +353,7 @@ func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 		login     bool
 	}{{"gateway.mqtt", g.MQTT, true}, {"gateway.http", g.HTTP, true}, {"gateway.tcp", g.TCP, false}, {"gateway.udp", g.UDP, false}} {
 		if l.addr != "" {
-			if err := o.access.Check(l.key, l.addr, l.login); err != nil {
+			if err := o.access.CheckAddress(l.key, l.addr, l.login); err != nil {
 				return nil, err
 			}
 		}
@@ -377,8 +377,8 @@ func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	return o, err
 }
 
-// open starts the inputs. If one fails, all are stopped.
-func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (closeAll func(), err error) {
+// openInputs starts the inputs. If one fails, all are stopped.
+func (o *gatewayInputs) openInputs(a *cli.App, g *gateway.Gateway, log *slog.Logger) (closeAll func(), err error) {
 	o.access.Log = log
 	var closers []func()
 	closeAll = func() {

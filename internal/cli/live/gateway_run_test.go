@@ -102,7 +102,7 @@ func TestGatewayRun(t *testing.T) {
 	f.reach(total)
 	f.pause()
 	t.Logf("all acknowledged after %v; killed: %v; %d times a device ended with lines in doubt", time.Since(began).Round(time.Second), killed, f.doubt)
-	p.check(all)
+	p.comparePredictions(all)
 }
 
 // sent is the data of a device: lines of JSON, and their values.
@@ -129,8 +129,8 @@ func makeSent(devices, n int) []sent {
 	return all
 }
 
-// check reads the input and the predictions, and compares them with the sent data.
-func (p *plant) check(all []sent) {
+// comparePredictions reads the input and the predictions, and compares them with the sent data.
+func (p *plant) comparePredictions(all []sent) {
 	t := p.T
 	t.Helper()
 	total := 0

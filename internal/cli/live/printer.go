@@ -75,9 +75,9 @@ func jsonLine(p *codec.Prediction, labels []string, traceparent string, more any
 	return append(line, '\n'), err
 }
 
-// run prints until ctx ends. A message of the output that is no prediction is reported
+// printOutput prints until ctx ends. A message of the output that is no prediction is reported
 // and skipped: the stage decides about the partition.
-func (p *printer) run(ctx context.Context) error {
+func (p *printer) printOutput(ctx context.Context) error {
 	return consumer.Read(ctx, p.js, p.job, consumer.Span{From: p.from, Skip: p.skipped.skip}, func(o consumer.Output) error {
 		for i := range o.Predictions {
 			line, err := jsonLine(&o.Predictions[i], o.Meta.Labels, o.Trace.Parent(), struct{}{})

@@ -60,7 +60,7 @@ func TestPrinterGoesOn(t *testing.T) {
 	defer cancel()
 	out := &enough{lines: 3, then: cancel}
 	p := &printer{w: out, job: "eusn", nc: nc, js: js, from: 1, skipped: foreigners{log: slog.New(slog.NewTextHandler(&log, nil))}}
-	if err := p.run(ctx); err != nil {
+	if err := p.printOutput(ctx); err != nil {
 		t.Errorf("printing ended: %v", err)
 	}
 	for seq := 1; seq <= 3; seq++ {

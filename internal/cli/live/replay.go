@@ -126,7 +126,7 @@ type archiveSource struct {
 	close    func() error
 }
 
-func (o replayOptions) open(ctx context.Context) (archiveSource, error) {
+func (o replayOptions) openArchive(ctx context.Context) (archiveSource, error) {
 	if archives.IsCSV(o.archive) {
 		return openCSV(ctx, o.archive, nil)
 	}
@@ -159,7 +159,7 @@ func (o replayOptions) open(ctx context.Context) (archiveSource, error) {
 }
 
 func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) error {
-	src, err := o.open(ctx)
+	src, err := o.openArchive(ctx)
 	if err != nil {
 		return err
 	}

@@ -247,7 +247,7 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 	r.followers.Go(func() { disk.LogGrowth(ctx, log, b, c, disk.First, disk.Every) })
 	if r.printer != nil {
 		r.followers.Go(func() {
-			if r.printed = r.printer.run(ctx); r.printed != nil {
+			if r.printed = r.printer.printOutput(ctx); r.printed != nil {
 				cancel()
 			}
 		})

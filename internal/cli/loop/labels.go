@@ -112,7 +112,7 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 			return l, err
 		}
 	}
-	return l, l.Check()
+	return l, l.CheckLabel()
 }
 
 // readLabels reads the labels of a job; all, or only valid labels.

@@ -102,7 +102,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	o.add(f)
+	o.addFlags(f)
 	config.ShowDefaults(f, learnFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("store"))
 	cmd.MarkFlagsOneRequired("output", "publish")
@@ -110,10 +110,10 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	cmd.MarkFlagsMutuallyExclusive("solve", "follow")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l := &learning{app: a, opt: o}
-		if err := l.parse(); err != nil {
+		if err := l.parseFlags(); err != nil {
 			return err
 		}
-		if err := o.check(f); err != nil {
+		if err := o.checkOptions(f); err != nil {
 			return err
 		}
 		return a.Do(func(ctx context.Context, _ []string) (err error) {
@@ -126,13 +126,13 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 					return err
 				}
 			}
-			return l.run(ctx, cmd.CommandPath())
+			return l.runLearn(ctx, cmd.CommandPath())
 		})(cmd, args)
 	}
 	return cmd
 }
 
-func (o *learnOptions) add(f *pflag.FlagSet) {
+func (o *learnOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.file, "config", "c", "", "configuration file of the stage")
 	f.String("model", "", "model file (default the job's model, of its registry)")
 	server.AddJobFlags(f)
@@ -154,8 +154,8 @@ func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
 }
 
-// check refuses implausible values, and flags that exclude each other.
-func (o *learnOptions) check(f *pflag.FlagSet) error {
+// checkOptions refuses implausible values, and flags that exclude each other.
+func (o *learnOptions) checkOptions(f *pflag.FlagSet) error {
 	return cli.CheckRules([]cli.Rule{
 		{Broken: o.store == "" || o.out == "" && (f.Changed("output") || !o.publish), Message: "--store and --output: want a directory and the name of a file; --publish needs no file"},
 		{Broken: (o.who != "" || o.shadow) && !o.publish, Message: "--who and --shadow are for --publish: want both"},
@@ -183,8 +183,8 @@ type learning struct {
 	command string // with --publish: as typed
 }
 
-// parse parses the flags with a special syntax.
-func (l *learning) parse() (err error) {
+// parseFlags parses the flags with a special syntax.
+func (l *learning) parseFlags() (err error) {
 	if l.without, err = learn.ParseExclusion(l.opt.without); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (l *learning) parse() (err error) {
 	return err
 }
 
-func (l *learning) run(ctx context.Context, command string) error {
+func (l *learning) runLearn(ctx context.Context, command string) error {
 	var err error
 	if l.opt.out != "" {
 		if err := cli.OutputFile(l.opt.out, l.conf.Model); err != nil {
@@ -206,7 +206,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 		}
 	}
 	if l.store, err = learn.Open(l.opt.store); err != nil {
-		return l.failure(err)
+		return l.learnFailure(err)
 	}
 	defer l.store.Close()
 	log := l.app.Logger(l.conf.Log.Level, l.conf.Log.Format)
@@ -234,12 +234,12 @@ func (l *learning) run(ctx context.Context, command string) error {
 		_, err = registry.Make(ctx, l.js, l.conf.Job) // before the work: it may be forbidden
 	}
 	if err == nil {
-		err = l.rounds(ctx)
+		err = l.runRounds(ctx)
 	}
 	if errors.Is(err, admin.ErrNoJob) {
 		return server.NoJob(ctx, b, err, command)
 	}
-	return l.failure(b.ExplainRefusal(err))
+	return l.learnFailure(b.ExplainRefusal(err))
 }
 
 // loadModel loads the model whose readout is trained.
@@ -267,8 +267,8 @@ func (l *learning) newJob(b *server.Broker, log *slog.Logger) (*pipeline.Job, er
 	}, nil
 }
 
-// read looks for labelled sequences in the log.
-func (l *learning) read(ctx context.Context, book *learn.Book) error {
+// readLog looks for labelled sequences in the log.
+func (l *learning) readLog(ctx context.Context, book *learn.Book) error {
 	p := l.app.Progress()
 	defer p.Close()
 	had := l.store.Len()
@@ -327,8 +327,8 @@ func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 	return o, nil
 }
 
-// fit learns a readout, and writes the model.
-func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.JoinResult) error {
+// fitReadout learns a readout, and writes the model.
+func (l *learning) fitReadout(ctx context.Context, book *learn.Book, j learn.JoinResult) error {
 	linear, err := l.job.Readout()
 	if err != nil {
 		return err
@@ -358,15 +358,15 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.JoinResult
 		return err
 	}
 	f := fitted{model: m, report: &report}
-	if f.sites, err = l.sites(ctx, k, j, o); err != nil {
+	if f.sites, err = l.testSites(ctx, k, j, o); err != nil {
 		return err
 	}
 	if l.opt.publish {
-		if f.entry, err = l.publish(ctx, j, f); err != nil {
+		if f.entry, err = l.publishModel(ctx, j, f); err != nil {
 			return err
 		}
 	}
-	return l.print(j, &f)
+	return l.printResult(j, &f)
 }
 
 // sayLost warns of functions of the current readout that a readout from labels lacks.
@@ -391,8 +391,8 @@ type fitted struct {
 	entry  *publishedModel // nil: without --publish
 }
 
-// failure adds the next step to an error.
-func (l *learning) failure(err error) error {
+// learnFailure adds the next step to an error.
+func (l *learning) learnFailure(err error) error {
 	store := cli.QuoteForShell(l.opt.store)
 	out := "the registry"
 	if l.opt.out != "" {

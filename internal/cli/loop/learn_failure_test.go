@@ -17,7 +17,7 @@ func TestDamagedStoreExits(t *testing.T) {
 	}{{learn.ErrDamaged, cli.ExitIntegrity}, {learn.ErrInUse, cli.ExitFailure}} {
 		var out bytes.Buffer
 		a := &cli.App{Stdout: &out, Stderr: &out}
-		if code := a.Report((&learning{}).failure(fmt.Errorf("learn: store/1: %w", c.err))); code != c.code {
+		if code := a.Report((&learning{}).learnFailure(fmt.Errorf("learn: store/1: %w", c.err))); code != c.code {
 			t.Errorf("%v: exit code %d, want %d: %s", c.err, code, c.code, out.String())
 		}
 	}

@@ -47,26 +47,26 @@ func (l *learning) relearn(ctx context.Context, k offline.LabeledSequences, exam
 	if k.Sums, err = l.store.SumExamples(ctx, examples, k.Classes); err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
-	k.Kept = l.store.SampleExamples(examples, l.keep())
+	k.Kept = l.store.SampleExamples(examples, l.keepFeatures())
 	return offline.Update(ctx, l.model, k, o, progress)
 }
 
-// keep is how many sequences keep their features, and choose the regularisation.
-func (l *learning) keep() int {
+// keepFeatures is how many sequences keep their features, and choose the regularisation.
+func (l *learning) keepFeatures() int {
 	if l.opt.keep > 0 {
 		return l.opt.keep
 	}
 	return offline.MostKept(l.model)
 }
 
-// compact replaces features by sums, with --sums. Sites excluded by --exclude are
+// compactFeatures replaces features by sums, with --sums. Sites excluded by --exclude are
 // included: the exclusion applies to one readout.
-func (l *learning) compact(ctx context.Context, book *learn.Book) error {
+func (l *learning) compactFeatures(ctx context.Context, book *learn.Book) error {
 	if l.sumsOf == nil {
 		return nil
 	}
 	all := learn.JoinLabels(l.store, book, l.model.Policy, nil).Examples
-	keep := l.store.SampleExamples(all, l.keep())
+	keep := l.store.SampleExamples(all, l.keepFeatures())
 	if len(keep) == len(all) {
 		l.app.Say("all %d sequences keep their features, by --keep-features: nothing is given up", len(all))
 		return nil

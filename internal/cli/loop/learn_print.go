@@ -25,8 +25,8 @@ type learnt struct {
 // mostRows bounds a table for people.
 const mostRows = 20
 
-// print reports the use of the labels, and the result of training; nil: none.
-func (l *learning) print(j learn.JoinResult, f *fitted) error {
+// printResult reports the use of the labels, and the result of training; nil: none.
+func (l *learning) printResult(j learn.JoinResult, f *fitted) error {
 	did := learnt{Report: j.Report, Sequences: l.store.Len()}
 	if f != nil {
 		name := cmp.Or(l.opt.out, filepath.Base(l.conf.Model))

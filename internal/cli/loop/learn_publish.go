@@ -25,8 +25,8 @@ type publishedModel struct {
 	Shadow      bool   `json:"shadow,omitempty"` // set as a shadow
 }
 
-// publish stores the new model in the job's registry.
-func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*publishedModel, error) {
+// publishModel stores the new model in the job's registry.
+func (l *learning) publishModel(ctx context.Context, j learn.JoinResult, f fitted) (*publishedModel, error) {
 	r, err := registry.Make(ctx, l.js, l.conf.Job)
 	if err != nil {
 		return nil, err

@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 )
 
-// rounds runs one round, or repeated rounds.
-func (l *learning) rounds(ctx context.Context) error {
-	fitted, err := l.round(ctx, 0)
+// runRounds runs one round, or repeated rounds.
+func (l *learning) runRounds(ctx context.Context) error {
+	fitted, err := l.runRound(ctx, 0)
 	if err != nil || !l.opt.follow {
 		return err
 	}
@@ -21,7 +21,7 @@ func (l *learning) rounds(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		next, err := l.round(ctx, fitted)
+		next, err := l.runRound(ctx, fitted)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -33,9 +33,9 @@ func (l *learning) rounds(ctx context.Context) error {
 	}
 }
 
-// round reads new data, and fits if there are enough labels beyond the fitted labels.
+// runRound reads new data, and fits if there are enough labels beyond the fitted labels.
 // It returns the number of fitted labels.
-func (l *learning) round(ctx context.Context, fitted int) (int, error) {
+func (l *learning) runRound(ctx context.Context, fitted int) (int, error) {
 	book, err := learn.ReadLabels(ctx, l.js, l.conf.Job)
 	if err != nil {
 		return fitted, err
@@ -44,7 +44,7 @@ func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 		if n := l.store.MarkNeeded(learn.JoinLabels(l.store, book, l.model.Policy, l.without).Examples); n > 0 {
 			l.app.Say("features of %d sequences are in sums alone, and are computed again from the log", n)
 		}
-		if err := l.read(ctx, book); err != nil {
+		if err := l.readLog(ctx, book); err != nil {
 			return fitted, err
 		}
 	}
@@ -53,7 +53,7 @@ func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 	}
 	j := learn.JoinLabels(l.store, book, l.model.Policy, l.without)
 	if few := tooFew(j.Report); few != nil {
-		if err := l.print(j, nil); err != nil {
+		if err := l.printResult(j, nil); err != nil {
 			return fitted, err
 		}
 		if l.opt.follow {
@@ -62,10 +62,10 @@ func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 		}
 		return fitted, few
 	}
-	if err := l.fit(ctx, book, j); err != nil {
+	if err := l.fitReadout(ctx, book, j); err != nil {
 		return fitted, err
 	}
-	if err := l.compact(ctx, book); err != nil {
+	if err := l.compactFeatures(ctx, book); err != nil {
 		return fitted, err
 	}
 	return max(1, book.Read), nil

@@ -54,8 +54,8 @@ func (r siteResult) String() string {
 // mostSites bounds how many readouts are learnt.
 const mostSites = 100
 
-// sites tests each site with a readout trained on the other sites.
-func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j learn.JoinResult, o offline.RetrainOptions) (all []siteResult, err error) {
+// testSites tests each site with a readout trained on the other sites.
+func (l *learning) testSites(ctx context.Context, k offline.LabeledSequences, j learn.JoinResult, o offline.RetrainOptions) (all []siteResult, err error) {
 	if l.site == nil {
 		return nil, nil
 	}

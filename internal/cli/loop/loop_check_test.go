@@ -30,15 +30,15 @@ type loopSays struct {
 	newest  []float32 // from the log: the scores of the newest readout
 }
 
-// check compares the results of a run with its log.
-func (l *loop) check(promotions int) {
+// compareWithLog compares the results of a run with its log.
+func (l *loop) compareWithLog(promotions int) {
 	t := l.T
 	t.Helper()
 	time.Sleep(time.Second) // for a prediction too many
 	for _, s := range []string{"recorder", "worker-0", "worker-1"} {
 		l.Services[s].End()
 	}
-	last := clitest.Start(t, "reading sensors.*", l.run()...)
+	last := clitest.Start(t, "reading sensors.*", l.runCommand()...)
 	l.Await("the newest promotion in every partition", func() bool {
 		all, err := operate.PromotionsOf(t.Context(), l.JS, "eusn")
 		return err == nil && all.Complete() && all.Newest().Number >= uint64(promotions)

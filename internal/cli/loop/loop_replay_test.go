@@ -53,8 +53,8 @@ func (l *loop) newReplay() *replay {
 	return r
 }
 
-// add takes the next sequence, with the samples x.
-func (r *replay) add(at loopPlace, readout string, x []float32) {
+// addRow takes the next sequence, with the samples x.
+func (r *replay) addRow(at loopPlace, readout string, x []float32) {
 	from := int32(len(r.x) / 2)
 	r.x = append(r.x, x...)
 	r.runs = append(r.runs, reservoir.Run{Slot: int32(len(r.runs)), Reset: true, Emit: true, From: from, To: int32(len(r.x) / 2)})
@@ -147,7 +147,7 @@ func (l *loop) readoutsOfLog() []loopSays {
 				s.readout = active[part]
 			}
 			if s.x = append(s.x, b.X[2*row:2*row+2]...); row == b.Rows-1 && h.Get("Eusn-End") != "" || len(b.Ends) > 0 && b.Ends[row] {
-				again.add(loopPlace{key, seq, uint32(row)}, l.named(s.readout), s.x)
+				again.addRow(loopPlace{key, seq, uint32(row)}, l.named(s.readout), s.x)
 				s.x = s.x[:0]
 			}
 		}

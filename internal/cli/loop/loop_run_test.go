@@ -91,7 +91,7 @@ func TestLoopRun(t *testing.T) {
 		rate = min(rate, loopGate)
 	}
 	began, before := time.Now(), l.sequences()
-	l.load.Go(func() { l.send(rate) })
+	l.load.Go(func() { l.sendSamples(rate) })
 	for i := range promotions {
 		l.round(i, kills*(i+1)/promotions-kills*i/promotions)
 	}
@@ -105,7 +105,7 @@ func TestLoopRun(t *testing.T) {
 	if l.whole && got < most/2 {
 		t.Errorf("the load was %.0f %% of the throughput, want at least 50 %%", 100*got/most)
 	}
-	l.check(promotions)
+	l.compareWithLog(promotions)
 }
 
 func newLoop(t *testing.T, dir string, whole bool) *loop {
@@ -130,7 +130,7 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 	l.conf = clitest.Write(t, filepath.Join(dir, "stage.yaml"), "stage:\n  lease: 2s\n  snapshot_every: 4s\n")
 	l.StartServer()
 	for w := range 2 {
-		l.KeepProgram(fmt.Sprint("worker-", w), l.run()...)
+		l.KeepProgram(fmt.Sprint("worker-", w), l.runCommand()...)
 	}
 	l.KeepProgram("recorder", "record", "--model", l.Model, "--nats-url", l.URL, "--output", filepath.Join(dir, "recording"))
 	var err error
@@ -154,8 +154,8 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 	return l
 }
 
-// run is the command of a worker.
-func (l *loop) run(more ...string) []string {
+// runCommand is the command of a worker.
+func (l *loop) runCommand(more ...string) []string {
 	return append([]string{"run", "-c", l.conf, "--model", l.Model, "--nats-url", l.URL, "--partitions", fmt.Sprint(loopPartitions)}, more...)
 }
 
@@ -186,8 +186,8 @@ func loopItem(stream, q int) producer.Item {
 // sequences is how many the client was given whole.
 func (l *loop) sequences() int { return int(l.pieces.Load()) / loopRound * loopStreams }
 
-// give sends a round: one sequence of every stream, piece by piece, in the given time.
-func (l *loop) give(within time.Duration) {
+// giveRound sends a round: one sequence of every stream, piece by piece, in the given time.
+func (l *loop) giveRound(within time.Duration) {
 	began := time.Now()
 	for n := range loopRound {
 		it, piece := loopItem(n%loopStreams, int(l.pieces.Load())/loopRound), n/loopStreams
@@ -201,16 +201,16 @@ func (l *loop) give(within time.Duration) {
 	}
 }
 
-// send sends samples at a rate, until the load ends. After an outage of the server it
+// sendSamples sends samples at a rate, until the load ends. After an outage of the server it
 // is faster until it has caught up.
-func (l *loop) send(rate float64) {
+func (l *loop) sendSamples(rate float64) {
 	each := time.Duration(loopStreams * loopLength / rate * float64(time.Second))
 	for due := time.Now().Add(each); ; due = due.Add(each) {
 		select {
 		case <-l.stop:
 			return
 		default:
-			l.give(time.Until(due))
+			l.giveRound(time.Until(due))
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (l *loop) throughput() float64 {
 	for n := 20; ; n *= 4 {
 		began := time.Now()
 		for range n {
-			l.give(0)
+			l.giveRound(0)
 		}
 		l.predicted()
 		if took := time.Since(began).Seconds(); took > 4 || !l.whole && n > 20 {
@@ -252,8 +252,8 @@ func (l *loop) predictedBy(job string) {
 	}
 }
 
-// until asks the server, which may be killed at the moment, until it answers.
-func (l *loop) until(what string, ask func(ctx context.Context) error) {
+// askUntil asks the server, which may be killed at the moment, until it answers.
+func (l *loop) askUntil(what string, ask func(ctx context.Context) error) {
 	l.T.Helper()
 	l.Await(what, func() bool {
 		ctx, cancel := context.WithTimeout(l.T.Context(), 5*time.Second)
@@ -268,21 +268,21 @@ func (l *loop) until(what string, ask func(ctx context.Context) error) {
 func (l *loop) round(i, kills int) {
 	l.T.Helper()
 	for range kills {
-		l.kill([]string{"worker-0", "nats", "learner", "worker-1", "recorder"}[len(l.killed)%5])
+		l.killProcess([]string{"worker-0", "nats", "learner", "worker-1", "recorder"}[len(l.killed)%5])
 	}
-	l.label()
+	l.labelNew()
 	switch i % 5 {
 	case 0:
-		l.promote("promote", l.learn())
+		l.makePromotion("promote", l.learn())
 	case 1, 3:
-		l.promote("rollback", "")
+		l.makePromotion("rollback", "")
 	default:
-		l.promote("promote", l.learnt[l.rng.IntN(len(l.learnt))])
+		l.makePromotion("promote", l.learnt[l.rng.IntN(len(l.learnt))])
 	}
 }
 
-// kill kills a process within the next second; the learner, at its next run.
-func (l *loop) kill(who string) {
+// killProcess kills a process within the next second; the learner, at its next run.
+func (l *loop) killProcess(who string) {
 	l.killed = append(l.killed, who)
 	if who == "learner" {
 		l.learner++
@@ -292,9 +292,9 @@ func (l *loop) kill(who string) {
 	time.AfterFunc(time.Duration(l.rng.IntN(1000))*time.Millisecond, func() { s.Kill(false) })
 }
 
-// label labels 30 % of the new sequences; in the short form, at most a few, so that
+// labelNew labels 30 % of the new sequences; in the short form, at most a few, so that
 // training is fast.
-func (l *loop) label() {
+func (l *loop) labelNew() {
 	l.T.Helper()
 	from, to := l.labelled, l.sequences()/loopStreams
 	l.labelled = to
@@ -308,7 +308,7 @@ func (l *loop) label() {
 			}
 			at := loopItem(s, q).Times[0]
 			one := labels.Label{Stream: loopName(s), From: at, To: at + loopLength*loopStep, Class: loopClass(s, q), Who: "anna", When: time.Now()}
-			l.until("a label", func(ctx context.Context) error {
+			l.askUntil("a label", func(ctx context.Context) error {
 				_, err := labels.Add(ctx, l.JS, "eusn", one)
 				return err
 			})
@@ -358,7 +358,7 @@ func (l *loop) learn() string {
 // promoted is the number of the job's newest promotion.
 func (l *loop) promoted() (number uint64) {
 	l.T.Helper()
-	l.until("the job's promotions", func(ctx context.Context) error {
+	l.askUntil("the job's promotions", func(ctx context.Context) error {
 		all, err := operate.PromotionsOf(ctx, l.JS, "eusn")
 		number = all.Newest().Number
 		return err
@@ -366,9 +366,9 @@ func (l *loop) promoted() (number uint64) {
 	return number
 }
 
-// promote makes a promotion or a rollback. An already active readout is replaced by
+// makePromotion makes a promotion or a rollback. An already active readout is replaced by
 // another.
-func (l *loop) promote(command, print string) {
+func (l *loop) makePromotion(command, print string) {
 	l.T.Helper()
 	before := l.promoted()
 	l.Await("a promotion", func() bool {

@@ -29,7 +29,7 @@ type certaintyFlags struct {
 	sure     float64
 }
 
-func (c *certaintyFlags) add(f *pflag.FlagSet) {
+func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
 	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets. With --target the share that the intervals hold; default 0.95")
 	f.StringVar(&c.target, "target", "", "column of numbers to learn instead of classes, such as the remaining life: of each series of a data set, or of each sample of a recording (docs/regression.md)")
 	f.Float64Var(&c.maxError, "max-error", 0, "abstain where the model is not sure, so that at most this share of the answers is wrong, such as 0.02 (docs/sets.md); 0 = answer always")
@@ -39,8 +39,8 @@ func (c *certaintyFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&c.weights, "class-weights", "", "how much a sequence of each class counts in the training: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 }
 
-// check refuses what cannot be meant.
-func (c *certaintyFlags) check(f *pflag.FlagSet) error {
+// checkFlags refuses what cannot be meant.
+func (c *certaintyFlags) checkFlags(f *pflag.FlagSet) error {
 	err := cli.CheckRules([]cli.Rule{
 		{Broken: f.Changed("coverage") && !(c.coverage > 0 && c.coverage < 1), Message: fmt.Sprintf("--coverage %v: want a share above 0 and below 1, such as 0.95", c.coverage)},
 		{Broken: f.Changed("max-error") && !(c.maxError > 0 && c.maxError < 1), Message: fmt.Sprintf("--max-error %v: want a share above 0 and below 1, such as 0.02", c.maxError)},

@@ -69,7 +69,7 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 	c.run.addRun(f, "compare.jsonl")
 	f.Lookup("draws").Usage = "random draws of the weights of each bank"
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := c.check(); err != nil {
+		if err := c.checkRun(); err != nil {
 			return err
 		}
 		return a.Do(func(ctx context.Context, paths []string) error { return runCompare(ctx, a, paths, c) })(cmd, args)
@@ -77,8 +77,8 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 	return cmd
 }
 
-// check completes the settings and holds the flags against each other.
-func (c *compareRun) check() error {
+// checkRun completes the settings and holds the flags against each other.
+func (c *compareRun) checkRun() error {
 	c.run.settings = paper.NewSettings(paper.Compare, c.run.settings.Seed)
 	switch {
 	case c.run.threads < 0:

@@ -42,7 +42,7 @@ func (c *compareRun) print(a *cli.App, done benchDone) error {
 	if a.JSON {
 		err = a.PrintJSON(r)
 	} else {
-		err = r.write(a.Stdout)
+		err = r.writeReport(a.Stdout)
 		for _, why := range done.unmeasured {
 			a.Say("%s", why)
 		}
@@ -138,8 +138,8 @@ func (r *CompareReport) gate() error {
 	return cli.Fail(cli.ExitTolerance, fmt.Errorf("mean accuracy over %d data sets below what is promised: %s", len(compare.Sets()), strings.Join(below, "; ")), "")
 }
 
-// write shows the table, for people.
-func (r *CompareReport) write(w io.Writer) error {
+// writeReport shows the table, for people.
+func (r *CompareReport) writeReport(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(slices.Concat([]string{"data set"}, r.banks(), compare.Classifiers), "\t"))
 	for _, d := range r.datasets() {

@@ -76,7 +76,7 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 	}
 	p := a.Progress()
 	defer p.Close()
-	d, err := e.read(ctx, p.Report)
+	d, err := e.readDataset(ctx, p.Report)
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline paper embed --help")
 	}
@@ -115,8 +115,8 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 	return nil
 }
 
-// read takes token lists from a folder of text files or from an archive.
-func (e embedRun) read(ctx context.Context, progress archive.Progress) (*archive.Dataset, error) {
+// readDataset takes token lists from a folder of text files or from an archive.
+func (e embedRun) readDataset(ctx context.Context, progress archive.Progress) (*archive.Dataset, error) {
 	if there, err := os.Stat(e.from); err == nil && there.IsDir() {
 		o := imports.Options{Dir: e.from, Name: e.name}
 		inputs, err := o.Files()

@@ -47,20 +47,20 @@ those of the live stage bit for bit.`,
   eusn-stream evaluate a.parquet --model m.safetensors --min-accuracy 0.74   # for a CI job`,
 		Args: oneData,
 	}
-	flags.add(cmd.Flags())
+	flags.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flags.archive = args[0]
-		if err := flags.read(cmd.Flags()); err != nil {
+		if err := flags.readFlags(cmd.Flags()); err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, _ []string) error { return flags.run(ctx, a) })(cmd, args)
+		return a.Do(func(ctx context.Context, _ []string) error { return flags.runEvaluate(ctx, a) })(cmd, args)
 	}
 	return cmd
 }
 
-func (e *evaluateFlags) add(f *pflag.FlagSet) {
+func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
-	e.group.add(f, ": also print the accuracy of each group")
+	e.group.addFlags(f, ": also print the accuracy of each group")
 	f.StringVar(&e.model, "model", "model.safetensors", "model file")
 	f.StringVar((*string)(&e.options.Split), "split", string(archive.Test), "part of a data set, or of --parts, to predict: train or test")
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
@@ -73,8 +73,8 @@ func (e *evaluateFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&e.options.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
 }
 
-// read checks the flags, and completes the options.
-func (e *evaluateFlags) read(f *pflag.FlagSet) (err error) {
+// readFlags checks the flags, and completes the options.
+func (e *evaluateFlags) readFlags(f *pflag.FlagSet) (err error) {
 	o := &e.options
 	if err := cli.CheckRules([]cli.Rule{
 		{Broken: o.Split != archive.Train && o.Split != archive.Test, Message: fmt.Sprintf("--split %s: want train or test", o.Split)},
@@ -92,12 +92,12 @@ func (e *evaluateFlags) read(f *pflag.FlagSet) (err error) {
 	}
 	o.RateTolerance = float64(e.tolerance) / 100
 	e.split = f.Changed("split")
-	o.Groups, o.Parts, err = e.group.read()
+	o.Groups, o.Parts, err = e.group.readFlags()
 	return err
 }
 
-// run evaluates, and writes the predictions.
-func (e *evaluateFlags) run(ctx context.Context, a *cli.App) error {
+// runEvaluate evaluates, and writes the predictions.
+func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 	if err := cli.OutputFile(e.predictions, e.archive, e.labels, e.model, e.group.parts); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ number of threads.`,
 				*o.to = *o.set
 			}
 		}
-		if err := r.check(); err != nil {
+		if err := r.checkRun(); err != nil {
 			return err
 		}
 		return a.Do(func(ctx context.Context, _ []string) error { return makeFigures(ctx, a, r) })(cmd, args)
@@ -85,8 +85,8 @@ number of threads.`,
 	return cmd
 }
 
-// check completes what is asked for.
-func (r *figuresRun) check() error {
+// checkRun completes what is asked for.
+func (r *figuresRun) checkRun() error {
 	if len(r.only) == 0 {
 		if r.only = []int{1, 2, 3}; len(r.memory) > 0 {
 			r.only = append(r.only, 4)

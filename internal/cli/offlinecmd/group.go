@@ -21,13 +21,13 @@ type groupFlags struct {
 	group, parts string
 }
 
-func (g *groupFlags) add(f *pflag.FlagSet, then string) {
+func (g *groupFlags) addFlags(f *pflag.FlagSet, then string) {
 	f.StringVar(&g.group, "group", "", groupUsage+then)
 	f.StringVar(&g.parts, "parts", "", "file of eusn-stream offline split, which says which groups are to be trained on and which are the test; it has a --group of its own")
 }
 
-// read reads them; both are nil where nothing is given.
-func (g *groupFlags) read() (*groups.Rule, *groups.Parts, error) {
+// readFlags reads them; both are nil where nothing is given.
+func (g *groupFlags) readFlags() (*groups.Rule, *groups.Parts, error) {
 	switch {
 	case g.group != "" && g.parts != "":
 		return nil, nil, errors.New("--group and --parts: give one; the file of parts says what its groups are")

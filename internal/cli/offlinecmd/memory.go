@@ -39,12 +39,12 @@ noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`
 	f := cmd.Flags()
 	f.IntSliceVar(&lengths, "lengths", []int{30, 50, 100, 150, 200, 250, 300, 350, 400}, "total lengths, in samples")
 	f.StringVar(&table, "curves", "", "also write the curves to this CSV file")
-	b.add(f, "memory.jsonl")
+	b.addFlags(f, "memory.jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(lengths) == 0 || slices.Min(lengths) < 1 {
 			return fmt.Errorf("--lengths %v: want positive numbers", lengths)
 		}
-		if err := b.check(f, paper.PaperExact); err != nil {
+		if err := b.checkRun(f, paper.PaperExact); err != nil {
 			return err
 		}
 		if table != "" && filepath.Clean(table) == filepath.Clean(b.out) {

@@ -33,7 +33,7 @@ var paperFlags = map[string][]string{
 	"input": {"eusn", "esn", "resn"}, "bias": {"eusn", "esn", "resn"},
 }
 
-func (n *networkFlags) add(f *pflag.FlagSet) {
+func (n *networkFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
 	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: standard, large, small, tiny, or euler, networks of the paper's kind (docs/mixed-bank.md says which for how many streams)")
 	f.IntVar(&n.members, "members", 40, "networks in the bank euler; asks for that bank")
@@ -54,9 +54,9 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
 }
 
-// check refuses flags that contradict each other, and lets one of the paper's
+// checkFlags refuses flags that contradict each other, and lets one of the paper's
 // parameters alone choose the paper's network.
-func (n *networkFlags) check(f *pflag.FlagSet) error {
+func (n *networkFlags) checkFlags(f *pflag.FlagSet) error {
 	if n.network == "bank" && !f.Changed("network") {
 		for _, name := range []string{"spectral-radius", "leak", "eps", "gamma", "recurrent", "input", "bias"} {
 			if f.Changed(name) {

@@ -27,7 +27,7 @@ type noveltyFlags struct {
 // allHealthy is --healthy-only without a class.
 const allHealthy = "*"
 
-func (n *noveltyFlags) add(f *pflag.FlagSet) {
+func (n *noveltyFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&n.novelty, "novelty", false, "also learn what is unlike the training part: predictions then have a novelty and its p-value (docs/novelty.md)")
 	f.BoolVar(&n.drift, "drift", false, "--novelty, and also learn to say what inputs are like: predictions then have level, spread and pace of each channel, for alarms of drift (docs/alarms.md)")
 	f.StringVar(&n.healthy, "healthy-only", "", "learn from healthy data alone and predict normal or novel; --healthy-only=CLASS learns from that class only")

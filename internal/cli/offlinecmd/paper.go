@@ -32,7 +32,7 @@ type benchRun struct {
 	resume, gate bool
 }
 
-func (b *benchRun) add(f *pflag.FlagSet, out string) {
+func (b *benchRun) addFlags(f *pflag.FlagSet, out string) {
 	b.plan = paper.PaperPlan()
 	f.StringSliceVar(&b.plan.Models, "models", paper.PaperModels, "models to run; also deepesn, and the trained models rnn, arnn and gru")
 	f.IntVar(&b.plan.Configurations, "configurations", paper.MaxConfigurations, "how many configurations of the paper's search list to try")
@@ -50,8 +50,8 @@ func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 }
 
-// check completes the settings and holds the flags against each other.
-func (b *benchRun) check(f *pflag.FlagSet, protocol paper.Protocol) error {
+// checkRun completes the settings and holds the flags against each other.
+func (b *benchRun) checkRun(f *pflag.FlagSet, protocol paper.Protocol) error {
 	b.settings = paper.NewSettings(protocol, b.settings.Seed)
 	b.settings.LeastRate = b.leastRate
 	if protocol == paper.Bank {
@@ -134,11 +134,11 @@ deviation is marked.`,
 	f := cmd.Flags()
 	f.StringVar(&protocol, "protocol", string(paper.PaperExact), "paper-exact, best or bank")
 	f.BoolVar(&b.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
-	b.add(f, "paper.jsonl")
+	b.addFlags(f, "paper.jsonl")
 	f.Float64Var(&b.leastRate, "least-rate", 0, "of rnn, arnn and gru: leave configurations of a smaller learning rate out of their lists")
 	f.IntVar(&b.listLength, "list-length", paper.MaxConfigurations, "configurations in each reservoir's search list; the next list begins after them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := b.check(f, paper.Protocol(protocol)); err != nil {
+		if err := b.checkRun(f, paper.Protocol(protocol)); err != nil {
 			return err
 		}
 		return a.Do(func(ctx context.Context, paths []string) error { return runPaper(ctx, a, paths, b) })(cmd, args)

@@ -82,7 +82,7 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	for i, f := range files {
 		err := ctx.Err()
 		if err == nil {
-			err = r.write(f, paths)
+			err = r.writeReport(f, paths)
 		}
 		if err != nil {
 			return cli.OrInterrupted(err, "%s has no new report.html; its other files are complete", r.out)
@@ -116,8 +116,8 @@ func (r reportRun) noneLeft(files []report.File) error {
 	return err
 }
 
-// write makes one file.
-func (r reportRun) write(f report.File, inputs []string) error {
+// writeReport makes one file.
+func (r reportRun) writeReport(f report.File, inputs []string) error {
 	path := filepath.Join(r.out, filepath.FromSlash(f.Name))
 	data, err := f.Data()
 	if err != nil {

@@ -90,30 +90,30 @@ bits. The same shards always give the same bits.`,
   eusn-stream train --merge part*.stats --output big.safetensors`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
 	}
-	flags.add(cmd.Flags())
+	flags.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		t, err := flags.read(cmd, args)
+		t, err := flags.readFlags(cmd, args)
 		if err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, files []string) error { return t.run(ctx, a, files) })(cmd, args)
+		return a.Do(func(ctx context.Context, files []string) error { return t.runTraining(ctx, a, files) })(cmd, args)
 	}
 	return cmd
 }
 
-func (r *retrainFlags) add(f *pflag.FlagSet) {
+func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
-	r.group.add(f, "; leave-one-out then leaves out whole groups")
+	r.group.addFlags(f, "; leave-one-out then leaves out whole groups")
 	f.StringVarP(&r.out, "output", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
 	f.Var(&r.rate, "sample-rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
-	r.net.add(f)
+	r.net.addFlags(f)
 	r.policy.Add(f)
-	r.certainty.add(f)
-	r.scale.add(f)
-	r.novelty.add(f)
+	r.certainty.addFlags(f)
+	r.scale.addFlags(f)
+	r.novelty.addFlags(f)
 	r.decide.Add(f)
 }
 
@@ -129,11 +129,11 @@ type training struct {
 	early   *offline.EarlyOptions
 }
 
-// read checks the flags and the arguments.
-func (r *retrainFlags) read(cmd *cobra.Command, args []string) (t training, err error) {
+// readFlags checks the flags and the arguments.
+func (r *retrainFlags) readFlags(cmd *cobra.Command, args []string) (t training, err error) {
 	f := cmd.Flags()
 	t.flags = r
-	if err := r.scale.check(cmd, args); err != nil {
+	if err := r.scale.checkFlags(cmd, args); err != nil {
 		return t, err
 	}
 	if !r.scale.merge {
@@ -148,7 +148,7 @@ func (r *retrainFlags) read(cmd *cobra.Command, args []string) (t training, err 
 		}
 	}
 	t.policy, err = r.policy.Parse(f)
-	if err := errors.Join(err, r.net.check(f), r.certainty.check(f)); err != nil {
+	if err := errors.Join(err, r.net.checkFlags(f), r.certainty.checkFlags(f)); err != nil {
 		return t, err
 	}
 	if r.threads < 0 {
@@ -163,7 +163,7 @@ func (r *retrainFlags) read(cmd *cobra.Command, args []string) (t training, err 
 	if t.early, err = r.decide.Options(f); err != nil {
 		return t, err
 	}
-	if t.rule, t.parts, err = r.group.read(); err != nil {
+	if t.rule, t.parts, err = r.group.readFlags(); err != nil {
 		return t, err
 	}
 	return t, t.checkTogether()
@@ -183,8 +183,8 @@ func (t *training) checkTogether() error {
 	})
 }
 
-// run trains on an archive, or merges the files of its shards.
-func (t *training) run(ctx context.Context, a *cli.App, files []string) error {
+// runTraining trains on an archive, or merges the files of its shards.
+func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) error {
 	r := t.flags
 	keepWithin(t.memory)
 	if err := cli.OutputFile(r.out, append(files, r.archive, r.labels, r.group.parts)...); err != nil {

@@ -27,14 +27,14 @@ type scaleFlags struct {
 	merge  bool
 }
 
-func (s *scaleFlags) add(f *pflag.FlagSet) {
+func (s *scaleFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.memory, "memory", "", "memory limit of the training, such as 4GB (default three quarters of the machine's); features, or sums of them, that do not fit go to a temporary file. The result does not depend on it")
 	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --output; 2+1/8 is the same, for job arrays that count from 0")
 	f.BoolVar(&s.merge, "merge", false, "make the model from the files of all shards, given as arguments")
 }
 
-// check holds the flags against each other and against the arguments.
-func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
+// checkFlags holds the flags against each other and against the arguments.
+func (s *scaleFlags) checkFlags(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
 	if !s.merge {
 		if h := f.Lookup("healthy-only"); len(args) > 1 && h.Value.String() == allHealthy {

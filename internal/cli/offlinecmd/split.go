@@ -58,12 +58,12 @@ always give the same parts.`,
 		if s.out == "" {
 			return errors.New("--output: want the name of a file")
 		}
-		return a.Do(func(ctx context.Context, _ []string) error { return s.run(ctx, a, rule) })(cmd, args)
+		return a.Do(func(ctx context.Context, _ []string) error { return s.runSplit(ctx, a, rule) })(cmd, args)
 	}
 	return cmd
 }
 
-func (s *splitFlags) run(ctx context.Context, a *cli.App, rule *groups.Rule) error {
+func (s *splitFlags) runSplit(ctx context.Context, a *cli.App, rule *groups.Rule) error {
 	if err := cli.MayWrite(s.out, s.force, s.archive, s.labels); err != nil {
 		return err
 	}

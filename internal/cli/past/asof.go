@@ -62,7 +62,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 			return err
 		}
 		defer done()
-		return explainFailure(cli.OrInterrupted(w.run(ctx, done), "nothing was written"))
+		return explainFailure(cli.OrInterrupted(w.runAsOf(ctx, done), "nothing was written"))
 	})
 	f := cmd.Flags()
 	f.StringVar(&o.stream, "stream", "", "stream")
@@ -94,7 +94,7 @@ type asOfResult struct {
 	Open      []explain.OpenSequence `json:"open,omitempty"` // sequences of --stream
 }
 
-func (w *asOf) run(ctx context.Context, read func()) error {
+func (w *asOf) runAsOf(ctx context.Context, read func()) error {
 	o, err := positionOf("at", w.opt.at, asOfHelp)
 	if err != nil {
 		return err

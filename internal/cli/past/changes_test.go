@@ -57,7 +57,7 @@ func (c *changed) play(split string) {
 func (c *changed) explained(line map[string]any, more ...string) (e explain.Explanation) {
 	c.t.Helper()
 	args := append([]string{"explain", "--stream", line["stream"].(string), "--json", "--seq", strconv.Itoa(int(line["seq"].(float64)))}, more...)
-	r := c.run(c.t, args...)
+	r := c.runCommand(c.t, args...)
 	r.Want(c.t, cli.ExitOK)
 	r.Parse(c.t, &e)
 	return e
@@ -87,19 +87,19 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	for _, line := range before[:5] {
 		stream := line["stream"].(string)
 		c.same([]map[string]any{line})
-		if r := c.run(t, "state", "as-of", "--stream", stream, "--at", "0s", "-c", conf); r.Code != cli.ExitOK || !strings.Contains(r.Out, "as output message") {
+		if r := c.runCommand(t, "state", "as-of", "--stream", stream, "--at", "0s", "-c", conf); r.Code != cli.ExitOK || !strings.Contains(r.Out, "as output message") {
 			t.Errorf("%s after the change: code %d\n%s%s", stream, r.Code, r.Out, r.ErrOut)
 		}
 	}
-	c.run(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed", "a later --at")
-	c.run(t, "state", "diff", "--since", "9", "--until", "0s").Want(t, cli.ExitFailure, "partitions were changed")
+	c.runCommand(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed", "a later --at")
+	c.runCommand(t, "state", "diff", "--since", "9", "--until", "0s").Want(t, cli.ExitFailure, "partitions were changed")
 
 	c.start("--model", c.model, "-c", conf)
 	c.play("train")
-	c.run(t, "explain", "--last", "--stream", c.lines[40]["stream"].(string), "-c", conf).Want(t, cli.ExitOK)
+	c.runCommand(t, "explain", "--last", "--stream", c.lines[40]["stream"].(string), "-c", conf).Want(t, cli.ExitOK)
 	c.same(c.lines[24:30])
 	c.same(before[6:9])
-	if r := c.run(t, "state", "diff", "--since", cut, "--until", "0s", "-c", conf, "--partition", "2"); r.Code != cli.ExitOK || !strings.Contains(r.Out, "sequences begun") {
+	if r := c.runCommand(t, "state", "diff", "--since", cut, "--until", "0s", "-c", conf, "--partition", "2"); r.Code != cli.ExitOK || !strings.Contains(r.Out, "sequences begun") {
 		t.Errorf("since the change: code %d\n%s%s", r.Code, r.Out, r.ErrOut)
 	}
 	c.stop()
@@ -109,7 +109,7 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	if e.Again.Found || e.Again.Broken || !strings.Contains(e.Again.Why, "the log begins with message") || e.Prediction.Class != before[0]["class"] {
 		t.Errorf("after the log was trimmed: %+v", e.Again)
 	}
-	c.run(t, "state", "as-of", "--partition", "0", "--at", "0s", "-c", conf).Want(t, cli.ExitOK)
+	c.runCommand(t, "state", "as-of", "--partition", "0", "--at", "0s", "-c", conf).Want(t, cli.ExitOK)
 }
 
 // cut returns the input message after which the partitions were changed.
@@ -136,17 +136,17 @@ func TestPastAfterReplace(t *testing.T) {
 	c.same(before[:4], "--model", c.model)
 	was := c.explained(before[0], "--model", c.model).Readout
 	stream := before[0]["stream"].(string)
-	c.run(t, "explain", "--last", "--stream", stream).Want(t, cli.ExitFailure, "before job \"eusn\" got the network", "--model FILE")
-	if r := c.run(t, "explain", "--last", "--stream", stream, "--model", green); !strings.Contains(r.Out, "not computed again: ") || !strings.Contains(r.Out, "another network") {
+	c.runCommand(t, "explain", "--last", "--stream", stream).Want(t, cli.ExitFailure, "before job \"eusn\" got the network", "--model FILE")
+	if r := c.runCommand(t, "explain", "--last", "--stream", stream, "--model", green); !strings.Contains(r.Out, "not computed again: ") || !strings.Contains(r.Out, "another network") {
 		t.Errorf("with the model of now: %s%s", r.Out, r.ErrOut)
 	}
-	c.run(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed")
+	c.runCommand(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed")
 	c.start("--model", green)
 	c.play("train")
 	c.same(c.lines[24:28])
 	if is := c.explained(c.lines[24]).Readout; is.Fingerprint == was.Fingerprint || is.Network == was.Network || !is.First || !was.First {
 		t.Errorf("readouts %+v and then %+v", was, is)
 	}
-	c.run(t, "state", "as-of", "--stream", c.lines[24]["stream"].(string), "--at", "0s").Want(t, cli.ExitOK)
+	c.runCommand(t, "state", "as-of", "--stream", c.lines[24]["stream"].(string), "--at", "0s").Want(t, cli.ExitOK)
 	c.stop()
 }

@@ -63,7 +63,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 		}
 		w.x = x
 		defer done()
-		return explainFailure(cli.OrInterrupted(w.run(ctx, done), "nothing was changed"))
+		return explainFailure(cli.OrInterrupted(w.runDiff(ctx, done), "nothing was changed"))
 	})
 	f := cmd.Flags()
 	f.StringVar(&o.from, "since", "", "input message, or how long ago (2h), a date, or a time like 2026-01-31T12:00:00Z")
@@ -81,7 +81,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		files := !given("since") && !given("until")
-		if err := o.check(given, files); err != nil {
+		if err := o.checkOptions(given, files); err != nil {
 			return cli.Fail(cli.ExitUsage, err, diffHelp)
 		}
 		if files {
@@ -92,9 +92,9 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	return cmd
 }
 
-// check refuses flags that do not belong to the comparison of two files, or of two
+// checkOptions refuses flags that do not belong to the comparison of two files, or of two
 // positions of the log.
-func (o *diffOptions) check(given func(flag string) bool, files bool) error {
+func (o *diffOptions) checkOptions(given func(flag string) bool, files bool) error {
 	if files {
 		for _, flag := range []string{"stream", "partition", "units"} {
 			if given(flag) {
@@ -156,7 +156,7 @@ func (w *diffing) compare(ctx context.Context, from, to replay.AsOf) (all []*exp
 	return all, broken, nil
 }
 
-func (w *diffing) run(ctx context.Context, read func()) error {
+func (w *diffing) runDiff(ctx context.Context, read func()) error {
 	from, to, err := w.places()
 	if err != nil {
 		return err

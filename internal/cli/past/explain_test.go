@@ -39,7 +39,7 @@ func newPredicted(t *testing.T, retrain ...string) *predicted {
 	return p
 }
 
-func (p *predicted) run(t *testing.T, args ...string) clitest.Result {
+func (p *predicted) runCommand(t *testing.T, args ...string) clitest.Result {
 	t.Helper()
 	return clitest.Exec(t, t.Context(), append(slices.Clone(args), "--nats-url", p.url, "--progress", "none")...)
 }
@@ -50,7 +50,7 @@ func TestExplain(t *testing.T) {
 	p := newPredicted(t, "--bank", "tiny")
 	last := p.lines[len(p.lines)-1]
 	stream := last["stream"].(string)
-	r := p.run(t, "explain", "--last", "--stream", stream)
+	r := p.runCommand(t, "explain", "--last", "--stream", stream)
 	r.Want(t, cli.ExitOK)
 	for _, want := range []string{stream, `class "` + last["class"].(string) + `"`, "the same scores, bit for bit", "commit", "of m.safetensors, with which the job began", "40; predicted", "nats stream get EUSN-IN", "why", "bias", "c0 at its training mean", "c1 at", "(tap, reads c"} {
 		if !strings.Contains(r.Out, want) {
@@ -58,31 +58,31 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	svg := filepath.Join(t.TempDir(), "why.svg")
-	p.run(t, "explain", "--last", "--stream", stream, "--picture", svg, "--stretches", "8").Want(t, cli.ExitOK, "the picture of it")
+	p.runCommand(t, "explain", "--last", "--stream", stream, "--picture", svg, "--stretches", "8").Want(t, cli.ExitOK, "the picture of it")
 	if text, err := os.ReadFile(svg); err != nil || !strings.Contains(string(text), stream+": why "+last["class"].(string)) || strings.Count(string(text), "<title>samples ") != 8*3 {
 		t.Errorf("the picture (%v):\n%s", err, text)
 	}
 	for _, line := range p.lines[:6] { // each test series is a stream of one sequence
 		stream := line["stream"].(string)
 		var e explain.Explanation
-		p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
+		p.runCommand(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
 		if e.Prediction.Class != line["class"] || !e.Again.Same || e.Score == nil || len(e.Held) != 2 || len(e.Stretches) != 20 || e.Samples.Count != 40 || len(e.Score.Strong) != 5 || e.Readout.Entry == nil {
 			t.Errorf("%v is explained as %+v", line, e)
 		}
 	}
-	p.run(t, "explain", "--last", "--stream", stream, "--model", p.model).Want(t, cli.ExitOK)
+	p.runCommand(t, "explain", "--last", "--stream", stream, "--model", p.model).Want(t, cli.ExitOK)
 
 	other := filepath.Join(t.TempDir(), "other.safetensors")
 	clitest.Must(t, "train", p.archive, "--output", other, "--members", "1", "--units", "5")
-	p.run(t, "explain", "--last", "--stream", stream, "--model", other).Want(t, cli.ExitOtherModel, "another network", "without --model")
-	p.run(t, "explain", "--last", "--stream", "nobody").Want(t, cli.ExitFailure, "no such prediction", `"nobody"`, "eusn-stream tail")
-	p.run(t, "explain", "--last", "--stream", stream, "--job", "other").Want(t, cli.ExitFailure, "there is no job", "eusn")
+	p.runCommand(t, "explain", "--last", "--stream", stream, "--model", other).Want(t, cli.ExitOtherModel, "another network", "without --model")
+	p.runCommand(t, "explain", "--last", "--stream", "nobody").Want(t, cli.ExitFailure, "no such prediction", `"nobody"`, "eusn-stream tail")
+	p.runCommand(t, "explain", "--last", "--stream", stream, "--job", "other").Want(t, cli.ExitFailure, "there is no job", "eusn")
 	for _, args := range []string{
 		"", "--stream S", "--last", "--seq 3", "--last --seq 3 --stream S", "--row 1 --last --stream S", "--last --stream S --message 3", "--message 0",
 		"--message 3 --number 0", "--message 3 --partition 1", "--partition 1", "--number 3", "--partition 1 --number 0", "--last --stream S --features -1",
 		"--last --stream S --stretches -1", "--last --stream S --stretches 201",
 	} {
-		p.run(t, append([]string{"explain"}, strings.Fields(args)...)...).Want(t, cli.ExitUsage, "try:")
+		p.runCommand(t, append([]string{"explain"}, strings.Fields(args)...)...).Want(t, cli.ExitUsage, "try:")
 	}
 }
 
@@ -93,9 +93,9 @@ func TestStateAsOf(t *testing.T) {
 	last := p.lines[len(p.lines)-1]
 	stream := last["stream"].(string)
 	var e explain.Explanation
-	p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
+	p.runCommand(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
 	before := strconv.FormatUint(e.Samples.By-1, 10)
-	r := p.run(t, "state", "as-of", "--stream", stream, "--at", before)
+	r := p.runCommand(t, "state", "as-of", "--stream", stream, "--at", before)
 	r.Want(t, cli.ExitOK)
 	for _, want := range []string{"samples 35", "open after 35 samples: class", "digest "} {
 		if !strings.Contains(r.Out, want) {
@@ -105,8 +105,8 @@ func TestStateAsOf(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.state"), filepath.Join(dir, "two.state")
 	part := strconv.Itoa(e.Commit.Partition)
-	p.run(t, "state", "as-of", "--partition", part, "--at", before, "-o", one).Want(t, cli.ExitOK, "written to")
-	p.run(t, "state", "as-of", "--partition", part, "--at", "0s", "-o", two).Want(t, cli.ExitOK)
+	p.runCommand(t, "state", "as-of", "--partition", part, "--at", before, "-o", one).Want(t, cli.ExitOK, "written to")
+	p.runCommand(t, "state", "as-of", "--partition", part, "--at", "0s", "-o", two).Want(t, cli.ExitOK)
 	clitest.Exec(t, t.Context(), "state", "diff", one, two).Want(t, cli.ExitFailure, "streams differ")
 	var s struct {
 		State struct {
@@ -116,7 +116,7 @@ func TestStateAsOf(t *testing.T) {
 			Stream string `json:"stream"`
 		} `json:"streams"`
 	}
-	p.run(t, "state", "as-of", "--partition", part, "--at", strconv.FormatUint(e.Commit.InSeq, 10), "--json").Parse(t, &s)
+	p.runCommand(t, "state", "as-of", "--partition", part, "--at", strconv.FormatUint(e.Commit.InSeq, 10), "--json").Parse(t, &s)
 	if !s.State.Verified || len(s.Streams) < 2 {
 		t.Errorf("after a commit: %+v", s)
 	}
@@ -135,7 +135,7 @@ func TestStateAsOf(t *testing.T) {
 		{"--partition 1 --at 999999", cli.ExitFailure, "no message 999999 yet"},
 		{"--stream nobody --at 3", cli.ExitFailure, `no stream "nobody"`},
 	} {
-		p.run(t, append([]string{"state", "as-of"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
+		p.runCommand(t, append([]string{"state", "as-of"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
 	}
 }
 
@@ -146,10 +146,10 @@ func TestStateDiff(t *testing.T) {
 	last := p.lines[len(p.lines)-1]
 	stream := last["stream"].(string)
 	var e explain.Explanation
-	p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
+	p.runCommand(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
 	inputs := e.Samples.Inputs
 	from, to := strconv.FormatUint(inputs[1].Message, 10), strconv.FormatUint(inputs[3].Message, 10)
-	r := p.run(t, "state", "diff", "--stream", stream, "--since", from, "--until", to, "--units", "3")
+	r := p.runCommand(t, "state", "diff", "--stream", stream, "--since", from, "--until", to, "--units", "3")
 	r.Want(t, cli.ExitOK)
 	for _, want := range []string{"1 of 1 streams differ", stream + "/" + stream + "  14 samples, 0 sequences begun, 0 ended  h differs by", "open: 14 samples, |h|", "open: 28 samples", "member 0, unit", "digest "} {
 		if !strings.Contains(r.Out, want) {
@@ -160,7 +160,7 @@ func TestStateDiff(t *testing.T) {
 		t.Errorf("%d units, want 3:\n%s", n, r.Out)
 	}
 	var all []explain.Diff
-	p.run(t, "state", "diff", "--since", "1970-01-01", "--until", "0s", "--json").Parse(t, &all)
+	p.runCommand(t, "state", "diff", "--since", "1970-01-01", "--until", "0s", "--json").Parse(t, &all)
 	samples, streams, ended := uint64(0), 0, uint64(0)
 	for _, d := range all {
 		for _, s := range d.Streams {
@@ -173,7 +173,7 @@ func TestStateDiff(t *testing.T) {
 		t.Errorf("%d partitions, %d streams, %d samples, %d sequences ended", len(all), streams, samples, ended)
 	}
 	part := strconv.Itoa(e.Commit.Partition)
-	if r := p.run(t, "state", "diff", "--partition", part, "--since", to, "--until", to); r.Code != cli.ExitOK || !strings.Contains(r.Out, ": 0 of ") {
+	if r := p.runCommand(t, "state", "diff", "--partition", part, "--since", to, "--until", to); r.Code != cli.ExitOK || !strings.Contains(r.Out, ": 0 of ") {
 		t.Errorf("one place twice: code %d\n%s", r.Code, r.Out)
 	}
 	for _, c := range []struct {
@@ -197,6 +197,6 @@ func TestStateDiff(t *testing.T) {
 		{"--since 3 --until 999999", cli.ExitFailure, "no message 999999 yet"},
 		{"--since 3 --until 5 --stream nobody", cli.ExitFailure, `no stream "nobody"`},
 	} {
-		p.run(t, append([]string{"state", "diff"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
+		p.runCommand(t, append([]string{"state", "diff"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
 	}
 }

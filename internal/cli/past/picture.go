@@ -42,11 +42,11 @@ type drawing struct {
 	samples int
 }
 
-func (d *drawing) add(format string, args ...any) { fmt.Fprintf(&d.text, format+"\n", args...) }
+func (d *drawing) appendText(format string, args ...any) { fmt.Fprintf(&d.text, format+"\n", args...) }
 
 // write puts text at a place; anchor is start, middle or end.
 func (d *drawing) write(x, y float64, anchor, colour string, size int, text string) {
-	d.add(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`, x, y, anchor, colour, size, escaped(text))
+	d.appendText(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`, x, y, anchor, colour, size, escaped(text))
 }
 
 func escaped(text string) string {
@@ -55,8 +55,8 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// at is the place of a sample's beginning.
-func (d *drawing) at(sample int) float64 {
+// xOf is the place of a sample's beginning.
+func (d *drawing) xOf(sample int) float64 {
 	return plotLeft + float64(plotRight-plotLeft)*float64(sample)/float64(max(1, d.samples))
 }
 
@@ -104,13 +104,13 @@ func which(p *explain.Prediction) string {
 // body draws everything, and returns the height.
 func (d *drawing) body() (height float64) {
 	e := d.e
-	d.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">%s</text>`, inkColour, escaped(headline(e)))
+	d.appendText(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">%s</text>`, inkColour, escaped(headline(e)))
 	d.write(16, 48, "start", inkColour, 13, which(&e.Prediction))
 	d.write(16, 66, "start", quietColour, 13, fmt.Sprintf("the score of %s is %.4g above that of %s: %+.4g of the features, %+.4g bias",
 		names.Cut(e.Score.Class, mostName), e.Score.Score.Difference, names.Cut(e.Score.RunnerUp, mostName), e.Score.Features.Difference, e.Score.Bias.Difference))
-	d.add(`<rect x="16" y="78" width="14" height="14" fill="%s"/>`, speaksFor)
+	d.appendText(`<rect x="16" y="78" width="14" height="14" fill="%s"/>`, speaksFor)
 	d.write(36, 90, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.Class, mostName))
-	d.add(`<rect x="322" y="78" width="14" height="14" fill="%s"/>`, speaksAgainst)
+	d.appendText(`<rect x="322" y="78" width="14" height="14" fill="%s"/>`, speaksAgainst)
 	d.write(342, 90, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.RunnerUp, mostName))
 	if d.samples > 0 && len(e.Stretches) > 0 {
 		d.write(plotRight, 90, "end", quietColour, 12, "shades: lost with the channel at its mean there")
@@ -169,8 +169,8 @@ func (d *drawing) when(y float64) float64 {
 
 // cell colours a stretch of a channel.
 func (d *drawing) cell(s explain.Stretch, y, part, strength float64) {
-	d.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s" fill-opacity="%.3f"><title>%s</title></rect>`,
-		d.at(s.From), y, d.at(s.To)-d.at(s.From), stripHeight, colourOf(part), strength, fmt.Sprintf("%s: %+.4g", stretch(s), part))
+	d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s" fill-opacity="%.3f"><title>%s</title></rect>`,
+		d.xOf(s.From), y, d.xOf(s.To)-d.xOf(s.From), stripHeight, colourOf(part), strength, fmt.Sprintf("%s: %+.4g", stretch(s), part))
 }
 
 // strip draws a channel: in each column of pixels from its smallest to its largest
@@ -195,7 +195,7 @@ func (d *drawing) strip(c int, y float64) {
 		for i := from; i < to; i++ {
 			least, most = min(least, e.Values[i*n+c]), max(most, e.Values[i*n+c])
 		}
-		x := (d.at(from) + d.at(to)) / 2
+		x := (d.xOf(from) + d.xOf(to)) / 2
 		if k == 0 {
 			fmt.Fprintf(&path, "M%.1f %.1f", x, place(least))
 		}
@@ -204,8 +204,8 @@ func (d *drawing) strip(c int, y float64) {
 			fmt.Fprintf(&path, "V%.1f", place(most))
 		}
 	}
-	d.add(`<rect x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#CBD5E1"/>`, plotLeft, y, plotRight-plotLeft, stripHeight)
-	d.add(`<path d="%s" fill="none" stroke="%s" stroke-width="1.1"/>`, path.String(), inkColour)
+	d.appendText(`<rect x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#CBD5E1"/>`, plotLeft, y, plotRight-plotLeft, stripHeight)
+	d.appendText(`<path d="%s" fill="none" stroke="%s" stroke-width="1.1"/>`, path.String(), inkColour)
 	d.write(plotLeft-10, y+stripHeight/2-2, "end", inkColour, 13, names.Cut(e.Held[c].Channel, mostName))
 	d.write(plotLeft-10, y+stripHeight/2+14, "end", quietColour, 11, fmt.Sprintf("%.3g to %.3g", low, high))
 }
@@ -227,17 +227,17 @@ func (d *drawing) together(y float64) float64 {
 		if s.Change <= 0 { // effect in favor of the class: upwards
 			top = zero - height
 		}
-		d.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %+.4g</title></rect>`,
-			d.at(s.From)+.5, top, max(.5, d.at(s.To)-d.at(s.From)-1), height, colourOf(-s.Change), stretch(s), -s.Change)
+		d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %+.4g</title></rect>`,
+			d.xOf(s.From)+.5, top, max(.5, d.xOf(s.To)-d.xOf(s.From)-1), height, colourOf(-s.Change), stretch(s), -s.Change)
 	}
-	d.add(`<path d="M%d %.1fH%d" stroke="%s" stroke-width="0.8"/>`, plotLeft, zero, plotRight, quietColour)
+	d.appendText(`<path d="M%d %.1fH%d" stroke="%s" stroke-width="0.8"/>`, plotLeft, zero, plotRight, quietColour)
 	d.write(plotLeft-10, zero-4, "end", inkColour, 13, "all channels")
 	d.write(plotLeft-10, zero+12, "end", quietColour, 11, fmt.Sprintf("score, up to %.3g", largest))
 	y += whenHeight + 16
 	const ticks = 5
 	for k := range ticks + 1 {
 		sample, anchor := d.samples*k/ticks, "middle"
-		x := d.at(sample)
+		x := d.xOf(sample)
 		switch k {
 		case 0:
 			anchor = "start"
@@ -303,11 +303,11 @@ func (d *drawing) panel(x, y float64, title string, bars []bar) float64 {
 	more := len(bars) - mostBars
 	bars = bars[:min(len(bars), mostBars)]
 	largest := math.Abs(bars[0].part)
-	d.add(`<text x="%.1f" y="%.1f" font-size="13" font-weight="bold" fill="%s">%s</text>`, x, y+12, inkColour, escaped(title))
+	d.appendText(`<text x="%.1f" y="%.1f" font-size="13" font-weight="bold" fill="%s">%s</text>`, x, y+12, inkColour, escaped(title))
 	const names0, room, value = 225.0, 170.0, 64.0 // of names, of bars, of numbers
 	zero := x + names0 + room/2
 	y += 24
-	d.add(`<path d="M%.1f %.1fV%.1f" stroke="%s" stroke-width="0.8"/>`, zero, y, y+barHeight*float64(len(bars)), quietColour)
+	d.appendText(`<path d="M%.1f %.1fV%.1f" stroke="%s" stroke-width="0.8"/>`, zero, y, y+barHeight*float64(len(bars)), quietColour)
 	for _, b := range bars {
 		width := 0.0
 		if largest > 0 {
@@ -317,7 +317,7 @@ func (d *drawing) panel(x, y float64, title string, bars []bar) float64 {
 		if b.part < 0 {
 			from = zero - width
 		}
-		d.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`, from, y+2, width, barHeight-5, colourOf(b.part))
+		d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`, from, y+2, width, barHeight-5, colourOf(b.part))
 		d.write(x+names0-8, y+13, "end", inkColour, 12, names.Cut(b.name, mostBarName))
 		d.write(x+names0+room+value, y+13, "end", quietColour, 12, fmt.Sprintf("%+.3g", b.part))
 		y += barHeight

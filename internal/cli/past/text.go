@@ -14,35 +14,35 @@ import (
 // page is text for people: names, each followed by its text.
 type page struct{ text strings.Builder }
 
-func (p *page) line(name, format string, args ...any) {
+func (p *page) writeLine(name, format string, args ...any) {
 	fmt.Fprintf(&p.text, "%-12s%s\n", name, fmt.Sprintf(format, args...))
 }
 
 // text is an explanation for people, the most important first.
 func text(e *explain.Explanation, job string, most int) string {
 	p := &page{}
-	p.prediction(&e.Prediction)
-	p.again(e)
-	p.origin(e, job)
+	p.writePrediction(&e.Prediction)
+	p.writeRecomputed(e)
+	p.writeOrigin(e, job)
 	if e.Samples != nil {
-		p.samples(e.Samples, job)
+		p.writeSamples(e.Samples, job)
 	}
 	if e.Score != nil {
-		p.score(e.Score, most)
-		p.held(e)
-		p.stretches(e, most)
+		p.writeScore(e.Score, most)
+		p.writeHeld(e)
+		p.writeStretches(e, most)
 	} else if e.HeldWhy != "" {
-		p.line("score", "it cannot be taken apart: %s", e.HeldWhy)
+		p.writeLine("score", "it cannot be taken apart: %s", e.HeldWhy)
 	}
 	return strings.TrimSuffix(p.text.String(), "\n")
 }
 
-func (p *page) prediction(a *explain.Prediction) {
+func (p *page) writePrediction(a *explain.Prediction) {
 	certainty := ""
 	if a.Probability > 0 {
 		certainty = fmt.Sprintf(", probability %.3f", a.Probability)
 	}
-	p.line(a.Stream, "class %q, score %.4g%s", a.Class, a.Score, certainty)
+	p.writeLine(a.Stream, "class %q, score %.4g%s", a.Class, a.Score, certainty)
 	flags := ""
 	if a.Flags != "" {
 		flags = " (" + a.Flags + ")"
@@ -51,13 +51,13 @@ func (p *page) prediction(a *explain.Prediction) {
 	if a.Time != nil {
 		at = "time " + stamp(*a.Time)
 	}
-	p.line("", "seq %d, row %d, %s; integrity %s%s", a.Seq, a.Row, at, a.Integrity, flags)
+	p.writeLine("", "seq %d, row %d, %s; integrity %s%s", a.Seq, a.Row, at, a.Integrity, flags)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// again reports the result of the recomputation.
-func (p *page) again(e *explain.Explanation) {
+// writeRecomputed reports the result of the recomputation.
+func (p *page) writeRecomputed(e *explain.Explanation) {
 	a := &e.Again
 	from := fmt.Sprintf("from the log, which begins with message %d", a.Begins)
 	if a.Snapshot != "" {
@@ -65,38 +65,38 @@ func (p *page) again(e *explain.Explanation) {
 	}
 	switch {
 	case a.Same:
-		p.line("again", "computed again %s: the same scores, bit for bit", from)
+		p.writeLine("again", "computed again %s: the same scores, bit for bit", from)
 	case a.Found:
-		p.line("again", "computed again %s: OTHER scores, class %q, because %s", from, a.Class, a.Why)
+		p.writeLine("again", "computed again %s: OTHER scores, class %q, because %s", from, a.Class, a.Why)
 	default:
-		p.line("again", "not computed again: %s", a.Why)
+		p.writeLine("again", "not computed again: %s", a.Why)
 	}
 	if a.OtherFlags {
-		p.line("", "the flags would be %q now", a.Flags)
+		p.writeLine("", "the flags would be %q now", a.Flags)
 	}
 	if a.OtherReadout {
-		p.line("", "by the log, another readout should have answered")
+		p.writeLine("", "by the log, another readout should have answered")
 	}
 }
 
-// origin reports which worker made the prediction.
-func (p *page) origin(e *explain.Explanation, job string) {
+// writeOrigin reports which worker made the prediction.
+func (p *page) writeOrigin(e *explain.Explanation, job string) {
 	c, r := &e.Commit, &e.Readout
-	p.line("commit", "output message %d of partition %d, stored %s; prediction %d of %d there, %d in the partition", c.Output, c.Partition, stamp(c.Stored), c.Index, c.Of, c.Number)
-	p.line("", "worker %s, claim %d of the partition; input is answered up to message %d", c.Worker, c.Epoch, c.InSeq)
+	p.writeLine("commit", "output message %d of partition %d, stored %s; prediction %d of %d there, %d in the partition", c.Output, c.Partition, stamp(c.Stored), c.Index, c.Of, c.Number)
+	p.writeLine("", "worker %s, claim %d of the partition; input is answered up to message %d", c.Worker, c.Epoch, c.InSeq)
 	began := ""
 	if r.First {
 		began = ", with which the job began"
 	}
-	p.line("readout", "%s of %s%s", r.Fingerprint, r.Model, began)
+	p.writeLine("readout", "%s of %s%s", r.Fingerprint, r.Model, began)
 	switch {
 	case r.Entry != nil:
-		p.line("", "published %s by %s%s; eusn-stream model show %.8s --job %s", stamp(r.Entry.When), r.Entry.Who, noted(r.Entry.Note), r.Fingerprint, job)
+		p.writeLine("", "published %s by %s%s; eusn-stream model show %.8s --job %s", stamp(r.Entry.When), r.Entry.Who, noted(r.Entry.Note), r.Fingerprint, job)
 	default:
-		p.line("", "the job's registry does not have it")
+		p.writeLine("", "the job's registry does not have it")
 	}
 	if r.Promotion != nil {
-		p.line("", "promoted %s by %s (promotion %d)", stamp(r.Promotion.When), r.Promotion.Who, r.Promotion.Number)
+		p.writeLine("", "promoted %s by %s (promotion %d)", stamp(r.Promotion.When), r.Promotion.Who, r.Promotion.Number)
 	}
 }
 
@@ -107,23 +107,23 @@ func noted(note string) string {
 	return fmt.Sprintf(" (%s)", note)
 }
 
-func (p *page) samples(s *explain.Samples, job string) {
+func (p *page) writeSamples(s *explain.Samples, job string) {
 	times := ""
 	if s.From != nil && s.To != nil {
 		times = fmt.Sprintf(", times %s to %s", stamp(*s.From), stamp(*s.To))
 	}
-	p.line("samples", "%d%s; predicted by input message %d, stored %s", s.Count, times, s.By, stamp(s.ByTime))
+	p.writeLine("samples", "%d%s; predicted by input message %d, stored %s", s.Count, times, s.By, stamp(s.ByTime))
 	if n := len(s.Inputs); n > 0 {
 		first, last := s.Inputs[0], s.Inputs[n-1]
-		p.line("", "from input message %d, row %d, to message %d, %s; in %s", first.Message, first.Row, last.Message, rows(last), parts(n))
-		p.line("", "to look at one: nats stream get %s-IN %d (--json lists all)", strings.ToUpper(job), first.Message)
+		p.writeLine("", "from input message %d, row %d, to message %d, %s; in %s", first.Message, first.Row, last.Message, rows(last), parts(n))
+		p.writeLine("", "to look at one: nats stream get %s-IN %d (--json lists all)", strings.ToUpper(job), first.Message)
 	}
 	if s.Missing {
 		why := "there are more than are kept"
 		if !s.Whole {
 			why = "the sequence began before what was read"
 		}
-		p.line("", "not all of the messages are known: %s", why)
+		p.writeLine("", "not all of the messages are known: %s", why)
 	}
 }
 
@@ -141,16 +141,16 @@ func parts(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
-// score reports the contributions to the class.
-func (p *page) score(s *explain.Score, most int) {
-	p.line("why", "the score of %q is %.4g above that of %q (%.4g and %.4g)", s.Class, s.Score.Difference, s.RunnerUp, s.Score.Class, s.Score.RunnerUp)
-	p.line("", "%+.4g bias, %+.4g features; + speaks for %q, - for %q", s.Bias.Difference, s.Features.Difference, s.Class, s.RunnerUp)
+// writeScore reports the contributions to the class.
+func (p *page) writeScore(s *explain.Score, most int) {
+	p.writeLine("why", "the score of %q is %.4g above that of %q (%.4g and %.4g)", s.Class, s.Score.Difference, s.RunnerUp, s.Score.Class, s.Score.RunnerUp)
+	p.writeLine("", "%+.4g bias, %+.4g features; + speaks for %q, - for %q", s.Bias.Difference, s.Features.Difference, s.Class, s.RunnerUp)
 	if s.Limited > 0 {
-		p.line("", "%d of %d features are beyond what training lets count, and were limited", s.Limited, s.Of)
+		p.writeLine("", "%d of %d features are beyond what training lets count, and were limited", s.Limited, s.Of)
 	}
-	p.shares("kinds", s.Kinds, len(s.Kinds))
+	p.writeShares("kinds", s.Kinds, len(s.Kinds))
 	if len(s.Channels) > 1 {
-		p.shares("reading", s.Channels, max(most, 1))
+		p.writeShares("reading", s.Channels, max(most, 1))
 	}
 	strongest := slices.Clone(s.Members)
 	slices.SortStableFunc(strongest, func(a, b explain.Member) int { return cmp.Compare(math.Abs(b.Difference), math.Abs(a.Difference)) })
@@ -159,26 +159,26 @@ func (p *page) score(s *explain.Score, most int) {
 		if i == 0 {
 			name = "members"
 		}
-		p.line(name, "%+.4g  member %d (%s, reads %s)", m.Difference, m.Member, m.Kind, strings.Join(m.Channels, ", "))
+		p.writeLine(name, "%+.4g  member %d (%s, reads %s)", m.Difference, m.Member, m.Kind, strings.Join(m.Channels, ", "))
 	}
 }
 
-func (p *page) shares(name string, all []explain.Share, most int) {
+func (p *page) writeShares(name string, all []explain.Share, most int) {
 	for i, s := range all[:min(most, len(all))] {
 		if i > 0 {
 			name = ""
 		}
-		p.line(name, "%+.4g  %s", s.Difference, s.What)
+		p.writeLine(name, "%+.4g  %s", s.Difference, s.What)
 	}
 	if more := len(all) - most; more > 0 {
-		p.line("", "and %d more", more)
+		p.writeLine("", "and %d more", more)
 	}
 }
 
-// held reports the result without each channel.
-func (p *page) held(e *explain.Explanation) {
+// writeHeld reports the result without each channel.
+func (p *page) writeHeld(e *explain.Explanation) {
 	if e.HeldWhy != "" {
-		p.line("held", "no channel was held at its mean: %s", e.HeldWhy)
+		p.writeLine("held", "no channel was held at its mean: %s", e.HeldWhy)
 		return
 	}
 	for i, h := range e.Held {
@@ -190,12 +190,12 @@ func (p *page) held(e *explain.Explanation) {
 		if h.Class != e.Score.Class {
 			becomes = fmt.Sprintf("; the class would be %q", h.Class)
 		}
-		p.line(name, "%s at its training mean %.4g: %.4g instead of %.4g (%+.4g)%s", h.Channel, h.Value, h.Difference, e.Score.Score.Difference, h.Change, becomes)
+		p.writeLine(name, "%s at its training mean %.4g: %.4g instead of %.4g (%+.4g)%s", h.Channel, h.Value, h.Difference, e.Score.Score.Difference, h.Change, becomes)
 	}
 }
 
-// stretches reports the most important part of the samples.
-func (p *page) stretches(e *explain.Explanation, most int) {
+// writeStretches reports the most important part of the samples.
+func (p *page) writeStretches(e *explain.Explanation, most int) {
 	strongest := slices.Clone(e.Stretches)
 	slices.SortStableFunc(strongest, func(a, b explain.Stretch) int { return cmp.Compare(math.Abs(b.Change), math.Abs(a.Change)) })
 	for i, s := range strongest[:min(most, len(strongest))] {
@@ -207,10 +207,10 @@ func (p *page) stretches(e *explain.Explanation, most int) {
 		if s.Class != e.Score.Class {
 			becomes = fmt.Sprintf("; the class would be %q", s.Class)
 		}
-		p.line(name, "%s at the means: %.4g (%+.4g)%s", stretch(s), s.Difference, s.Change, becomes)
+		p.writeLine(name, "%s at the means: %.4g (%+.4g)%s", stretch(s), s.Difference, s.Change, becomes)
 	}
 	if more := len(strongest) - most; more > 0 && most > 0 {
-		p.line("", "and %d more stretches", more)
+		p.writeLine("", "and %d more stretches", more)
 	}
 }
 

@@ -253,7 +253,7 @@ func (c *Client) forwardMessage(ctx context.Context, p receivedMessage) bool {
 		acked()
 		return true
 	}
-	err := c.publishMessage(ctx, m, p.Topic())
+	err := c.handToGateway(ctx, m, p.Topic())
 	var refused *gateway.Refused
 	if errors.As(err, &refused) {
 		acked() // otherwise the broker would resend the message for ever
@@ -262,8 +262,8 @@ func (c *Client) forwardMessage(ctx context.Context, p receivedMessage) bool {
 	return err == nil
 }
 
-// publishMessage gives a message to the gateway, or returns the reason for its refusal.
-func (c *Client) publishMessage(ctx context.Context, m *gateway.Message, topic string) (err error) {
+// handToGateway passes a message to the gateway, or returns the reason for its refusal.
+func (c *Client) handToGateway(ctx context.Context, m *gateway.Message, topic string) (err error) {
 	if c.options.Sparkplug != nil && sparkplug.HasTopic(topic) {
 		return c.options.Sparkplug.HandleMessage(ctx, m, topic, func(command string, payload []byte) {
 			go c.client.Publish(command, 0, false, payload) // Publish may wait for the connection

@@ -102,10 +102,10 @@ func TestSparkplug(t *testing.T) {
 			send("DDATA/n/d", metricV(4, 4, false, 21))
 			r.waitUntil(func() bool { return g.Stats().Samples == 3 })
 			r.connectDevice(addr, "node", func(o *paho.ClientOptions) { o.SetCleanSession(true) }) // takes over the session: the broker sends the will
-			mosquitto := r.connectDevice(addr, "node2", func(o *paho.ClientOptions) { o.SetCleanSession(true) })
+			secondDevice := r.connectDevice(addr, "node2", func(o *paho.ClientOptions) { o.SetCleanSession(true) })
 			refused := func() uint64 { return g.Stats().Refused["mqtt"] + g.Stats().Refused["broker"] }
 			for before := refused(); refused() == before; time.Sleep(20 * time.Millisecond) { // until the death has arrived
-				r.waitForToken(mosquitto.Publish("spBv1.0/G/NDATA/n", 0, false, metricV(5, 5, false, 1)))
+				r.waitForToken(secondDevice.Publish("spBv1.0/G/NDATA/n", 0, false, metricV(5, 5, false, 1)))
 			}
 			got := r.storedSamples()
 			for key, want := range map[string][]float32{"G/n": {11, 12}, "G/n/d": {21}} {

@@ -30,8 +30,8 @@ type Promotion struct {
 	When time.Time `json:"when"`
 }
 
-// Check refuses an invalid promotion.
-func (p *Promotion) Check() error {
+// CheckPromotion refuses an invalid promotion.
+func (p *Promotion) CheckPromotion() error {
 	switch {
 	case p.Number == 0:
 		return errors.New("it has the number 0, want one from 1")
@@ -69,7 +69,7 @@ func ParsePromote(data []byte, part int) (*PromoteEvent, error) {
 		err = CheckToken(e.Job)
 	}
 	if err == nil {
-		err = e.Check()
+		err = e.CheckPromotion()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: promotion (header %s is %q): %w", HeaderKind, KindPromote, err)
@@ -111,7 +111,7 @@ func parsePromotions(text string) (p Promotions, err error) {
 	var before uint64
 	for i := range p {
 		if err == nil {
-			err = p[i].Check()
+			err = p[i].CheckPromotion()
 		}
 		if err == nil && p[i].Number <= before {
 			err = errors.New("the numbers do not rise")

@@ -25,7 +25,7 @@ func (s *Shadow) checkShadow() error {
 	if s.Readout == "" {
 		return errors.New("a shadow without a readout")
 	}
-	return p.Check()
+	return p.CheckPromotion()
 }
 
 // Shadows are a job's shadows, as in its entry: no state and no prediction of the job

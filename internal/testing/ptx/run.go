@@ -98,7 +98,7 @@ func (m *Module) Launch(mem *Memory, l Launch) (err error) {
 		for y := range l.Grid[1] {
 			for x := range l.Grid[0] {
 				b.index = [3]uint32{x, y, z}
-				b.run()
+				b.runBlock()
 				b.number++
 			}
 		}
@@ -206,8 +206,8 @@ func (w *warp) setSpecials() {
 	}
 }
 
-// run executes one block to its end: all warps to their next barrier, repeatedly.
-func (b *block) run() {
+// runBlock executes one block to its end: all warps to their next barrier, repeatedly.
+func (b *block) runBlock() {
 	b.sharedRound++
 	b.firstRound, b.round = b.sharedRound, 1
 	for _, w := range b.warps {

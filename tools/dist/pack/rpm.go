@@ -118,7 +118,7 @@ func (p *Package) rpmHeader(arch string, files []File, payload []byte) *rpmTags 
 	}
 	var l rpmFiles
 	for i, f := range files {
-		l.add(i, f, int(p.Time.Unix()))
+		l.addFile(i, f, int(p.Time.Unix()))
 	}
 	l.write(&t)
 	t.text(1044, fmt.Sprintf("%s-%s-%s.src.rpm", p.Name, p.Version, rpmRelease))

@@ -105,7 +105,7 @@ type rpmFiles struct {
 	digests, links, users, langs, names, dirnames             []string
 }
 
-func (l *rpmFiles) add(i int, f File, at int) {
+func (l *rpmFiles) addFile(i int, f File, at int) {
 	dir := "/" + path.Dir(f.Path) + "/"
 	in := slices.Index(l.dirnames, dir)
 	if in < 0 {

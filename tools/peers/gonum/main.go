@@ -80,8 +80,8 @@ func (n *network) call() {
 	}
 }
 
-// check compares the first stream with float64.
-func (n *network) check() float64 {
+// compareStates compares the first stream with float64.
+func (n *network) compareStates() float64 {
 	h, z := make([]float64, n.units), make([]float64, n.units)
 	w := n.weights.Data
 	for at := 0; at < len(n.x); at += n.streams * n.inputs {
@@ -121,7 +121,7 @@ func main() {
 	}
 	n := newNetwork(size[0], size[1], size[2], size[3])
 	n.call()
-	e := n.check()
+	e := n.compareStates()
 	if !(e < tolerance) {
 		log.Fatalf("gonum: relative error %.1e against float64, want below %.0e", e, tolerance)
 	}
