@@ -125,6 +125,28 @@ func TestDocsNamed(t *testing.T) {
 	}
 }
 
+// Each function that ARCHITECTURE.md names after a file is declared in that file.
+func TestDocsFunctions(t *testing.T) {
+	placed := regexp.MustCompile("`([\\w/]+\\.go)` \\(((?:`\\w+`(?:, )?)+)\\)")
+	sources := tracked(t, "*.go")
+	count := 0
+	for _, m := range placed.FindAllStringSubmatch(documents(t)["ARCHITECTURE.md"], -1) {
+		for name := range strings.SplitSeq(m[2], ", ") {
+			count++
+			declared := regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?` + strings.Trim(name, "`") + `\(`)
+			if !slices.ContainsFunc(sources, func(path string) bool {
+				text, _ := os.ReadFile(filepath.Join("..", path))
+				return strings.HasSuffix("/"+path, "/"+m[1]) && declared.Match(text)
+			}) {
+				t.Errorf("ARCHITECTURE.md names %s in %s, which does not declare it", name, m[1])
+			}
+		}
+	}
+	if count < 10 {
+		t.Errorf("%d functions found, want all of the table", count)
+	}
+}
+
 // commandLine matches a documented call of the program, without shell syntax.
 var (
 	commandLine = regexp.MustCompile("(?m)(?:^ {4,}|^\\$ |`|&& |\\| )(?:\\./|\\.\\./)?(?:go run \\./cmd/)?eusn-stream((?: [^\\n`|#>&;)]+)?)")

@@ -8,7 +8,7 @@
 //
 // # Files
 //
-//   - shard.go: runs a shard; fills batches up to stage.rows or stage.latency (Collect)
+//   - shard.go: runs a shard; fills batches up to stage.rows or stage.latency (CollectBatch)
 //   - batch.go: defines jobs, batches and answers
 //   - batches.go: reuses answered batches
 //   - partition.go: defines a partition of a shard and the interface of its owner
