@@ -96,5 +96,5 @@ func (f *forecast) share() float64 {
 func (f *forecast) report() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.progress.Report(int64(100*f.share()), 100, "percent trained")
+	f.progress.Report(int64(100*f.share()), 100, "percent of the training")
 }

@@ -255,7 +255,7 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	case !al.Kept && !r.IsKnown(fleet.AboutAlarms):
 		add("alarms", "not known: the server was asked and did not answer")
 	case !al.Kept:
-		add("alarms", "nobody keeps them for this job")
+		add("alarms", "no process judges alarm rules for this job")
 	case !al.Watched:
 		add("alarms", "%d on, %d not acknowledged; no rule watches for silent streams", al.On, al.Open)
 	default:

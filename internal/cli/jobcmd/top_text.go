@@ -55,7 +55,7 @@ func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 	if al := r.Alarms; !al.Kept && !r.IsKnown(fleet.AboutAlarms) {
 		add("alarms: not known, the server was asked and did not answer")
 	} else if !al.Kept {
-		add("alarms: nobody keeps them for this job")
+		add("alarms: no process judges alarm rules for this job")
 	} else {
 		add("alarms: %d on, %d not acknowledged", al.On, al.Open)
 		for _, one := range al.List[:min(topFew, len(al.List))] {
