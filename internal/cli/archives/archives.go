@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
@@ -230,6 +231,44 @@ func (m Labelled) recording() archive.RecordingFiles {
 		m.Files = []string{m.Path}
 	}
 	return archive.RecordingFiles{Paths: m.Files, Labels: m.Labels}
+}
+
+// errEnds ends the reading of a recording at the first end of a sequence.
+var errEnds = errors.New("a sequence ends")
+
+// Continuous reports whether m is a recording in which no sequence ends, and its sampling rate in
+// Hz by the times of its first stream; 0: unknown.
+func (m Labelled) Continuous(ctx context.Context) (continuous bool, rate float64, err error) {
+	if m.Set != nil {
+		return false, 0, nil
+	}
+	rec, err := m.recording().Open("", "")
+	if err != nil {
+		return false, 0, err
+	}
+	name, first, last, intervals := "", int64(archive.NoTime), int64(archive.NoTime), -1.
+	err = rec.Each(ctx, func(c *archive.RecordingChunk) error {
+		if slices.Contains(c.End, true) {
+			return errEnds
+		}
+		for i, stream := range c.Stream {
+			if name == "" {
+				name, first = strings.Clone(stream), c.Time[i]
+			}
+			if stream == name && c.Time[i] != archive.NoTime {
+				last = c.Time[i]
+				intervals++
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnds) {
+		return false, 0, nil
+	}
+	if first != archive.NoTime && last > first {
+		rate = intervals / (float64(last-first) / 1e9)
+	}
+	return true, rate, err
 }
 
 // Retrain trains a model on m.

@@ -205,7 +205,7 @@ func (r *stageRun) setEngine(stage *pipeline.Worker, kind, slow string) {
 	if slow != "" {
 		r.log.Warn("slow engine in use", "engine", kind, "why", slow)
 	} else if kind != r.conf.Stage.Engine {
-		r.log.Info("CPU engine in use", "engine", kind, "why", engines.WhyCPU())
+		r.log.Debug("CPU engine in use", "engine", kind, "why", engines.WhyCPU())
 	}
 	if !engines.IsGPU(kind) {
 		limitSlots(&stage.Config, 4*engine.LayoutOf(stage.Model.Network.Spec).Words, hardware.MachineMemory(), r.log)

@@ -50,6 +50,14 @@ func TestRecordingTrains(t *testing.T) {
 	if again := clitest.Must(t, "offline", "evaluate", csv, "--model", fromCSV).Out; again != out {
 		t.Errorf("the CSV file evaluates to\n%s, its archive to\n%s", again, out)
 	}
+	// No sequence ends in it: without --policy, the data choose windows.
+	chosen := clitest.Must(t, "train", archive, "--output", model, "--sample-rate", "20Hz", "--members", "2", "--units", "8")
+	if want := "continuous series: windows of 2 s, every 1 s; change with --policy window --length 40 --hop 20"; !strings.Contains(chosen.ErrOut, want) {
+		t.Errorf("train does not say %q:\n%s", want, chosen.ErrOut)
+	}
+	if out := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(out, "window of 40 samples every 20") {
+		t.Error(out)
+	}
 	clitest.Must(t, "evaluate", "--model", model, archive, "--split", "train").Want(t, cli.ExitOK, "is a recording: all of it is evaluated")
 	clitest.Exec(t, t.Context(), "replay", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording: all of it is published with its own streams; --streams applies to data sets only")
 	clitest.Exec(t, t.Context(), "demo", "--dir", dir, archive).Want(t, cli.ExitIntegrity, "is a recording, and this command reads data sets", "a recording works with eusn-stream train")

@@ -1,13 +1,18 @@
 package offlinecmd
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -42,4 +47,33 @@ func (p *PolicyFlags) Parse(f *pflag.FlagSet) (reservoir.Policy, error) {
 		}
 	}
 	return p.Policy, nil
+}
+
+// Windows of a continuous recording, if no policy is given.
+const (
+	windowSeconds = 2
+	windowSamples = 256 // if the sampling rate is unknown
+	leastSamples  = 32  // of a window
+)
+
+// choosePolicy returns the policy for data without --policy: end marks, or for a continuous
+// recording, in which no sequence ends, windows that overlap by half. rate is the sampling rate
+// in Hz; 0: that of the recording's times.
+func choosePolicy(ctx context.Context, a *cli.App, src archives.Labelled, marked reservoir.Policy, rate float64) (reservoir.Policy, error) {
+	continuous, measured, err := src.Continuous(ctx)
+	if err != nil || !continuous {
+		return marked, err
+	}
+	p := reservoir.Policy{Kind: reservoir.Window, Length: windowSamples, Early: marked.Early}
+	rate = cmp.Or(rate, measured)
+	if rate > 0 {
+		p.Length = max(leastSamples, int(math.Round(windowSeconds*rate)))
+	}
+	p.Hop = p.Length / 2
+	length, hop := fmt.Sprintf("%d samples", p.Length), fmt.Sprint(p.Hop)
+	if rate > 0 {
+		length, hop = fmt.Sprintf("%.3g s", float64(p.Length)/rate), fmt.Sprintf("%.3g s", float64(p.Hop)/rate)
+	}
+	a.Say("continuous series: windows of %s, every %s; change with --policy window --length %d --hop %d", length, hop, p.Length, p.Hop)
+	return p, p.Validate()
 }

@@ -111,6 +111,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	r.net.addFlags(f)
 	r.policy.Add(f)
+	f.Lookup("policy").Usage += "; without it, a recording in which no sequence ends has windows of 2 s, every 1 s"
 	r.certainty.addFlags(f)
 	r.scale.addFlags(f)
 	r.novelty.addFlags(f)
@@ -123,6 +124,7 @@ type training struct {
 	memory  int64 // bytes
 	shard   offline.Shard
 	policy  reservoir.Policy
+	choose  bool // the policy is chosen by the data
 	rule    *groups.Rule
 	parts   *groups.Parts
 	novelty *offline.NoveltyOptions
@@ -147,6 +149,7 @@ func (r *retrainFlags) readFlags(cmd *cobra.Command, args []string) (t training,
 			return t, err
 		}
 	}
+	t.choose = !f.Changed("policy")
 	t.policy, err = r.policy.Parse(f)
 	if err := errors.Join(err, r.net.checkFlags(f), r.certainty.checkFlags(f)); err != nil {
 		return t, err
@@ -201,6 +204,11 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 		return err
 	}
 	defer src.Close()
+	if t.choose {
+		if t.policy, err = choosePolicy(ctx, a, src, t.policy, float64(r.rate)); err != nil {
+			return err
+		}
+	}
 	o := r.net.options(src.Channels)
 	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
 	o.Groups, o.Parts, o.Novelty, o.Early = t.rule, t.parts, t.novelty, t.early
