@@ -31,6 +31,7 @@
 //   - config.go: defines each key with type, default and limits (stage.latency is Stage.Latency)
 //   - field.go: reads the tags of the fields of Config
 //   - form.go: defines the patterns of texts
+//   - basic.go: selects the keys that most installations set
 //   - load.go: sets each key from flag, environment, file or default
 //   - file.go: parses the YAML file
 //   - mapping.go: parses groups of free names

@@ -25,12 +25,13 @@ func NewCommand(a *cli.App) *cobra.Command {
 }
 
 func newConfigInit(a *cli.App) *cobra.Command {
-	var force bool
+	var force, full bool
 	var secure secureOptions
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
-		Short: "Write a commented configuration file with every key and its default",
-		Long: `Write a commented configuration file with every key and its default.
+		Short: "Write a commented configuration file",
+		Long: `Write a commented configuration file with the keys that most installations set, and
+their defaults; with --full, every key.
 
 With --secure also make what the embedded server needs so that other machines may
 connect, in the folder eusn-secure beside FILE: an authority (ca.pem, ca.key), a
@@ -52,10 +53,11 @@ Users and clients stay as they are. docs/secure.md has all of it.`,
 			case secure.enabled:
 				return initSecure(a, fileArg(args), secure)
 			}
-			return configInit(a, fileArg(args), force)
+			return configInit(a, fileArg(args), force, full)
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	cmd.Flags().BoolVar(&full, "full", false, "write every key")
 	cmd.Flags().BoolVar(&secure.enabled, "secure", false, "also make certificates and users, for a server that other machines reach")
 	cmd.Flags().BoolVar(&secure.renew, "renew", false, "with --secure: only a new certificate of the server")
 	cmd.Flags().StringArrayVar(&secure.hosts, "host", nil, "with --secure: a name or address under which clients reach the server; may be repeated (default the names and addresses of this machine)")
@@ -69,11 +71,15 @@ func fileArg(args []string) string {
 	return args[0]
 }
 
-func configInit(a *cli.App, path string, force bool) error {
+func configInit(a *cli.App, path string, force, full bool) error {
 	if err := cli.MayWrite(path, force); err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
-	if err := cli.ReplaceFile(path, config.DefaultYAML, cli.Public); err != nil {
+	text := config.BasicYAML()
+	if full {
+		text = config.DefaultYAML
+	}
+	if err := cli.ReplaceFile(path, text, cli.Public); err != nil {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "choose another name")
 	}
 	a.Say("wrote %s", path)

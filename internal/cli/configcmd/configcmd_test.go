@@ -31,6 +31,26 @@ func TestConfigInit(t *testing.T) {
 	if r := clitest.Must(t, "config", "check", file); !strings.Contains(r.Out, "ok") {
 		t.Errorf("check says %q", r.Out)
 	}
+	// 12 keys, or all; each with its default.
+	c, err := config.Load(file, clitest.Read(t, file), nil, nil)
+	if err != nil || len(c.InFile) > 0 {
+		t.Errorf("%v, not a default: %v", err, c.InFile)
+	}
+	set := func() (n int) {
+		for _, key := range config.Keys() {
+			if c.IsSet(key) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := set(); n != 12 {
+		t.Errorf("%d keys:\n%s", n, clitest.Read(t, file))
+	}
+	clitest.Must(t, "config", "init", "--full", "--force", file)
+	if c, err = config.Load(file, clitest.Read(t, file), nil, nil); err != nil || set() != len(config.Keys()) {
+		t.Errorf("--full: %d keys, %v", set(), err)
+	}
 	if err := os.WriteFile(file, []byte("job: mine\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

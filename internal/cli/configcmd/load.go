@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 )
 
-const compareHint = "eusn-stream config init reference.yaml, and compare"
+const compareHint = "eusn-stream config init --full reference.yaml, and compare"
 
 // Load loads the configuration from the file at path, the environment, and the named flags. If
 // path is empty, the file is eusn-stream.yaml of the current folder, if it exists.
@@ -34,7 +34,7 @@ func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, err
 	c, err := config.Load(path, raw, flags, names)
 	hint := compareHint
 	if path == "" { // the error is about a flag or an environment variable
-		hint = "eusn-stream config init reference.yaml, which says what each key takes; the flags are in the command's --help"
+		hint = "eusn-stream config init --full reference.yaml, which says what each key takes; the flags are in the command's --help"
 	}
 	return c, cli.Fail(cli.ExitConfig, err, hint)
 }
