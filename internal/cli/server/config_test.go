@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -77,5 +78,25 @@ func TestRangesAreThePipelines(t *testing.T) {
 	}
 	if compared[true] < 300 || compared[false] < 300 {
 		t.Errorf("%d values were compared that both take, %d that both refuse: too few", compared[true], compared[false])
+	}
+}
+
+// run names the commands that start what else its configuration file has.
+func TestWhatRunDoesNotStart(t *testing.T) {
+	c, err := config.Load("c.yaml", []byte("gateway: {http: 127.0.0.1:1}\nalarms: {rules: {dead: flag flat}}\nstage: {partitions: 2}\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	LogWarnings(c, slog.New(slog.NewTextHandler(&b, nil)), "stage")
+	for _, want := range []string{`start="eusn-stream gateway -c c.yaml"`, `start="eusn-stream alarms run -c c.yaml"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	LogWarnings(c, slog.New(slog.NewTextHandler(&b, nil)), "gateway")
+	if strings.Contains(b.String(), "WARN") || !strings.Contains(b.String(), "keys=stage.partitions") {
+		t.Error(b.String())
 	}
 }
