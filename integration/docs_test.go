@@ -210,7 +210,8 @@ func documentedCommand(words []string, helpOf func([]string) string) (path []str
 		if !command.MatchString(w) {
 			break
 		}
-		if !regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(w) + ` `).MatchString(subcommands(helpOf(path))) {
+		hidden := w == "service" && len(path) == 0 // in the help only on Windows
+		if !hidden && !regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(w)+` `).MatchString(subcommands(helpOf(path))) {
 			break
 		}
 		path = append(path, w)

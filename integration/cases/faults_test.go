@@ -210,8 +210,33 @@ func (r *rig) translateScripts(t *testing.T) {
 		// A stage does not begin a job a second time whose output is gone: the section about
 		// other subjects begins with an empty server.
 		text := strings.ReplaceAll(string(data), `fresh; killp $WPID; $JT delstream -url $U -stream EUSN-IN;  $JT delstream -url $U -stream EUSN-OUT;`, `bye; PIDS=(); rm -rf js; nats default;`)
+		for _, c := range renamed {
+			text = c.was.ReplaceAllString(text, c.is)
+		}
 		r.writeFile(t, filepath.Base(path), text)
 	}
+}
+
+// renamed are commands and flags of the scripts, and their present names.
+var renamed = []struct {
+	was *regexp.Regexp
+	is  string
+}{
+	{regexp.MustCompile(`backfill --from (\S+) --to `), "job backfill --since $1 --until "},
+	{regexp.MustCompile(`(job backfill[^;|&]*)--rate `), "$1--limit "},
+	{regexp.MustCompile(`offline (evaluate|retrain) --archive `), "offline $1 "},
+	{regexp.MustCompile(`offline import --csv `), "offline import "},
+	{regexp.MustCompile(`model shadow (\$\w+) --remove`), "model shadow rm $1"},
+	{regexp.MustCompile(`model shadow --report`), "model shadow report"},
+	{regexp.MustCompile(`model shadow \$`), "model shadow add $$"},
+	{regexp.MustCompile(`resize --to `), "resize "},
+	{regexp.MustCompile(` --every (\d)`), " --interval $1"},
+	{regexp.MustCompile(` --metrics `), " --metrics-listen "},
+	{regexp.MustCompile(` --out `), " --output "},
+	{regexp.MustCompile(` --from (start|\d)`), " --since $1"},
+	{regexp.MustCompile(`(job trim[^;|&]*)--keep `), "$1--min-age "},
+	{regexp.MustCompile(` --without (who|stream)=`), " --exclude $1="},
+	{regexp.MustCompile(`\$E partitions `), "$$E status --partitions "},
 }
 
 // runFault runs a script, which may use ten ports.

@@ -58,7 +58,7 @@ func (r *rig) makeSecure(t *testing.T, name string, nats, metrics int, more stri
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.mustRun(t, "config", "init", "--secure", "--host", "localhost", "--host", "127.0.0.1", name+"/full.yaml")
+	r.mustRun(t, "secure", "init", "--host", "localhost", "--host", "127.0.0.1", name+"/full.yaml")
 	env, _ := filepath.Glob(filepath.Join(dir, "eusn-secure", "*.env"))
 	for _, f := range env {
 		b, err := os.ReadFile(f)

@@ -40,7 +40,7 @@ var jobs = []golden{
 	{name: "promoted-and-shadowed", train: append(tiny, "--early", "10"), input: input{ends: true}, operate: func(j *job) {
 		next, shadow := j.publish("--alpha", "100"), j.publish("--ridge", "--alpha", "0.1")
 		j.must("model", "promote", next)
-		j.must("model", "shadow", shadow)
+		j.must("model", "shadow", "add", shadow)
 	}},
 	{name: "resized", train: append(tiny, "--policy", "window", "--length", "16", "--hop", "8"), input: input{}, operate: func(j *job) {
 		j.must("job", "resize", "5", "--model", j.model, "-c", j.config)

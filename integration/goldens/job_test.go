@@ -194,7 +194,7 @@ func (j *job) settle(name string) {
 			In    uint64 `json:"in_seq"`
 			Lag   uint64 `json:"lag"`
 		}
-		j.must("partitions", "--json", "--job", name).Parse(j.t, &all)
+		j.must("status", "--partitions", "--json", "--job", name).Parse(j.t, &all)
 		newest := uint64(0)
 		for _, p := range all {
 			if p.Lag > 0 || p.Owner == "" {
@@ -223,11 +223,11 @@ func (j *job) ending() string {
 	}
 	section("dead letters", texts(j.t, letters, "stored", "seq"))
 	var all []map[string]any
-	j.must("partitions", "--json").Parse(j.t, &all)
+	j.must("status", "--partitions", "--json").Parse(j.t, &all)
 	section("partitions", texts(j.t, all, "owner", "epoch", "snapshot", "snapshot_age_ns", "snapshot_bytes"))
 	var states []string
 	for p := range all {
-		states = append(states, strings.TrimSpace(j.must("state", "get", fmt.Sprint(p)).Out))
+		states = append(states, strings.TrimSpace(j.must("state", "show", fmt.Sprint(p)).Out))
 	}
 	section("streams", states)
 	section("shadows", j.shadows())
@@ -254,7 +254,7 @@ func texts(t *testing.T, all []map[string]any, without ...string) (lines []strin
 // shadows returns the report's shadows of the job.
 func (j *job) shadows() []string {
 	var report struct{ Shadows []map[string]any }
-	j.must("model", "shadow", "--report", "--json").Parse(j.t, &report)
+	j.must("model", "shadow", "report", "--json").Parse(j.t, &report)
 	return texts(j.t, report.Shadows, "since", "who", "time")
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,6 +57,19 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 // Jobs are the names of the jobs on a server, in alphabetical order.
 func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	return store.Jobs(ctx, js)
+}
+
+// Streams returns the names of the NATS streams that the job has, in the order of wire.Streams.
+func (j *Job) Streams(ctx context.Context) (found []string, err error) {
+	for _, name := range wire.Streams(j.job.Name) {
+		switch _, err := j.job.JS.Stream(ctx, name); {
+		case err == nil:
+			found = append(found, name)
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil, fmt.Errorf("admin: NATS stream %s: %w", name, err)
+		}
+	}
+	return found, nil
 }
 
 // Name is the job's.

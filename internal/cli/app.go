@@ -88,18 +88,14 @@ func (a *App) Print(format string, args ...any) {
 	fmt.Fprintf(a.Stdout, format+"\n", args...)
 }
 
-// Terminal is the terminal that standard output is, to be redrawn; nil where it is none,
-// or where nobody wants it.
-func (a *App) Terminal(wanted bool) *term.Screen {
+// Terminal is the terminal that standard output is, to be redrawn; nil if it is none.
+func (a *App) Terminal() *term.Screen {
 	out := a.Stdout
 	if r, ok := out.(*Results); ok {
 		out = r.Writer
 	}
 	if c, ok := out.(term.Cleaned); ok {
 		out = c.Writer
-	}
-	if !wanted {
-		return nil
 	}
 	return term.OpenScreen(out)
 }

@@ -24,7 +24,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 			t.Errorf("%s has control characters: %q", what, text)
 		}
 	}
-	r := clitest.Exec(t, t.Context(), "model", "inspect", bad)
+	r := clitest.Exec(t, t.Context(), "model", "verify", bad)
 	check("an error", r.ErrOut, `x\u001b]0;title\u0007\u009b31m`)
 	r = clitest.Exec(t, t.Context(), "help", bad)
 	check("a usage error", r.ErrOut, "no help on")

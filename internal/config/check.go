@@ -42,11 +42,11 @@ func (c *Config) rules() []rule {
 		{[]string{"alarms.mqtt_password", "alarms.mqtt_user"}, c.Alarms.MQTTPassword != "" && c.Alarms.MQTTUser == "", "alarms.mqtt_user with it", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
 		{[]string{"metrics.listen", "metrics.tls.cert", "metrics.tls.key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLS.Cert == "" && !urls.IsLocal(hostOf(c.Metrics.Listen)),
-			`metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would be sent in clear text ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
+			`metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would be sent in clear text ("eusn-stream secure init" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
 		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLS.CA == "" && !c.Metrics.Insecure && !urls.IsLocal(hostOf(c.Metrics.Listen)),
-			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because other machines can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network where you trust all users, or 127.0.0.1`, shown(c.Metrics.Listen)},
+			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because other machines can reach the address ("eusn-stream secure init" makes them), or metrics.insecure: true in a network where you trust all users, or 127.0.0.1`, shown(c.Metrics.Listen)},
 		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.IsLocal(hostOf(c.Server.WebSocket)),
-			`server.users with it, because any web page in a browser on this machine could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
+			`server.users with it, because any web page in a browser on this machine could use it ("eusn-stream secure init" makes users), or nothing`, shown(c.Server.WebSocket)},
 		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job, or nothing: the job reads its own input", c.Input.Job},
 		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job starts at the beginning of its own input", c.Input.From},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
@@ -86,7 +86,7 @@ func (s *Server) accessRules(unused bool) []rule {
 	} {
 		unchecked := unused || web.addr == "" || web.key == "server.listen" && s.Port == 0
 		rules = append(rules, rule{[]string{web.key, "server.tls.cert", "server.tls.key", "server.users"}, !unchecked && !closed && !urls.IsLocal(web.host),
-			`server.tls.cert, server.tls.key and server.users with it, because other machines can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(web.addr)})
+			`server.tls.cert, server.tls.key and server.users with it, because other machines can reach the address ("eusn-stream secure init" makes them), or 127.0.0.1`, shown(web.addr)})
 	}
 	return rules
 }

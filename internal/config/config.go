@@ -70,7 +70,7 @@ type TLS struct {
 	// side's certificate. Empty: the system's authorities for a connection; no client
 	// certificates at an address to listen on.
 	CA string `mapstructure:"ca" default:""`
-	// Path of this side's certificate, PEM. Requires key. "eusn-stream config init --secure"
+	// Path of this side's certificate, PEM. Requires key. "eusn-stream secure init"
 	// creates one for an address to listen on.
 	Cert string `mapstructure:"cert" default:""`
 	// Path of the certificate's key, PEM.
@@ -113,7 +113,7 @@ type Server struct {
 	// Address to listen on: 127.0.0.1, an address of this machine, or 0.0.0.0 for all
 	// addresses, including IPv6. Other machines can reach every address except 127.0.0.1,
 	// localhost and ::1: then the server requires tls.cert, tls.key and users. "eusn-stream
-	// config init --secure" creates them.
+	// secure init" creates them.
 	Listen string `mapstructure:"listen" default:"127.0.0.1" form:"host"`
 	// TCP port of the server. 0: do not listen, only this process can connect. -1: any free
 	// port.

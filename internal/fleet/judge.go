@@ -198,7 +198,7 @@ func (r *Report) judgePartitions() {
 	if len(r.workers()) == 0 {
 		return
 	}
-	addFinding(Attention, byPhase[PhaseNobody], "without a worker", "wait until the lease of the last owner ends (stage.lease); after that: eusn-stream partitions, and the logs of the workers")
+	addFinding(Attention, byPhase[PhaseNobody], "without a worker", "wait until the lease of the last owner ends (stage.lease); after that: eusn-stream status --partitions, and the logs of the workers")
 	var coming []*Partition
 	for _, phase := range []pipeline.Phase{pipeline.Claiming, pipeline.Restoring, pipeline.Replaying} {
 		coming = append(coming, byPhase[string(phase)]...)
@@ -294,7 +294,7 @@ func (r *Report) judgeAlarms() {
 
 // judgeCertificates reports certificates that expire soon or have expired.
 func (r *Report) judgeCertificates() {
-	const renew = "renew it: eusn-stream config init --secure --renew, for a certificate created by this command; listeners reload certificates automatically (docs/secure.md)"
+	const renew = "renew it: eusn-stream secure init --renew, for a certificate created by this command; listeners reload certificates automatically (docs/secure.md)"
 	for i := range r.Processes {
 		for _, c := range r.Processes[i].Certificates {
 			certificate := fmt.Sprintf("the certificate %s of the %s %s", c.Key, r.Processes[i].Role, placeOf(&r.Processes[i]))

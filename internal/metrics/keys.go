@@ -124,7 +124,7 @@ func (a *Access) parseFiles(text map[string][]byte, now time.Time) (*keys, error
 			return nil, fmt.Errorf("metrics: certificate %s with key %s: %w", a.Cert, a.Key, err)
 		}
 		if end := k.pair.Leaf.NotAfter; end.Before(now) {
-			return nil, fmt.Errorf("metrics: the certificate %s has expired at %s: no client accepts it. A new one: eusn-stream config init --secure --renew, for one that it has made", a.Cert, end.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("metrics: the certificate %s has expired at %s: no client accepts it. A new one: eusn-stream secure init --renew, for one that it has made", a.Cert, end.UTC().Format(time.RFC3339))
 		}
 	}
 	if a.ClientCA != "" {

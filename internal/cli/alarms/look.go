@@ -109,7 +109,7 @@ since then and ends; with --follow it continues until Ctrl-C.`,
 		})
 	})
 	cmd.Flags().StringVar(&since, "since", "", "begin with events stored since then: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z")
-	cmd.Flags().BoolVar(&follow, "follow", false, "with --since: continue with what comes, until Ctrl-C")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "with --since: continue with what comes, until Ctrl-C")
 	return cmd
 }
 
@@ -143,23 +143,33 @@ subject <job>.alarms.acknowledge. The answer has the event, or an error.`,
 }
 
 func newRules(a *cli.App) *cobra.Command {
-	var file, who string
 	cmd := newCommand(a, &cobra.Command{
-		Use:   "rules",
-		Short: "Show the rules that hold, or set others",
-		Long: `Show the rules that hold. --set FILE has the rules of a file hold from now on, instead of
-all that held: YAML with names and texts, as alarms.rules of the configuration has them. The
-process of the job's alarms (alarms run) must be running. They hold until somebody sets
-others, or until that process starts with a configuration whose rules were changed.
-
-Alarms stay on where a rule of their name is about the same streams. Others are cleared.`,
-		Example: "  eusn-stream alarms rules\n  eusn-stream alarms rules --set rules.yaml",
+		Use:     "rules",
+		Short:   "Show the rules in force, or set others",
+		Example: "  eusn-stream alarms rules\n  eusn-stream alarms rules set rules.yaml",
 		Args:    cobra.NoArgs,
 	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		if file == "" {
-			return showRules(ctx, a, js, c.Job)
-		}
-		rules, err := readRules(file)
+		return showRules(ctx, a, js, c.Job)
+	})
+	cmd.AddCommand(newRulesSet(a))
+	return cmd
+}
+
+func newRulesSet(a *cli.App) *cobra.Command {
+	var who string
+	cmd := newCommand(a, &cobra.Command{
+		Use:   "set FILE",
+		Short: "Replace all rules in force with those of a file",
+		Long: `Replace all rules in force with those of a file: YAML with names and texts, as alarms.rules
+of the configuration has them. The process of the job's alarms (alarms run) must be running.
+The rules hold until others are set, or until that process starts with a configuration whose
+rules were changed.
+
+Alarms stay on if a rule of their name is about the same streams. Others are cleared.`,
+		Example: "  eusn-stream alarms rules set rules.yaml",
+		Args:    cobra.ExactArgs(1),
+	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		rules, err := readRules(args[0])
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
 		}
@@ -168,11 +178,10 @@ Alarms stay on where a rule of their name is about the same streams. Others are 
 		}
 		e, err := watch.SetRules(ctx, js.Conn(), c.Job, watch.RuleSet{Rules: rules.Texts(), Who: who})
 		if err != nil {
-			return requestFailure(err, "eusn-stream alarms rules, which shows the rules that hold")
+			return requestFailure(err, "eusn-stream alarms rules, which shows the rules in force")
 		}
 		return printEvent(a, &e)
 	})
-	cmd.Flags().StringVar(&file, "set", "", "file with the rules that hold from now on")
 	cmd.Flags().StringVar(&who, "who", "", "who sets them (default the user of this machine)")
 	return cmd
 }

@@ -228,7 +228,7 @@ func addReports(a *cli.App, o *watch.Options, state *status) {
 			state.log.Info("rule", "name", r.Name, "text", r.Text)
 		}
 		if len(rules) == 0 {
-			state.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
+			state.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules set")
 		}
 	}
 	o.Event = func(e *alarm.Event) {

@@ -35,7 +35,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--only messages --part speed", cli.ExitUsage, "want some of cpu, latency, backlog, half"},
 		{"--only messages --rows 0", cli.ExitUsage, "--rows 0"},
 		{"--only messages --units 50", cli.ExitUsage, "do not apply"},
-		{"--members -1", cli.ExitUsage, "--bank -1"},
+		{"--members -1", cli.ExitUsage, "--members -1"},
 		{"--only stage --units 50", cli.ExitUsage, "do not apply"},
 		{"extra", cli.ExitUsage, "unknown command"},
 		{"--engine gpu --only engine", cli.ExitUnreachable, "gpu: "},

@@ -26,42 +26,46 @@ func NewCommand(a *cli.App) *cobra.Command {
 
 func newConfigInit(a *cli.App) *cobra.Command {
 	var force, full bool
-	var secure secureOptions
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a commented configuration file",
 		Long: `Write a commented configuration file with the keys that most installations set, and
-their defaults; with --full, every key.
-
-With --secure also make what the embedded server needs so that other machines may
-connect, in the folder eusn-secure beside FILE: an authority (ca.pem, ca.key), a
-certificate of the server for the names and addresses of this machine, and a user
-with a password for each role: sensor, gateway, stage, reader, analyst,
-labeller, alarms, operator; and the logins of the metrics port. All files are for
-their owner only. It replaces nothing: if FILE exists, it says what to put into it.
-
---secure --renew makes a new certificate of the server with the same authority.
-Users and clients stay as they are. docs/secure.md has all of it.`,
-		Example: "  eusn-stream config init eusn-stream.yaml\n  eusn-stream config init --secure --host plant.example --host 10.0.0.5",
+their defaults; with --full, every key.`,
+		Example: "  eusn-stream config init eusn-stream.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(_ context.Context, args []string) error {
-			switch {
-			case (secure.renew || len(secure.hosts) > 0) && !secure.enabled:
-				return cli.Fail(cli.ExitUsage, errors.New("--renew and --host need --secure"), "eusn-stream config init --help")
-			case secure.enabled && force:
-				return cli.Fail(cli.ExitUsage, errors.New("--secure replaces nothing, also with --force"), "a configuration file in another folder, or --renew for a new certificate")
-			case secure.enabled:
-				return initSecure(a, fileArg(args), secure)
-			}
 			return configInit(a, fileArg(args), force, full)
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	cmd.Flags().BoolVar(&full, "full", false, "write every key")
-	cmd.Flags().BoolVar(&secure.enabled, "secure", false, "also make certificates and users, for a server that other machines reach")
-	cmd.Flags().BoolVar(&secure.renew, "renew", false, "with --secure: only a new certificate of the server")
-	cmd.Flags().StringArrayVar(&secure.hosts, "host", nil, "with --secure: a name or address under which clients reach the server; may be repeated (default the names and addresses of this machine)")
 	return cmd
+}
+
+// NewSecure returns the command "secure" with its subcommand.
+func NewSecure(a *cli.App) *cobra.Command {
+	var o secureOptions
+	cmd := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Create a configuration, certificates and users for a server that other machines reach",
+		Long: `Create what the embedded server needs so that other machines may connect, in the folder
+eusn-secure next to the configuration FILE: an authority (ca.pem, ca.key), a certificate of
+the server for the names and addresses of this machine, and a user with a password for each
+role: sensor, gateway, stage, reader, analyst, labeller, alarms, operator; and the logins of
+the metrics port. All files are for their owner only. It replaces nothing: if FILE exists, it
+prints what to put into it.
+
+--renew creates a new certificate of the server with the same authority. Users and clients
+stay as they are. docs/secure.md has all of it.`,
+		Example: "  eusn-stream secure init --host plant.example --host 10.0.0.5\n  eusn-stream secure init --renew",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: a.Do(func(_ context.Context, args []string) error {
+			return initSecure(a, fileArg(args), o)
+		}),
+	}
+	cmd.Flags().BoolVar(&o.renew, "renew", false, "only create a new certificate of the server")
+	cmd.Flags().StringArrayVar(&o.hosts, "host", nil, "a name or address under which clients reach the server; may be repeated (default the names and addresses of this machine)")
+	return cli.Group("secure", "Create certificates and users", cmd)
 }
 
 func fileArg(args []string) string {

@@ -6,5 +6,5 @@
 //   - command.go: defines the commands config init, check and schema
 //   - load.go: loads the configuration for all commands: file, environment, flags
 //   - outputs.go: checks the receivers of alarms
-//   - secure.go: creates certificates and users (config init --secure, docs/secure.md)
+//   - secure.go: creates certificates and users (secure init, docs/secure.md)
 package configcmd

@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/roles"
 )
 
-// Files in the folder of init --secure.
+// Files in the folder of secure init.
 const (
 	secureFolder  = "eusn-secure"
 	authorityCert = "ca.pem"
@@ -34,10 +34,10 @@ const (
 	metricsNetrc  = "metrics.netrc"
 )
 
-// secureOptions are the options of init --secure.
+// secureOptions are the options of secure init.
 type secureOptions struct {
-	enabled, renew bool
-	hosts          []string
+	renew bool
+	hosts []string
 }
 
 // folderOf returns the folder of a configuration's keys.
@@ -255,7 +255,7 @@ Copy %[2]s to every machine, and one of these to each program (it has the addres
 	a.Say(`
 eusn-stream reads them from the environment: (set -a; . %s; eusn-stream tail). docs/secure.md has the same for nats, mosquitto_pub, Go, JavaScript and Python.
 The metrics port (metrics.listen) is behind TLS and a login, too: %s is Prometheus' token, %s a person's name and password.
-Keep %s where nobody else reads it: who has it can make certificates. %s is valid for two years: config init --secure --renew makes the next one.`,
+Keep %s where nobody else reads it: who has it can make certificates. %s is valid for two years: secure init --renew makes the next one.`,
 		in("reader.env"), in(metricsToken), in(metricsNetrc), in(authorityKey), in(serverCert))
 }
 
@@ -264,7 +264,7 @@ Keep %s where nobody else reads it: who has it can make certificates. %s is vali
 func renewServer(a *cli.App, dir string, hosts []string) error {
 	read := func(name string) (data []byte, err error) {
 		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
-			err = cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "eusn-stream config init --secure, which makes all of it; or the configuration file that stands beside "+secureFolder)
+			err = cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "eusn-stream secure init, which makes all of it; or the configuration file that stands beside "+secureFolder)
 		}
 		return data, err
 	}
@@ -289,7 +289,7 @@ func renewServer(a *cli.App, dir string, hosts []string) error {
 	}
 	server, err := certs.NewServer(authority, hosts, time.Now())
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s: %w", dir, err), "a new folder: move this one away, then eusn-stream config init --secure; every client needs the new "+authorityCert)
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s: %w", dir, err), "a new folder: move this one away, then eusn-stream secure init; every client needs the new "+authorityCert)
 	}
 	// Key and certificate are two files: a server that starts between the two writes refuses
 	// them with an error.

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// config init --secure creates matching files, replaces no file, and renews only the server's
+// secure init creates matching files, replaces no file, and renews only the server's
 // certificate. TestSecurePlant (internal/cli/live) tests the roles.
 func TestConfigInitSecure(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a plant") // a path that requires quotes
@@ -25,14 +25,12 @@ func TestConfigInitSecure(t *testing.T) {
 	file, keys := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "eusn-secure")
 	read := func(name string) string { return string(clitest.Read(t, filepath.Join(keys, name))) }
 
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "ca.pem", "try: eusn-stream config init --secure")
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--host", "plant:4222", file).Want(t, cli.ExitUsage, `host "plant:4222"`, "without a port")
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--force", file).Want(t, cli.ExitUsage, "replaces nothing")
-	clitest.Exec(t, t.Context(), "config", "init", "--renew", file).Want(t, cli.ExitUsage, "need --secure")
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "no such file", "try:")
+	clitest.Exec(t, t.Context(), "secure", "init", "--renew", file).Want(t, cli.ExitFailure, "ca.pem", "try: eusn-stream secure init")
+	clitest.Exec(t, t.Context(), "secure", "init", "--host", "plant:4222", file).Want(t, cli.ExitUsage, `host "plant:4222"`, "without a port")
+	clitest.Exec(t, t.Context(), "secure", "init", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "no such file", "try:")
 	clitest.Leftovers(t, dir)
 
-	clitest.Must(t, "config", "init", "--secure", file)
+	clitest.Must(t, "secure", "init", file)
 	clitest.Must(t, "config", "check", file)
 	ca, cert, users := read("ca.pem"), read("server.pem"), read("users")
 	checkTrust(t, keys)
@@ -55,27 +53,27 @@ func TestConfigInitSecure(t *testing.T) {
 	if bcrypt.CompareHashAndPassword([]byte(hash), []byte(port.password)) != nil || len(port.password) < 26 || len(port.token) < 26 || port.token == port.password {
 		t.Errorf("the logins of the metrics port do not fit: %+v, %q", port, hash)
 	}
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", file).Want(t, cli.ExitFailure, "was not changed", "--renew")
+	clitest.Exec(t, t.Context(), "secure", "init", file).Want(t, cli.ExitFailure, "was not changed", "--renew")
 	if read("ca.pem") != ca || read("users") != users {
 		t.Error("what was there was replaced")
 	}
 
-	clitest.Must(t, "config", "init", "--secure", "--renew", file)
+	clitest.Must(t, "secure", "init", "--renew", file)
 	if read("ca.pem") != ca || read("users") != users || read("server.pem") == cert {
 		t.Error("--renew makes another certificate, and nothing else")
 	}
 	checkTrust(t, keys)
-	r := clitest.Must(t, "config", "init", "--secure", "--renew", "--host", "other.example", file)
+	r := clitest.Must(t, "secure", "init", "--renew", "--host", "other.example", file)
 	if checkTrust(t, keys); !strings.Contains(r.ErrOut, "other.example, localhost, 127.0.0.1") {
 		t.Errorf("--renew --host says\n%s", r.ErrOut)
 	}
 	clitest.Write(t, filepath.Join(keys, "ca.key"), read("server.key"))
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "the key does not match the certificate", "try:")
+	clitest.Exec(t, t.Context(), "secure", "init", "--renew", file).Want(t, cli.ExitFailure, "the key does not match the certificate", "try:")
 
 	// An existing configuration stays, and the command prints the lines to add.
 	other := filepath.Join(t.TempDir(), "c.yaml")
 	clitest.Write(t, other, "job: mine\n")
-	r = clitest.Must(t, "config", "init", "--secure", other)
+	r = clitest.Must(t, "secure", "init", other)
 	if text := string(clitest.Read(t, other)); text != "job: mine\n" {
 		t.Errorf("the configuration was changed:\n%s", text)
 	}

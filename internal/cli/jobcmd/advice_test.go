@@ -104,8 +104,8 @@ func TestAdvice(t *testing.T) {
 		p.must(p.advised(cli.ExitFailure, "deadletter list", at("deadletter", "resend", "1")...), "deadletter list")
 		p.must(p.advised(cli.ExitFailure, "model list", at("model", "show", "zz")...), "model list")
 		p.must(p.advised(cli.ExitFailure, "labels list", at("labels", "list", "--job", "eusm")...), "labels list")
-		p.must(p.advised(cli.ExitFailure, "partitions", at("partitions", "--job", "eusm")...), "partitions")
-		p.must(p.advised(cli.ExitUsage, "partitions", at("state", "get", "pump", "pump")...), "partitions")
+		p.must(p.advised(cli.ExitFailure, "status", at("status", "--partitions", "--job", "eusm")...), "status")
+		p.must(p.advised(cli.ExitUsage, "status", at("state", "show", "pump", "pump")...), "status")
 
 		// Another model than the job's.
 		stage.Stop(t).Want(t, cli.ExitOK)
@@ -178,8 +178,8 @@ func TestAdvice(t *testing.T) {
 		if r := p.must(p.advised(cli.ExitFailure, "deadletter list", "status", "-c", conf), "deadletter list"); strings.Count(r.Out, "\n") < 12 {
 			t.Errorf("%s%s", r.Out, r.ErrOut)
 		}
-		clitest.Must(t, "partitions", "-c", conf)
-		p.advised(cli.ExitFailure, "another --dir", "partitions", "-c", conf, "--dir", in("nothing"))
+		clitest.Must(t, "status", "--partitions", "-c", conf)
+		p.advised(cli.ExitFailure, "another --dir", "status", "--partitions", "-c", conf, "--dir", in("nothing"))
 		stage.Stop(t).Want(t, cli.ExitOK)
 	})
 
@@ -187,7 +187,7 @@ func TestAdvice(t *testing.T) {
 		o := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), Username: "u", Password: "p"}
 		p := &typist{t, placeholders}
 		url := "nats://" + pipelinetest.Serve(t, o).Addr().String()
-		for _, args := range [][]string{{"status"}, {"doctor"}, {"partitions"}, {"run", "-c", conf}, {"gateway", "--model", model, "--http-listen", "127.0.0.1:0", "--outbox", in("outbox")}} {
+		for _, args := range [][]string{{"status"}, {"doctor"}, {"status", "--partitions"}, {"run", "-c", conf}, {"gateway", "--model", model, "--http-listen", "127.0.0.1:0", "--outbox", in("outbox")}} {
 			p.advised(cli.ExitUnreachable, "EUSN_NATS_CREDS", append(args, "--nats-url", url)...)
 		}
 		t.Setenv("EUSN_NATS_USER", "u")
@@ -218,7 +218,7 @@ func TestAdvice(t *testing.T) {
 		conf := clitest.Write(t, in("roles.yaml"), "model: "+model+"\nserver:\n  dir: "+in("roles")+"\n  port: "+port+"\n  users: "+in("users")+"\nstage:\n  partitions: 2\n")
 		clitest.Start(t, "reading sensors.*", "run", "-c", conf)
 		for _, role := range []roles.Role{roles.Reader, roles.Gateway, roles.Sensor} {
-			for _, args := range [][]string{{"status"}, {"partitions"}, {"deadletter", "list"}, {"model", "list"}, {"job", "trim", "--dry-run"}} {
+			for _, args := range [][]string{{"status"}, {"status", "--partitions"}, {"deadletter", "list"}, {"model", "list"}, {"job", "trim", "--dry-run"}} {
 				args = append(args, "--nats-url", url)
 				logIn(role)
 				p.advised(cli.ExitFailure, "the same command with the login of an operator", args...)

@@ -42,7 +42,7 @@ func TestJobCommands(t *testing.T) {
 	clitest.Await(t, url, 24, 0)
 
 	var all []admin.PartitionStatus
-	clitest.Must(t, "partitions", "--nats-url", url, "--json").Parse(t, &all)
+	clitest.Must(t, "status", "--partitions", "--nats-url", url, "--json").Parse(t, &all)
 	if len(all) != 2 || all[0].Owner == "" || all[0].Owner != all[1].Owner || all[0].Outs+all[1].Outs != 24 || all[0].Epoch != 1 {
 		t.Errorf("partitions while it runs: %+v", all)
 	}
@@ -52,41 +52,41 @@ func TestJobCommands(t *testing.T) {
 	if out := clitest.Must(t, "deadletter", "list", "--nats-url", url).Out; out != "" {
 		t.Errorf("no dead letters are listed as %q", out)
 	}
-	clitest.Exec(t, t.Context(), "partitions", "--nats-url", url, "--job", "nosuch").Want(t, cli.ExitFailure, "\"nosuch\"", "try: eusn-stream partitions --job")
+	clitest.Exec(t, t.Context(), "status", "--partitions", "--nats-url", url, "--job", "nosuch").Want(t, cli.ExitFailure, "\"nosuch\"", "try: eusn-stream status --job")
 	clitest.Exec(t, t.Context(), "deadletter", "resend", "1", "--nats-url", url).Want(t, cli.ExitFailure, "dead letter 1", "try: eusn-stream deadletter list")
 	clitest.Exec(t, t.Context(), "deadletter", "resend", "one", "--nats-url", url).Want(t, cli.ExitUsage, `dead letter "one"`, "try: eusn-stream deadletter list")
-	clitest.Exec(t, t.Context(), "state", "get", "pump", "pump", "--nats-url", url).Want(t, cli.ExitUsage, `partition "pump"`, "try: eusn-stream partitions")
+	clitest.Exec(t, t.Context(), "state", "show", "pump", "pump", "--nats-url", url).Want(t, cli.ExitUsage, `partition "pump"`, "try: eusn-stream status --partitions")
 	stage.Stop(t).Want(t, cli.ExitOK, "24 predictions committed")
 
-	// Without a URL: the directory of the stopped server.
-	if out := clitest.Must(t, "partitions", "--dir", data).Out; strings.Count(out, "\n") != 3 || !strings.Contains(out, "p0.e1.") {
+	// Without a URL: the directory of the server that has stopped.
+	if out := clitest.Must(t, "status", "--partitions", "--dir", data).Out; strings.Count(out, "\n") != 3 || !strings.Contains(out, "p0.e1.") {
 		t.Errorf("partitions says\n%s", out)
 	}
-	if out := clitest.Must(t, "state", "get", "0", "--dir", data).Out; !strings.Contains(out, "partition 0 after input message") {
-		t.Errorf("state get says %q", out)
+	if out := clitest.Must(t, "state", "show", "0", "--dir", data).Out; !strings.Contains(out, "partition 0 after input message") {
+		t.Errorf("state show says %q", out)
 	}
 	var got admin.PartitionState
-	clitest.Must(t, "state", "get", "0", "--dir", data, "--json").Parse(t, &got)
+	clitest.Must(t, "state", "show", "0", "--dir", data, "--json").Parse(t, &got)
 	first := got.Streams[0]
 	var found admin.PartitionState
-	clitest.Must(t, "state", "get", first.ID, "--dir", data, "--json").Parse(t, &found)
+	clitest.Must(t, "state", "show", first.ID, "--dir", data, "--json").Parse(t, &found)
 	if len(found.Streams) != 1 || found.Partition != 0 || found.Streams[0].Digest != first.Digest {
-		t.Errorf("state get %s finds %+v", first.ID, found)
+		t.Errorf("state show %s finds %+v", first.ID, found)
 	}
-	clitest.Must(t, "state", "get", first.Key+"/"+first.ID, "--dir", data)
-	clitest.Must(t, "state", "get", "0", first.ID, "--dir", data)
-	clitest.Exec(t, t.Context(), "state", "get", "nobody", "--dir", data).Want(t, cli.ExitFailure, `no snapshot of the job has a stream "nobody"`, "try: eusn-stream partitions")
+	clitest.Must(t, "state", "show", first.Key+"/"+first.ID, "--dir", data)
+	clitest.Must(t, "state", "show", "0", first.ID, "--dir", data)
+	clitest.Exec(t, t.Context(), "state", "show", "nobody", "--dir", data).Want(t, cli.ExitFailure, `no snapshot of the job has a stream "nobody"`, "try: eusn-stream status --partitions")
 	absent := filepath.Join(dir, "absent")
 	clitest.Exec(t, t.Context(), "deadletter", "list", "--dir", absent).Want(t, cli.ExitFailure, absent, "try: another --dir")
 	if _, err := os.Stat(absent); err == nil {
 		t.Error("a command that only looks made a data directory")
 	}
-	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: another --dir")
+	clitest.Exec(t, t.Context(), "status", "--partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: another --dir")
 	elsewhere := filepath.Join(dir, "elsewhere.yaml")
 	if err := os.WriteFile(elsewhere, []byte("server:\n  port: 4733\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Exec(t, t.Context(), "partitions", "-c", elsewhere).Want(t, cli.ExitUnreachable, "there is no data directory eusn-data, and no NATS server at nats://127.0.0.1:4733", "try: eusn-stream run --model MODEL")
+	clitest.Exec(t, t.Context(), "status", "--partitions", "-c", elsewhere).Want(t, cli.ExitUnreachable, "there is no data directory eusn-data, and no NATS server at nats://127.0.0.1:4733", "try: eusn-stream run --model MODEL")
 	states := filepath.Join(dir, "states")
 	clitest.Must(t, "state", "export", "--dir", data, "-o", states)
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")

@@ -39,7 +39,7 @@ prediction is made once: by the old network up to the cut, by the new one after 
 Sequences that are open at the cut continue in the second job's states, which have seen
 them from their beginning.
 
-Let the second job catch up first ("eusn-stream partitions --job green"), look with
+Let the second job catch up first ("eusn-stream status --partitions --job green"), look with
 --dry-run, and stop the workers of both jobs. Producers may continue: what they send is
 predicted afterwards. Models come from the jobs' registries; -c is the configuration of
 the stage. Then start the job's workers with the second job's model. The second job

@@ -27,7 +27,7 @@ const statesPerSecond = 30e6
 
 // NewJob returns "job" and its subcommands.
 func NewJob(a *cli.App, more ...*cobra.Command) *cobra.Command {
-	return cli.Group("job", "Change a job as a whole: its partitions, its network, how much input it keeps", append(more, newResize(a), newReplace(a), newTrim(a))...)
+	return cli.Group("job", "List jobs, and change one as a whole: its partitions, its network, its stored input", append(more, newJobList(a), NewStatus(a), newResize(a), newReplace(a), newTrim(a), newJobDelete(a))...)
 }
 
 type resizeOptions struct {
@@ -61,7 +61,7 @@ number of before; after that, complete the change, and then change back.`,
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
 	f.BoolVar(&o.abandon, "abandon", false, "return to the number of before, if that is still possible")
-	f.String("model", "", "model file of the stage (default the job's model, of its registry)")
+	f.StringP("model", "m", "", "model file of the stage (default the job's model, of its registry)")
 	server.AddJobFlags(f)
 	f.String("non-finite", "", "how the stage treats nulls, NaN and infinities: reject, hold or zero")
 	config.ShowDefaults(f, resizeFlags)

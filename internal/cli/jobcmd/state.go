@@ -31,43 +31,31 @@ const maxStateFile = 8 << 30
 
 // NewState returns "state" and its subcommands, including commands of other packages.
 func NewState(a *cli.App, more ...*cobra.Command) *cobra.Command {
-	all := []*cobra.Command{newStateGet(a), newStateExport(a), newStateImport(a), newStateVerify(a)}
+	all := []*cobra.Command{newStateExport(a), newStateImport(a), newStateVerify(a)}
 	return cli.Group("state", "Inspect, move and verify the states of a job's streams", append(all, more...)...)
 }
 
-func newStateGet(a *cli.App) *cobra.Command {
-	return server.JobCommand(a, &cobra.Command{
-		Use:   "get PARTITION [STREAM] | STREAM",
-		Short: "Show the streams in a partition's snapshot, or one stream",
-		Long: `Show all streams in a partition's snapshot, or one stream. A stream is found by its
-name in any partition. A name that is a number is read as a partition: give the
-partition first, or write key/stream.`,
-		Example: `  eusn-stream state get 0 --nats-url nats://127.0.0.1:4222
-  eusn-stream state get pump-17 --dir eusn-data --json
-  eusn-stream state get gateway-2/pump-17
-  eusn-stream state get 3 17`,
-		Args: cobra.RangeArgs(1, 2),
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
-		j, err := admin.Open(ctx, js, c.Job)
-		if err != nil {
-			return err
-		}
-		s, err := stateOf(ctx, j, args)
-		if err != nil {
-			return err
-		}
-		if a.JSON {
-			return a.PrintJSON(s)
-		}
-		a.Print("partition %d after input message %d: %d streams", s.Partition, s.InSeq, len(s.Streams))
-		for _, st := range s.Streams {
-			a.Print("%s/%s  seq %d  samples %d  held %d  integrity %s  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Integrity, st.Flags, st.Digest)
-		}
-		return nil
-	})
+// ShowSnapshot prints the streams in a partition's snapshot, or one stream.
+func ShowSnapshot(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, args []string) error {
+	j, err := admin.Open(ctx, js, job)
+	if err != nil {
+		return err
+	}
+	s, err := stateOf(ctx, j, args)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(s)
+	}
+	a.Print("partition %d after input message %d: %d streams", s.Partition, s.InSeq, len(s.Streams))
+	for _, st := range s.Streams {
+		a.Print("%s/%s  seq %d  samples %d  held %d  integrity %s  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Integrity, st.Flags, st.Digest)
+	}
+	return nil
 }
 
-// stateOf reads the state named by the arguments of state get.
+// stateOf reads what the arguments of state show name.
 func stateOf(ctx context.Context, j *admin.Job, args []string) (admin.PartitionState, error) {
 	p, err := strconv.Atoi(args[0])
 	switch {
@@ -114,7 +102,7 @@ func findStream(ctx context.Context, j *admin.Job, name string) (admin.Partition
 		}
 	}
 	return admin.PartitionState{}, cli.Fail(cli.ExitFailure, fmt.Errorf("no snapshot of the job has a stream %q", name),
-		"eusn-stream partitions, which shows the age of each snapshot; a stream appears with the next one")
+		"eusn-stream status --partitions, which shows the age of each snapshot; a stream appears with the next one")
 }
 
 // named are the streams of a name: their own, their key's, or key/stream.
@@ -139,7 +127,7 @@ func readSnapshot(ctx context.Context, j *admin.Job, p int) (admin.PartitionStat
 func partitionNumber(text string) (int, error) {
 	p, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, cli.Fail(cli.ExitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream partitions, which lists them")
+		return 0, cli.Fail(cli.ExitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream status --partitions, which lists them")
 	}
 	return p, nil
 }
@@ -359,6 +347,6 @@ stage's configuration and model.`,
 		}
 		return nil
 	})
-	cmd.Flags().String("model", "", "model file of the stage (default the job's model, of its registry)")
+	cmd.Flags().StringP("model", "m", "", "model file of the stage (default the job's model, of its registry)")
 	return cmd
 }

@@ -29,12 +29,12 @@ const jobsAtOnce = 8
 
 // NewStatus is "status".
 func NewStatus(a *cli.App) *cobra.Command {
-	var all bool
-	behind := fleet.DefaultBehind
-	with := server.Beside{As: "status", Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
+	var all, watch, partitions bool
+	behind, every := fleet.DefaultBehind, 2*time.Second
+	with := server.Beside{As: "status", Stage: func() bool { return watch }, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
 	cmd := server.RunningCommand(a, &cobra.Command{
 		Use:   "status",
-		Short: "Say how a job is, and what to do first",
+		Short: "Show how a job is, and what to do first",
 		Long: `Ask all processes of a job (workers, gateways, alarms) and its server how the job is. The
 first line is the verdict, the second one says what to do first. Then follow what was found,
 the workers with their models, partitions, lag, alarms, disk and the last errors.
@@ -44,21 +44,46 @@ It exits with 0 where every sample is answered, also if there is something to lo
 stopped or deferred, a gateway acknowledges no device, or the job is further behind than
 --max-lag. With 4, the server cannot be reached.
 
-It changes nothing, and needs no running worker, only the server. docs/status.md has the
+--watch redraws a view of the job in the terminal until Ctrl-C: rates, lag, the map of
+partitions, the slowest of them, workers, classes, alarms. It is the live page (docs/page.md)
+for all workers at once. If standard output is no terminal, it prints the view once; with
+--json it prints a report per line until Ctrl-C. The letters of the map: . is read, C is being
+claimed, R restored, P replayed, L released, D is deferred, X stopped, N has no owner, ? unknown.
+
+--partitions shows each partition: its owner ("-" = none), its epoch (a number that grows
+with every claim), the last input message, the number of waiting messages (LAG), the number
+of predictions, and its snapshot with age and size.
+
+It changes nothing, and requires no running worker, only the server. docs/status.md has the
 fields of --json.`,
 		Example: `  eusn-stream status
   eusn-stream status --nats-url nats://127.0.0.1:4222 --job eusn --json
+  eusn-stream status --watch --interval 10s
+  eusn-stream status --partitions
   eusn-stream status --all --nats-url nats://127.0.0.1:4222`,
 		Args: cobra.NoArgs,
 	}, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		if all {
-			return statusOfAll(ctx, a, js, c.Job, behind)
+		report := func() (*fleet.Report, error) {
+			r, err := fleet.BuildReport(ctx, js.Conn(), c.Job)
+			if err == nil {
+				judge(a, r, behind)
+			}
+			return r, err
 		}
-		r, err := fleet.BuildReport(ctx, js.Conn(), c.Job)
+		switch {
+		case every < 100*time.Millisecond:
+			return cli.Fail(cli.ExitUsage, fmt.Errorf("--interval %v, want 100ms or more", every), "eusn-stream status --help")
+		case all:
+			return statusOfAll(ctx, a, js, c.Job, behind)
+		case watch:
+			return watchStatus(ctx, a, report, every)
+		case partitions:
+			return showPartitions(ctx, a, js, c.Job)
+		}
+		r, err := report()
 		if err != nil {
 			return err
 		}
-		judge(a, r, behind)
 		if a.JSON {
 			err = a.PrintJSON(r)
 		} else {
@@ -67,6 +92,10 @@ fields of --json.`,
 		return errors.Join(err, unhealthy(r))
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs of the server, a line each (with --json: a report each)")
+	cmd.Flags().BoolVar(&watch, "watch", false, "redraw a view of the job until Ctrl-C")
+	cmd.Flags().DurationVarP(&every, "interval", "n", every, "with --watch: time between two views")
+	cmd.Flags().BoolVar(&partitions, "partitions", false, "show the partitions: owner, lag, snapshot")
+	cmd.MarkFlagsMutuallyExclusive("all", "watch", "partitions")
 	cmd.Flags().DurationVar(&behind, "max-lag", behind, "how far a job may be behind its input before that is a problem")
 	return cmd
 }

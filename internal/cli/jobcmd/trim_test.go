@@ -18,7 +18,7 @@ func awaitAnswers(t *testing.T, url, job string, want uint64) {
 	var got uint64
 	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var all []admin.PartitionStatus
-		clitest.Must(t, "partitions", "--nats-url", url, "--job", job, "--json").Parse(t, &all)
+		clitest.Must(t, "status", "--partitions", "--nats-url", url, "--job", job, "--json").Parse(t, &all)
 		got = 0
 		for _, p := range all {
 			got += p.Outs

@@ -117,7 +117,7 @@ func (o *backfillOptions) complete(a *cli.App, cmd *cobra.Command, out string, n
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVarP(&o.out, "output", "o", out, "file of predictions to write: .jsonl or .csv")
 	f.Float64Var(&o.limit, "limit", 0, "samples per second at most; 0 = as fast as possible")
-	f.String("model", "", "model file (default model.safetensors; of job backfill the model of the job)")
+	f.StringP("model", "m", "", "model file (default model.safetensors; of job backfill the model of the job)")
 	config.ShowDefaults(f, names)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !writesLines(o.out) {
@@ -324,7 +324,7 @@ func backfillFailure(err error, model string, o backfillOptions, d replay.Backfi
 	case errors.Is(err, replay.ErrRange):
 		return cli.Fail(cli.ExitFailure, err, "--since start, which is all that the log holds; or eusn-stream predict FILES")
 	case errors.Is(err, backfill.ErrUnusable):
-		next := "--model with one that can read this, or other data; eusn-stream model inspect " + cli.QuoteForShell(model) + ", which shows this model's channels and policy"
+		next := "--model with one that can read this, or other data; eusn-stream model show " + cli.QuoteForShell(model) + ", which shows this model's channels and policy"
 		return cli.Fail(cli.ExitFailure, err, next)
 	case errors.Is(err, admin.ErrNoJob):
 		return cli.Fail(cli.ExitFailure, err, "the same command with --job and the stage's job name, and --nats-url with its server")

@@ -76,7 +76,7 @@ func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels [
 	for _, name := range channels {
 		if !slices.Contains(src.channels, name) {
 			err = datafile.InContent(fmt.Errorf("the model reads channels %q, %s has %q: want the same names", channels, path, src.channels))
-			return set, cli.Fail(cli.ExitFailure, err, "a model that was trained on these channels: eusn-stream model inspect FILE, which shows a model's")
+			return set, cli.Fail(cli.ExitFailure, err, "a model that was trained on these channels: eusn-stream model show FILE, which shows a model's")
 		}
 	}
 	if f.channels == nil {

@@ -30,7 +30,7 @@ func TestHostileKeys(t *testing.T) {
 	for _, r := range []clitest.Result{
 		clitest.Must(t, "deadletter", "list", "--nats-url", url),
 		clitest.Must(t, "deadletter", "list", "--nats-url", url, "--json"),
-		clitest.Exec(t, t.Context(), "state", "get", key, "--nats-url", url),
+		clitest.Exec(t, t.Context(), "state", "show", key, "--nats-url", url),
 		stage.Stop(t),
 	} {
 		text := r.Out + r.ErrOut

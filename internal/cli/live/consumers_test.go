@@ -52,7 +52,7 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	predicted := clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", s.URL()).Lines(t)
 	stream := predicted[0]["stream"].(string)
 	for _, args := range [][]string{
-		{"tail", "--since", "1h"}, {"status"}, {"partitions"}, {"doctor"}, {"state", "verify", "--model", in("m")}, {"state", "as-of", "--stream", stream, "--at", "2", "--model", in("m")}, {"deadletter", "list"},
+		{"tail", "--since", "1h"}, {"status"}, {"status", "--partitions"}, {"doctor"}, {"state", "verify", "--model", in("m")}, {"state", "show", stream, "--at", "2", "--model", in("m")}, {"deadletter", "list"},
 		{"record", "--output", in("record"), "--model", in("m"), "--until", "now"}, {"job", "backfill", "--model", in("m"), "--since", "1h", "--output", in("backfill.jsonl")},
 		{"labels", "list"}, {"model", "list"}, {"alarms", "list"}, {"alarms", "tail", "--since", "1h"}, {"explain", "--model", in("m"), "--last", "--stream", stream},
 		{"job", "trim", "--dry-run"}, {"job", "resize", "4", "--model", in("m"), "--dry-run"},

@@ -19,7 +19,7 @@ func TestMessagesAsJSON(t *testing.T) {
 	stage := clitest.Start(t, "reading sensors.*", "run", "-c", conf, "--model", model, "--metrics-listen", "127.0.0.1:0")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Must(t, "replay", "-c", conf, archive, "--nats-url", url).Records(t)
-	clitest.Must(t, "partitions", "-c", conf, "--nats-url", url).Records(t)
+	clitest.Must(t, "status", "--partitions", "-c", conf, "--nats-url", url).Records(t)
 	r := stage.Stop(t)
 	r.Want(t, cli.ExitOK)
 	said := map[string]bool{}

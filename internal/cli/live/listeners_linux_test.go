@@ -105,7 +105,7 @@ func TestListeners(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	clitest.Must(t, "train", archive, "--output", in("m"), "--members", "1", "--units", "8")
-	clitest.Must(t, "config", "init", "--secure", in("secure.yaml"))
+	clitest.Must(t, "secure", "init", in("secure.yaml"))
 	port := map[string]string{}
 	for _, key := range append(keys, "metrics of the gateway") {
 		port[key] = planttest.FreePort(t)

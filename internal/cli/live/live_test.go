@@ -73,7 +73,7 @@ func TestRunAndReplay(t *testing.T) {
 
 	port := url[strings.LastIndexByte(url, ':')+1:]
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "0").Want(t, cli.ExitFailure, "in use by process", data)
-	clitest.Must(t, "partitions", "--dir", data)
+	clitest.Must(t, "status", "--partitions", "--dir", data)
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", filepath.Join(dir, "other"), "--port", port).Want(t, cli.ExitFailure, "address already in use", "try:")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url, "--partitions", "8").Want(t, cli.ExitFailure, "partitions")
 	other := filepath.Join(dir, "network")

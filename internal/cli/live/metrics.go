@@ -37,9 +37,9 @@ func metricsFailure(err error) error {
 		return cli.Fail(cli.ExitUnreachable, err, "--metrics-listen with an address of this machine and a free port; port 0 chooses one")
 	}
 	if errors.Is(err, metrics.ErrOpen) {
-		return cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and a login; or metrics.insecure: true where you trust everybody in the network; or metrics.listen: 127.0.0.1:9464")
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream secure init, which makes a certificate and a login; or metrics.insecure: true where you trust everybody in the network; or metrics.listen: 127.0.0.1:9464")
 	}
-	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream config init --secure, which makes them")
+	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream secure init, which makes them")
 }
 
 // serveMetrics serves metrics, health and the live page of the stage that counts into

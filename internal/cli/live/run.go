@@ -71,7 +71,7 @@ With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, 
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
-	f.String("model", "", "model file")
+	f.StringP("model", "m", "", "model file")
 	f.String("job", "", "name of the job")
 	f.String("nats-url", "", "NATS server; empty: an embedded one")
 	f.String("dir", "", "data directory of the embedded server")

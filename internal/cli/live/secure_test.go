@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// envOf reads an .env file of config init --secure.
+// envOf reads an .env file of secure init.
 func envOf(t *testing.T, dir, role string) map[string]string {
 	t.Helper()
 	env := map[string]string{}
@@ -76,7 +76,7 @@ func TestSecurePlant(t *testing.T) {
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "train", archive, "--output", model, "--members", "2", "--units", "8")
 	file := filepath.Join(dir, "eusn-stream.yaml")
-	clitest.Must(t, "config", "init", "--secure", "--host", "plant.example", file)
+	clitest.Must(t, "secure", "init", "--host", "plant.example", file)
 	for _, name := range []string{"ca.key", "server.key", "users", "operator.env", "sensor.env"} {
 		if at, err := os.Stat(filepath.Join(dir, "eusn-secure", name)); err != nil || at.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v, %v; want mode 0600", name, at.Mode(), err)
@@ -148,7 +148,7 @@ func TestSecurePlant(t *testing.T) {
 		}
 	}
 	as("operator")
-	for _, args := range [][]string{{"partitions"}, {"deadletter", "list"}, {"doctor"}, {"state", "verify", "--model", model}} {
+	for _, args := range [][]string{{"status", "--partitions"}, {"deadletter", "list"}, {"doctor"}, {"state", "verify", "--model", model}} {
 		clitest.Must(t, args...)
 	}
 
@@ -188,7 +188,7 @@ func TestSecurePlant(t *testing.T) {
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
 		t.Errorf("a labeller reads\n%s", r.Out)
 	}
-	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "3", "--dry-run"}, {"partitions"}, {"job", "backfill", "--since", "start", "--model", model, "--output", old + ".jsonl"},
+	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "3", "--dry-run"}, {"status", "--partitions"}, {"job", "backfill", "--since", "start", "--model", model, "--output", old + ".jsonl"},
 		{"replay", archive, "--streams", "3"}} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}
@@ -199,7 +199,7 @@ func TestSecurePlant(t *testing.T) {
 	keeper := clitest.Start(t, "0 rules hold", "alarms", "run")
 	as("operator")
 	rules := clitest.Write(t, filepath.Join(dir, "rules.yaml"), "any: class fast|slow\n")
-	clitest.Must(t, "alarms", "rules", "--set", rules)
+	clitest.Must(t, "alarms", "rules", "set", rules)
 	as("reader")
 	if r := clitest.Must(t, "alarms", "rules"); !strings.Contains(r.Out, "any: class fast|slow") {
 		t.Errorf("a reader reads the rules\n%s", r.Out)
@@ -229,7 +229,7 @@ func TestSecurePlant(t *testing.T) {
 
 	// Without the folder, and with an invalid file.
 	clitest.Write(t, file, "server:\n  listen: 0.0.0.0\n")
-	clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model).Want(t, cli.ExitConfig, "server.listen", "config init --secure")
+	clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model).Want(t, cli.ExitConfig, "server.listen", "secure init")
 	users := clitest.Write(t, filepath.Join(dir, "none"), "me sensor secret\n")
 	clitest.Write(t, file, "server:\n  users: "+users+"\n  dir: "+filepath.Join(dir, "other")+"\n")
 	r := clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model)

@@ -64,7 +64,7 @@ with the job's data does.`,
 	f.StringVar(&o.stream, "stream", "", "only this stream; * and > stand for tokens of its key")
 	f.StringToStringVar(&o.where, "where", nil, "only streams where the names of the input subject stand for this: site=A,line=3")
 	f.String("subject", "", "input subject of the job, with its names, such as plant.{site}.line.{line}")
-	f.BoolVar(&o.follow, "follow", false, "with --since: continue with what comes, until Ctrl-C")
+	f.BoolVarP(&o.follow, "follow", "f", false, "with --since: continue with what comes, until Ctrl-C")
 	server.AddJobFlags(f)
 	config.ShowDefaults(f, tailFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {

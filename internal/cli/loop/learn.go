@@ -134,7 +134,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 
 func (o *learnOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.file, "config", "c", "", "configuration file of the stage")
-	f.String("model", "", "model file (default the job's model, of its registry)")
+	f.StringP("model", "m", "", "model file (default the job's model, of its registry)")
 	server.AddJobFlags(f)
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
 	f.StringVarP(&o.out, "output", "o", "", "model file to write; replaces an older one when it is complete")
@@ -149,7 +149,7 @@ func (o *learnOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.weights, "class-weights", "", "how much a sequence of each class counts: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
-	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
+	f.BoolVarP(&o.follow, "follow", "f", false, "continue until Ctrl-C")
 	f.DurationVar(&o.every, "interval", time.Hour, "with --follow: time between two readings")
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
 }

@@ -85,7 +85,7 @@ func TestLearnPublishes(t *testing.T) {
 
 	shadows := func() (all []map[string]any) {
 		t.Helper()
-		clitest.Must(t, "model", "shadow", "--json", "--nats-url", j.url).Parse(t, &all)
+		clitest.Must(t, "model", "shadow", "list", "--json", "--nats-url", j.url).Parse(t, &all)
 		return all
 	}
 	clitest.Must(t, publish("--shadow")...)

@@ -63,7 +63,7 @@ func (c *condition) holds(ctx context.Context, a *cli.App, js jetstream.JetStrea
 		return refuse("eusn-stream labels add; eusn-stream model shadow "+print+" --report", "no sequence that %s has predicted as a shadow has a label", print)
 	}
 	found := fmt.Sprintf("of %d labelled sequences the active readout is right in %d and the shadow in %d; the active one alone in %d, the shadow alone in %d", s.Labelled, s.ActiveRight, s.ShadowRight, s.ActiveOnly, s.ShadowOnly)
-	const next = "eusn-stream model shadow --report, and more labels; model promote without --if promotes it all the same"
+	const next = "eusn-stream model shadow report, and more labels; model promote without --if promotes it all the same"
 	if c.kind == ifBetter {
 		p, ok := s.Better(c.error)
 		if !ok {

@@ -92,7 +92,7 @@ and of the model only channels and policy.`,
 func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(context.Context, *cli.App, config.Config, []string) error) {
 	f := cmd.Flags()
 	f.StringVarP(file, "config", "c", "", "configuration file of the stage")
-	f.String("model", "", "model file, of the job or with its channels and policy (default the job's model, from its registry)")
+	f.StringP("model", "m", "", "model file, of the job or with its channels and policy (default the job's model, from its registry)")
 	server.AddJobFlags(f)
 	config.ShowDefaults(f, recordFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -188,19 +189,20 @@ func (l *listedModel) state() string {
 func newModelShow(a *cli.App) *cobra.Command {
 	var out string
 	cmd := registryCommand(a, &cobra.Command{
-		Use:   "show FINGERPRINT",
-		Short: "Show a model in the registry of a job, or write it to a file",
-		Long: `Read a model from the registry of a job, check it, and print where it comes from and
-what it holds. The first digits of the fingerprint suffice; "active" is the model that
-the job predicts with. --output writes the model file.`,
-		Example: "  eusn-stream model show active --job eusn --output m.safetensors\n  eusn-stream model show 3f9a01",
-		Args:    cobra.ExactArgs(1),
+		Use:   "show [FILE | FINGERPRINT]",
+		Short: "Show a model file, or a model in the registry of a job",
+		Long: `Show what a model file holds. Or read a model from the registry of a job, check it, and
+print where it comes from and what it holds. The first digits of the fingerprint suffice;
+"active", which may be left out, is the model that the job predicts with. --output writes
+the model of a registry to a file.`,
+		Example: "  eusn-stream model show demo-data/machine.safetensors\n  eusn-stream model show active --job eusn --output m.safetensors\n  eusn-stream model show 3f9a01",
+		Args:    cobra.MaximumNArgs(1),
 	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
 		r, err := registry.Open(ctx, js, job)
 		if err != nil {
 			return err
 		}
-		print, err := resolve(ctx, r, args[0])
+		print, err := resolve(ctx, r, strings.Join(args, ""))
 		if err != nil {
 			return err
 		}
@@ -219,13 +221,26 @@ the job predicts with. --output writes the model file.`,
 		}
 		return printEntry(a, e, func() (models.Report, error) { return models.Describe(m, e.Model) })
 	})
-	cmd.Flags().StringVarP(&out, "output", "o", "", "write the model file here")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write the model of a registry to this file")
+	registered := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 || !namesFile(args[0]) {
+			return registered(cmd, args)
+		}
+		return a.Do(func(context.Context, []string) error { return models.Show(a, args[0]) })(cmd, args)
+	}
 	return cmd
+}
+
+// namesFile reports whether an argument names a model file, not a fingerprint.
+func namesFile(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil || strings.ContainsAny(name, `./\`)
 }
 
 // resolve finds the entry that a user names.
 func resolve(ctx context.Context, r *registry.Models, name string) (string, error) {
-	if name == "active" {
+	if name == "active" || name == "" {
 		e, err := r.Active(ctx)
 		return e.Fingerprint, err
 	}

@@ -15,62 +15,91 @@ import (
 )
 
 func newModelShadow(a *cli.App) *cobra.Command {
-	var remove, report bool
+	return cli.Group("shadow", "Score a job's predictions with other readouts, in parallel with the active one",
+		newShadowAdd(a), newShadowRemove(a), newShadowList(a), newShadowReport(a))
+}
+
+func newShadowAdd(a *cli.App) *cobra.Command {
 	var who string
 	cmd := registryCommand(a, &cobra.Command{
-		Use:   "shadow [FINGERPRINT]",
-		Short: "Score a job's predictions with another readout, beside the active one",
-		Long: `Make a readout of a job's registry a shadow: it scores every prediction beside the active
-readout, while the stage runs. Its answers go to a NATS stream of their own,
+		Use:   "add FINGERPRINT",
+		Short: "Make a readout of a job's registry a shadow",
+		Long: `Make a readout of a job's registry a shadow: it scores every prediction in parallel with the
+active readout, while the stage runs. Its answers go to a NATS stream of their own,
 <JOB>-SHADOW, on <job>.shadow.<fingerprint>.<partition>. The job's predictions and states
-do not change. Workers begin within seconds. A job may have 8 shadows.
-
-Without a fingerprint, the command lists the shadows. --remove ends one; its answers
-stay. The first digits of the fingerprint suffice (model list).
-
---report shows for each shadow, or for one, how often it agrees with the active readout
-and, on sequences that have labels, how often each of the two is right. p is that of
-McNemar's exact test (two-sided): the probability of a difference this large if both are
-right equally often.`,
-		Example: "  eusn-stream model shadow 3f9a01 --job eusn\n  eusn-stream model shadow --report\n  eusn-stream model shadow 3f9a01 --remove",
-		Args:    cobra.MaximumNArgs(1),
+do not change. Workers begin within seconds. A job may have 8 shadows. The first digits of
+the fingerprint suffice (model list).`,
+		Example: "  eusn-stream model shadow add 3f9a01 --job eusn",
+		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
-		if len(args) == 0 {
-			if report {
-				return reportShadows(ctx, a, js, job, "")
-			}
-			if remove {
-				return cli.Fail(cli.ExitUsage, errors.New("--remove needs the fingerprint of a shadow"), "eusn-stream model shadow, which lists them")
-			}
-			all, err := operate.ShadowsOf(ctx, js, job)
-			if err != nil {
-				return err
-			}
-			return printShadows(a, all)
-		}
-		r, err := registry.Open(ctx, js, job)
-		if err != nil {
-			return err
-		}
-		print, err := r.Resolve(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if report {
-			return reportShadows(ctx, a, js, job, print)
-		}
-		return changeShadow(ctx, a, js, job, print, who, remove)
+		return changeShadow(ctx, a, js, job, args[0], who, false)
 	})
-	f := cmd.Flags()
-	f.BoolVar(&remove, "remove", false, "end this shadow")
-	f.BoolVar(&report, "report", false, "say how the shadows do beside the readout that predicts")
-	cmd.MarkFlagsMutuallyExclusive("remove", "report")
-	f.StringVar(&who, "who", "", "who sets it (default the user of this machine)")
+	cmd.Flags().StringVar(&who, "who", "", "who sets it (default the user of this machine)")
 	return cmd
 }
 
-func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, print, who string, remove bool) error {
+func newShadowRemove(a *cli.App) *cobra.Command {
+	return registryCommand(a, &cobra.Command{
+		Use:     "rm FINGERPRINT",
+		Short:   "End a shadow; its answers stay",
+		Example: "  eusn-stream model shadow rm 3f9a01",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
+		return changeShadow(ctx, a, js, job, args[0], "", true)
+	})
+}
+
+func newShadowList(a *cli.App) *cobra.Command {
+	return registryCommand(a, &cobra.Command{
+		Use:     "list",
+		Short:   "List the shadows of a job",
+		Example: "  eusn-stream model shadow list --job eusn",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, js jetstream.JetStream, job string, _ []string) error {
+		all, err := operate.ShadowsOf(ctx, js, job)
+		if err != nil {
+			return err
+		}
+		return printShadows(a, all)
+	})
+}
+
+func newShadowReport(a *cli.App) *cobra.Command {
+	return registryCommand(a, &cobra.Command{
+		Use:   "report [FINGERPRINT]",
+		Short: "Compare shadows with the active readout",
+		Long: `Show for each shadow, or for one, how often it agrees with the active readout and, on
+sequences that have labels, how often each of the two is right. p is that of McNemar's exact
+test (two-sided): the probability of a difference this large if both are right equally often.`,
+		Example: "  eusn-stream model shadow report --job eusn",
+		Args:    cobra.MaximumNArgs(1),
+	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
+		if len(args) == 0 {
+			return reportShadows(ctx, a, js, job, "")
+		}
+		print, err := resolveIn(ctx, js, job, args[0])
+		if err != nil {
+			return err
+		}
+		return reportShadows(ctx, a, js, job, print)
+	})
+}
+
+// resolveIn completes the fingerprint of a readout in a job's registry.
+func resolveIn(ctx context.Context, js jetstream.JetStream, job, name string) (string, error) {
+	r, err := registry.Open(ctx, js, job)
+	if err != nil {
+		return "", err
+	}
+	return r.Resolve(ctx, name)
+}
+
+func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, name, who string, remove bool) error {
 	who, err := whoOr(who)
+	if err != nil {
+		return err
+	}
+	print, err := resolveIn(ctx, js, job, name)
 	if err != nil {
 		return err
 	}
@@ -82,7 +111,7 @@ func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 	}
 	switch {
 	case errors.Is(err, operate.ErrShadow), errors.Is(err, operate.ErrNoShadow), errors.Is(err, operate.ErrShadows), errors.Is(err, operate.ErrActive), errors.Is(err, registry.ErrRetired):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream model shadow, which lists the shadows; eusn-stream model list")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model shadow list; eusn-stream model list")
 	case errors.Is(err, operate.ErrNotBegun):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream run --job "+cli.QuoteForShell(job))
 	case err != nil:

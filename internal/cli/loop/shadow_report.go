@@ -26,7 +26,7 @@ func reportShadows(ctx context.Context, a *cli.App, js jetstream.JetStream, job,
 		printResult(a, &r.Shadows[i])
 	}
 	if len(r.Shadows) == 0 {
-		a.Say("the job has no shadows: eusn-stream model shadow FINGERPRINT makes one")
+		a.Say("the job has no shadows: eusn-stream model shadow add FINGERPRINT makes one")
 	}
 	if r.Labels == 0 {
 		a.Say("the job has no labels, so nobody knows which of the two is right: eusn-stream labels add")

@@ -36,8 +36,8 @@ func TestShadowCommands(t *testing.T) {
 	print := strings.TrimSpace(clitest.Must(t, at("model", "publish", j.in("new.safetensors"), "--who", "anna")...).Out)
 	clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "better")...).Want(t, cli.ExitFailure, "has predicted nothing as a shadow", "try: eusn-stream model shadow "+print)
 
-	clitest.Must(t, at("model", "shadow", print[:8], "--who", "anna")...).Want(t, cli.ExitOK, "is a shadow")
-	clitest.Exec(t, t.Context(), at("model", "shadow", print)...).Want(t, cli.ExitFailure, "a shadow already")
+	clitest.Must(t, at("model", "shadow", "add", print[:8], "--who", "anna")...).Want(t, cli.ExitOK, "is a shadow")
+	clitest.Exec(t, t.Context(), at("model", "shadow", "add", print)...).Want(t, cli.ExitFailure, "a shadow already")
 	stage := clitest.Start(t, "reading sensors.*", at("run", "--model", j.model, "--partitions", "3")...)
 	clitest.Must(t, at("replay", j.in("r.parquet"), "--rows", "7")...)
 	clitest.Await(t, j.url, 2*all, 0)
@@ -70,7 +70,7 @@ func TestShadowCommands(t *testing.T) {
 		}
 	}
 	var got trial.Report
-	if err := json.Unmarshal([]byte(clitest.Must(t, at("model", "shadow", "--report", "--json")...).Out), &got); err != nil || len(got.Shadows) != 1 {
+	if err := json.Unmarshal([]byte(clitest.Must(t, at("model", "shadow", "report", "--json")...).Out), &got); err != nil || len(got.Shadows) != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	r := got.Shadows[0]
@@ -78,7 +78,7 @@ func TestShadowCommands(t *testing.T) {
 		r.ActiveRight != want.ActiveRight || r.ShadowRight != want.ShadowRight || r.ActiveOnly != want.ActiveOnly || r.ShadowOnly != want.ShadowOnly || !r.Shadow || want.Labelled == 0 || want.ActiveOnly == 0 || want.Agreeing == want.Predictions {
 		t.Errorf("the report says\n%+v, the models offline\n%+v", r, want)
 	}
-	clitest.Must(t, at("model", "shadow", "--report")...).Want(t, cli.ExitOK)
+	clitest.Must(t, at("model", "shadow", "report")...).Want(t, cli.ExitOK)
 	better := clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "better", "--error", "0.001")...)
 	better.Want(t, cli.ExitFailure, "nothing was promoted", fmt.Sprintf("of %d labelled sequences", want.Labelled), "want at most 0.001")
 	out, err := pipelinetest.JetStreamAt(t, j.url).Stream(t.Context(), "EUSN-SHADOW")
@@ -88,12 +88,12 @@ func TestShadowCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := clitest.Must(t, at("model", "shadow", "--report")...).Out; !strings.Contains(out, "predictions that the shadow lacks") { // after its last prediction
+	if out := clitest.Must(t, at("model", "shadow", "report")...).Out; !strings.Contains(out, "predictions that the shadow lacks") { // behind its last one
 		t.Errorf("without its last message, the report says\n%s", out)
 	}
 	clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "worse")...).Want(t, cli.ExitUsage, "want better or not-worse")
 	clitest.Must(t, at("model", "promote", print, "--if", "not-worse", "--error", "0.5", "--margin", "0.9", "--who", "anna")...)
-	clitest.Must(t, at("model", "shadow")...).Want(t, cli.ExitOK, "no shadows")
+	clitest.Must(t, at("model", "shadow", "list")...).Want(t, cli.ExitOK, "no shadows")
 	stage.Stop(t).Want(t, cli.ExitOK)
 }
 

@@ -2,7 +2,7 @@
 //
 // # Files
 //
-//   - models.go: defines the commands model, model inspect and model verify; loads models
+//   - models.go: defines the commands model, model show and model verify; loads models
 //   - export.go: defines the command model export
 //   - front.go: describes a front end in words
 //   - modes.go: describes how long the states of a network remember

@@ -24,7 +24,7 @@ const MaxClassWidth = 24
 
 // NewCommand returns the command "model" with its subcommands.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("model", "Inspect and export model files; publish, try, promote and roll back the models of a job", newModelInspect(a), newModelVerify(a), newModelExport(a))
+	return cli.Group("model", "Show and export model files; publish, try, promote and roll back the models of a job", newModelVerify(a), newModelExport(a))
 }
 
 // Load reads a model file.
@@ -38,7 +38,7 @@ func Load(path string) (*reservoir.Model, error) {
 		// No advice with a command that writes to path: the path may be an archive by mistake.
 		return nil, cli.Fail(cli.ExitFailure, err, "another file, or train a model with eusn-stream train")
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream train ARCHIVE --output "+cli.QuoteForShell(path))
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream train DATA --output "+cli.QuoteForShell(path)+"; eusn-stream demo, which trains one on simulated data")
 	}
 	return m, cli.Fail(cli.ExitFailure, err, "another file")
 }
@@ -55,7 +55,7 @@ func LoadForStage(path string) (*reservoir.Model, error) {
 	return m, nil
 }
 
-// Report is the result of inspect.
+// Report describes a model.
 type Report struct {
 	Path     string                    `json:"path"`
 	SHA256   string                    `json:"sha256"`
@@ -137,24 +137,17 @@ func newReadoutReport(h *readout.Linear) readoutReport {
 	return r
 }
 
-func newModelInspect(a *cli.App) *cobra.Command {
-	return &cobra.Command{
-		Use:     "inspect FILE",
-		Short:   "Print what a model file holds",
-		Example: "  eusn-stream model inspect demo-data/machine.safetensors",
-		Args:    cobra.ExactArgs(1),
-		RunE: a.Do(func(_ context.Context, args []string) error {
-			r, err := Inspect(args[0])
-			if err != nil {
-				return err
-			}
-			if a.JSON {
-				return a.PrintJSON(r)
-			}
-			Print(a, r)
-			return nil
-		}),
+// Show prints what a model file holds.
+func Show(a *cli.App, path string) error {
+	r, err := Inspect(path)
+	if err != nil {
+		return err
 	}
+	if a.JSON {
+		return a.PrintJSON(r)
+	}
+	Print(a, r)
+	return nil
 }
 
 // Print prints a report for people.
@@ -362,7 +355,7 @@ file holds it to detect damage. It is not the sha256 of the file.`,
 			return verifyModel(a, args[0], want)
 		}),
 	}
-	cmd.Flags().StringVar(&want, "sha256", "", "sha256 of the model you expect, as model inspect prints it")
+	cmd.Flags().StringVar(&want, "sha256", "", "sha256 of the model you expect, as model show prints it")
 	return cmd
 }
 

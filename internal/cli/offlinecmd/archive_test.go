@@ -80,11 +80,11 @@ func TestRecordingHasRate(t *testing.T) {
 	archive, model := record("even", 20), filepath.Join(dir, "m.safetensors")
 	train := []string{"train", archive, "--output", model, "--policy", "count", "--length", "20", "--members", "2", "--units", "8"}
 	clitest.Must(t, train...).Want(t, cli.ExitOK, "sampling rate 50 Hz: the live stage flags sequences at another rate")
-	if out := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(out, "trained at 50 Hz, at most 0.02 s between two samples; sequences of 0.4 to 0.4 s") {
+	if out := clitest.Must(t, "model", "show", model).Out; !strings.Contains(out, "trained at 50 Hz, at most 0.02 s between two samples; sequences of 0.4 to 0.4 s") {
 		t.Errorf("inspect says\n%s", out)
 	}
 	var inspected models.Report
-	clitest.Must(t, "model", "inspect", "--json", model).Parse(t, &inspected)
+	clitest.Must(t, "model", "show", "--json", model).Parse(t, &inspected)
 	if m := inspected.Modes; m == nil || m.Count != 16 || m.HalfSeconds != m.Half/50 || m.Half <= 0 || m.MostSeconds <= m.HalfSeconds {
 		t.Errorf("inspect --json: modes %+v, want those of 16 units at 50 Hz", m)
 	}

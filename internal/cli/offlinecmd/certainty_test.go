@@ -32,7 +32,7 @@ func TestMaxError(t *testing.T) {
 	if r := clitest.Must(t, "evaluate", archive, "--model", model); !strings.Contains(r.Out, "answers    ") {
 		t.Errorf("no answers:\n%s", r.Out)
 	}
-	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "at most 30 % of these are wrong, with a confidence of 80 %") {
+	if r := clitest.Must(t, "model", "show", model); !strings.Contains(r.Out, "at most 30 % of these are wrong, with a confidence of 80 %") {
 		t.Errorf("no answers:\n%s", r.Out)
 	}
 	if r := clitest.Must(t, retrain("--max-error", "0.0001")...); !strings.Contains(r.ErrOut, "every prediction abstains; that takes at least 29956 sequences") || !strings.Contains(r.Out, "answers    0.0 %") {
@@ -68,7 +68,7 @@ func TestCoverageAndPriors(t *testing.T) {
 	if r := clitest.Must(t, "evaluate", archive, "--model", model); !strings.Contains(r.Out, "sets       coverage ") {
 		t.Errorf("no sets:\n%s", r.Out)
 	}
-	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "in the set of 80 % of those of each class") {
+	if r := clitest.Must(t, "model", "show", model); !strings.Contains(r.Out, "in the set of 80 % of those of each class") {
 		t.Errorf("no sets:\n%s", r.Out)
 	}
 	var weighted struct{ Report offline.RetrainReport }

@@ -18,7 +18,7 @@ func TestDecideCommands(t *testing.T) {
 	if !strings.Contains(r.Out, "before their end, all in the mean after a share of ") {
 		t.Errorf("retrain says\n%s%s", r.Out, r.ErrOut)
 	}
-	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(inspect, "early      a prefix is decided where its class changes until the end with a probability of at most 0.") {
+	if inspect := clitest.Must(t, "model", "show", model).Out; !strings.Contains(inspect, "early      a prefix is decided where its class changes until the end with a probability of at most 0.") {
 		t.Errorf("inspect says\n%s", inspect)
 	}
 	evaluate := []string{"evaluate", "--model", model, archive}

@@ -61,7 +61,7 @@ those of the live stage bit for bit.`,
 func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	e.group.addFlags(f, ": also print the accuracy of each group")
-	f.StringVar(&e.model, "model", "model.safetensors", "model file")
+	f.StringVarP(&e.model, "model", "m", "model.safetensors", "model file")
 	f.StringVar((*string)(&e.options.Split), "split", string(archive.Test), "part of a data set, or of --parts, to predict: train or test")
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
@@ -176,7 +176,7 @@ func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptio
 	case o.Groups != nil:
 		return "the same command without --group, or with another rule: eusn-stream evaluate --help"
 	}
-	return "eusn-stream model inspect " + cli.QuoteForShell(of.model)
+	return "eusn-stream model show " + cli.QuoteForShell(of.model)
 }
 
 // printEvaluation prints an evaluation for people.

@@ -29,7 +29,7 @@ func TestFrontEnd(t *testing.T) {
 	train := []string{"train", archive, "--output", model, "--policy", "window", "--length", "100", "--hop", "50", "--members", "4", "--units", "8"}
 	clitest.Must(t, append(train, "--front", "centre=200ms,envelope=50ms,decimate=10")...)
 
-	out := clitest.Must(t, "model", "inspect", model).Out
+	out := clitest.Must(t, "model", "show", model).Out
 	for _, want := range []string{
 		"front end  subtracts the running mean of 20 samples (0.2 s); takes the envelope: the running mean of the magnitude of 5 samples (0.05 s); makes one sample of the mean of 10 samples (0.1 s)\n",
 		"ranges     of the samples before the front end\n",
@@ -40,7 +40,7 @@ func TestFrontEnd(t *testing.T) {
 		}
 	}
 	var inspected models.Report
-	clitest.Must(t, "model", "inspect", "--json", model).Parse(t, &inspected)
+	clitest.Must(t, "model", "show", "--json", model).Parse(t, &inspected)
 	in := inspected.Training.Inputs[0]
 	if want := (&reservoir.Front{Centre: 20, Envelope: 5, Decimate: 10, Fill: []float32{float32(in.Mean)}}); !reflect.DeepEqual(inspected.Front, want) {
 		t.Errorf("inspect --json: front end %+v, want %+v", inspected.Front, want)

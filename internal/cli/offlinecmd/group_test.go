@@ -67,8 +67,8 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	if !strings.Contains(trained.Model.Training.Alpha, "groups by "+rule+": accuracy ") {
 		t.Errorf("the model does not say how groups did: %s", trained.Model.Training.Alpha)
 	}
-	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "worst hall2 with ") {
-		t.Errorf("model inspect does not show the groups:\n%s", r.Out)
+	if r := clitest.Must(t, "model", "show", model); !strings.Contains(r.Out, "worst hall2 with ") {
+		t.Errorf("model show does not show the groups:\n%s", r.Out)
 	}
 	if r := clitest.Must(t, with("--group", rule)...); !strings.Contains(r.Out, "by group   "+rule+": 3 groups, mean accuracy ") ||
 		!strings.Contains(r.Out, "hall2: ") || !strings.Contains(r.Out, "leave-one-out without groups says ") {

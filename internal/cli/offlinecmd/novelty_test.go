@@ -32,7 +32,7 @@ func TestNoveltyCommands(t *testing.T) {
 	if want := "novelty    from 12 sequences in 12 groups; a share of 0.1 of sequences like these will be novel; p-values from 0.0769\n"; !strings.Contains(out, want) {
 		t.Errorf("retrain does not say %q:\n%s", want, out)
 	}
-	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(inspect, "novelty    11 dimensions, from 12 sequences; novel at a p-value of at most 0.1; its class is whether it is novel\n") {
+	if inspect := clitest.Must(t, "model", "show", model).Out; !strings.Contains(inspect, "novelty    11 dimensions, from 12 sequences; novel at a p-value of at most 0.1; its class is whether it is novel\n") {
 		t.Errorf("inspect says\n%s", inspect)
 	}
 	evaluate := []string{"evaluate", "--model", model, archive, "--predictions", predictions}
@@ -46,12 +46,12 @@ func TestNoveltyCommands(t *testing.T) {
 		t.Errorf("--json: %+v", ev.Novelty)
 	}
 	r := clitest.Must(t, append(retrain, "--drift")...)
-	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(r.Out, "inputs     level, spread and pace of 1 channels") || !strings.Contains(inspect, "says level, spread and pace of each channel") {
+	if inspect := clitest.Must(t, "model", "show", model).Out; !strings.Contains(r.Out, "inputs     level, spread and pace of 1 channels") || !strings.Contains(inspect, "says level, spread and pace of each channel") {
 		t.Errorf("retrain --drift: %s\n%s", r.Out, inspect)
 	}
 	r = clitest.Must(t, append(retrain, "--novelty")...)
-	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(inspect, "novelty    23 dimensions, from 24 sequences; novel at a p-value of at most 0.01; compared with what is usual at its place\n") {
-		t.Errorf("model inspect of a model of two classes:\n%s", inspect)
+	if inspect := clitest.Must(t, "model", "show", model).Out; !strings.Contains(inspect, "novelty    23 dimensions, from 24 sequences; novel at a p-value of at most 0.01; compared with what is usual at its place\n") {
+		t.Errorf("model show of a model of two classes:\n%s", inspect)
 	}
 	if want := "warning: nothing will be novel: that needs at least 99 training sequences, or --false-alarms 0.04"; !strings.Contains(r.Out+r.ErrOut, want) {
 		t.Errorf("retrain --novelty does not say %q:\n%s%s", want, r.Out, r.ErrOut)

@@ -56,7 +56,7 @@ func TestImportRetrainEvaluate(t *testing.T) {
 	clitest.Exec(t, t.Context(), "evaluate", path, "--model", model, "--min-accuracy", "1.1").Want(t, cli.ExitTolerance, "below")
 
 	var inspected models.Report
-	clitest.Must(t, "model", "inspect", "--json", model).Parse(t, &inspected)
+	clitest.Must(t, "model", "show", "--json", model).Parse(t, &inspected)
 	if inspected.SHA256 != trained.Model.SHA256 {
 		t.Error("inspect and retrain tell different fingerprints")
 	}
@@ -118,7 +118,7 @@ func TestWrongData(t *testing.T) {
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "train", three, "--output", model, "--members", "2", "--units", "5")
 	clitest.Exec(t, t.Context(), "evaluate", "--model", model, two).
-		Want(t, cli.ExitIntegrity, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
+		Want(t, cli.ExitIntegrity, "reads 3 channels", "has 2", "try: eusn-stream model show")
 	clitest.Exec(t, t.Context(), "evaluate", "--model", model, "none.parquet").
 		Want(t, cli.ExitFailure, "no archive none.parquet", "try: eusn-stream import")
 	clitest.Exec(t, t.Context(), "evaluate", "--model", model, dir).Want(t, cli.ExitFailure, dir+" is a folder with 0 archives")

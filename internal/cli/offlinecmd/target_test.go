@@ -48,7 +48,7 @@ func TestTarget(t *testing.T) {
 	}
 	clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--label-delay", "3", "--json", "--output", next)...).Parse(t, &ev)
 	var shown models.Report
-	clitest.Must(t, "model", "inspect", next, "--json").Parse(t, &shown)
+	clitest.Must(t, "model", "show", next, "--json").Parse(t, &shown)
 	if v, a := shown.Readouts[0].Interval, ev.AdaptiveNumbers; v == nil || a == nil || a.Late != 3 || math.Abs(float64(v.Low)-a.Low) > 1e-5*math.Abs(a.Low) || math.Abs(float64(v.High)-a.High) > 1e-5*math.Abs(a.High) { // a float32
 		t.Errorf("the new model has %+v, evaluated %+v", v, a)
 	}

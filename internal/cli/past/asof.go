@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/jobcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/explain"
@@ -20,65 +21,67 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
-const asOfHelp = "eusn-stream state as-of --help"
+const showHelp = "eusn-stream state show --help"
 
-// asOfOptions are the options specific to state as-of.
-type asOfOptions struct {
-	stream    string
-	partition int
-	at        string
-	out       string
-}
-
-// NewStateAsOf is "state as-of".
-func NewStateAsOf(a *cli.App) *cobra.Command {
-	var o asOfOptions
+// NewStateShow makes the command "state show".
+func NewStateShow(a *cli.App) *cobra.Command {
+	var w asOf
 	var cmd *cobra.Command
 	cmd = server.JobCommand(a, &cobra.Command{
-		Use:   "as-of (--stream S | --partition P) --at SEQ|TIME",
-		Short: "Show the state of a stream or a partition as it was after an input message, or at a time",
-		Long: `Compute the state that a partition had after an input message (--at 4711), or after all
-that the server had stored at a time (--at 30m, a date, or 2026-01-31T12:00:00Z): from the
-newest snapshot before it, or from the beginning of the log. Where the job has noted the
-digest of that state, it is compared. A running stage is not affected.
+		Use:   "show PARTITION [STREAM] | STREAM",
+		Short: "Show the states of a partition or of a stream: the stored ones, or those at a time",
+		Long: `Show the streams in a partition's snapshot, or one stream. A stream is found by its name in
+any partition. A name that is a number is read as a partition: give the partition first, or
+write key/stream.
 
-It shows the streams of the partition; with --stream one of them, its open sequence, and
-which scores it would have had if it had ended there. -o writes the state of the partition
-to a file, as state export does: state diff compares two of them, stream by stream.
+--at computes the state that a partition had after an input message (--at 4711), or after all
+that the server had stored at a time (--at 30m, a date, or 2026-01-31T12:00:00Z): from the
+previous snapshot, or from the beginning of the log. If the job has noted the digest of that
+state, the digests are compared. A running stage is not affected. For a stream it also shows
+the open sequence, and the scores that the sequence would have if it ended there. -o writes
+the state of the partition to a file, as state export does: state diff compares two of them,
+stream by stream.
 
 The model is the job's, from its registry, or --model. Use the stage's configuration (-c).`,
-		Example: `  eusn-stream state as-of --stream pump-3 --at 4711
-  eusn-stream state as-of --partition 0 --at 30m -o before.state --nats-url nats://host:4222`,
-		Args: cobra.NoArgs,
-	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		given := cmd.Flags().Changed
-		if given("stream") == given("partition") || given("stream") && o.stream == "" || o.at == "" {
-			return cli.Fail(cli.ExitUsage, errors.New("want --stream or --partition, and --at"), asOfHelp)
+		Example: `  eusn-stream state show 0
+  eusn-stream state show pump-17 --json
+  eusn-stream state show gateway-2/pump-17
+  eusn-stream state show pump-3 --at 4711
+  eusn-stream state show 0 --at 30m -o before.state --nats-url nats://host:4222`,
+		Args: cobra.RangeArgs(1, 2),
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		if w.at == "" {
+			if w.out != "" {
+				return cli.Fail(cli.ExitUsage, errors.New("--output needs --at, such as --at 0s"), showHelp)
+			}
+			return jobcmd.ShowSnapshot(ctx, a, js, c.Job, args)
 		}
-		w := &asOf{app: a, conf: c, js: js, opt: o, partition: o.partition}
-		var done func()
+		w.app, w.conf, w.js = a, c, js
 		var err error
-		if w.x, done, err = explainer(a, c, js, given("model")); err != nil {
+		if w.partition, err = strconv.Atoi(args[0]); err != nil || len(args) == 2 {
+			w.stream = args[len(args)-1]
+		}
+		var done func()
+		if w.x, done, err = explainer(a, c, js, cmd.Flags().Changed("model")); err != nil {
 			return err
 		}
 		defer done()
 		return explainFailure(cli.OrInterrupted(w.runAsOf(ctx, done), "nothing was written"))
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.stream, "stream", "", "stream")
-	f.IntVar(&o.partition, "partition", 0, "partition")
-	f.StringVar(&o.at, "at", "", "input message, or how long ago (30m), a date, or a time like 2026-01-31T12:00:00Z")
-	f.StringVarP(&o.out, "output", "o", "", "file for the state of the partition")
-	f.String("model", "", "model file of the stage (default the one in the job's registry)")
+	f.StringVar(&w.at, "at", "", "input message, or how long ago (30m), a date, or a time like 2026-01-31T12:00:00Z (default: the snapshot)")
+	f.StringVarP(&w.out, "output", "o", "", "with --at: file for the state of the partition")
+	f.StringP("model", "m", "", "with --at: model file of the stage (default the one in the job's registry)")
 	return cmd
 }
 
-// asOf is state as-of at work.
+// asOf is state show --at at work.
 type asOf struct {
 	app       *cli.App
 	conf      config.Config
 	js        jetstream.JetStream
-	opt       asOfOptions
+	at, out   string
+	stream    string // empty: all of the partition
 	x         *explain.Explainer
 	partition int
 }
@@ -95,12 +98,12 @@ type asOfResult struct {
 }
 
 func (w *asOf) runAsOf(ctx context.Context, read func()) error {
-	o, err := positionOf("at", w.opt.at, asOfHelp)
+	o, err := positionOf("at", w.at, showHelp)
 	if err != nil {
 		return err
 	}
-	if w.opt.stream != "" {
-		if w.partition, err = home(ctx, w.js, w.conf.Job, w.opt.stream); err != nil {
+	if w.stream != "" {
+		if w.partition, err = home(ctx, w.js, w.conf.Job, w.stream); err != nil {
 			return err
 		}
 	}
@@ -116,13 +119,13 @@ func (w *asOf) runAsOf(ctx context.Context, read func()) error {
 	if wrong != nil {
 		return cli.Fail(cli.ExitIntegrity, wrong, "eusn-stream state verify, with the stage's configuration and model")
 	}
-	if w.opt.out == "" {
+	if w.out == "" {
 		return nil
 	}
-	if err := cli.ReplaceFile(w.opt.out, s.Encoded, cli.Private); err != nil {
+	if err := cli.ReplaceFile(w.out, s.Encoded, cli.Private); err != nil {
 		return err
 	}
-	w.app.Say("written to %s; eusn-stream state diff compares two states", w.opt.out)
+	w.app.Say("written to %s; eusn-stream state diff compares two states", w.out)
 	return nil
 }
 
@@ -183,12 +186,12 @@ func (w *asOf) show(ctx context.Context, s replay.StateAsOf) error {
 		return err
 	}
 	r := asOfResult{Partition: w.partition, State: s, Snapshot: s.Past.Snapshot, After: s.Past.After, Messages: s.Past.Messages, Streams: all.Streams}
-	if w.opt.stream != "" {
-		r.Streams = slices.DeleteFunc(r.Streams, func(st admin.StreamState) bool { return st.ID != w.opt.stream })
+	if w.stream != "" {
+		r.Streams = slices.DeleteFunc(r.Streams, func(st admin.StreamState) bool { return st.ID != w.stream })
 		if len(r.Streams) == 0 {
-			return cli.Fail(cli.ExitFailure, fmt.Errorf("partition %d had no stream %q after input message %d", w.partition, w.opt.stream, s.InSeq), "a later --at; or the same command with --partition, which shows all streams")
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("partition %d had no stream %q after input message %d", w.partition, w.stream, s.InSeq), "a later --at; or the same command with --partition, which shows all streams")
 		}
-		if r.Open, err = w.x.OpenSequences(ctx, s.Encoded, w.opt.stream); err != nil {
+		if r.Open, err = w.x.OpenSequences(ctx, s.Encoded, w.stream); err != nil {
 			return err
 		}
 	}

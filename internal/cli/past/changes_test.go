@@ -87,11 +87,11 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	for _, line := range before[:5] {
 		stream := line["stream"].(string)
 		c.same([]map[string]any{line})
-		if r := c.runCommand(t, "state", "as-of", "--stream", stream, "--at", "0s", "-c", conf); r.Code != cli.ExitOK || !strings.Contains(r.Out, "as output message") {
+		if r := c.runCommand(t, "state", "show", stream, "--at", "0s", "-c", conf); r.Code != cli.ExitOK || !strings.Contains(r.Out, "as output message") {
 			t.Errorf("%s after the change: code %d\n%s%s", stream, r.Code, r.Out, r.ErrOut)
 		}
 	}
-	c.runCommand(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed", "a later --at")
+	c.runCommand(t, "state", "show", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed", "a later --at")
 	c.runCommand(t, "state", "diff", "--since", "9", "--until", "0s").Want(t, cli.ExitFailure, "partitions were changed")
 
 	c.start("--model", c.model, "-c", conf)
@@ -109,7 +109,7 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	if e.Again.Found || e.Again.Broken || !strings.Contains(e.Again.Why, "the log begins with message") || e.Prediction.Class != before[0]["class"] {
 		t.Errorf("after the log was trimmed: %+v", e.Again)
 	}
-	c.runCommand(t, "state", "as-of", "--partition", "0", "--at", "0s", "-c", conf).Want(t, cli.ExitOK)
+	c.runCommand(t, "state", "show", "0", "--at", "0s", "-c", conf).Want(t, cli.ExitOK)
 }
 
 // cut returns the input message after which the partitions were changed.
@@ -140,13 +140,13 @@ func TestPastAfterReplace(t *testing.T) {
 	if r := c.runCommand(t, "explain", "--last", "--stream", stream, "--model", green); !strings.Contains(r.Out, "not computed again: ") || !strings.Contains(r.Out, "another network") {
 		t.Errorf("with the model of now: %s%s", r.Out, r.ErrOut)
 	}
-	c.runCommand(t, "state", "as-of", "--partition", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed")
+	c.runCommand(t, "state", "show", "1", "--at", "9").Want(t, cli.ExitFailure, "partitions were changed")
 	c.start("--model", green)
 	c.play("train")
 	c.same(c.lines[24:28])
 	if is := c.explained(c.lines[24]).Readout; is.Fingerprint == was.Fingerprint || is.Network == was.Network || !is.First || !was.First {
 		t.Errorf("readouts %+v and then %+v", was, is)
 	}
-	c.runCommand(t, "state", "as-of", "--stream", c.lines[24]["stream"].(string), "--at", "0s").Want(t, cli.ExitOK)
+	c.runCommand(t, "state", "show", c.lines[24]["stream"].(string), "--at", "0s").Want(t, cli.ExitOK)
 	c.stop()
 }

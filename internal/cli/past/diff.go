@@ -42,7 +42,7 @@ their units' h have changed, and which readout would have answered. Differences 
 is asked for then, and the exit code is 0.
 
 --stream shows one stream and its units that have changed most, --partition one partition;
-otherwise it is all of the job. The states are computed as state as-of does, from snapshots
+otherwise it is all of the job. The states are computed as state show --at does, from snapshots
 and the log, and compared with the digests that the job has noted. A running stage is not
 affected.
 
@@ -71,7 +71,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	f.StringVar(&o.stream, "stream", "", "only this stream")
 	f.IntVar(&o.partition, "partition", 0, "only this partition")
 	f.IntVar(&o.units, "units", 10, "how many units are shown with --stream")
-	f.String("model", "", "model file of the stage (default the one in the job's registry)")
+	f.StringP("model", "m", "", "model file of the stage (default the one in the job's registry)")
 	positions := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if given("since") || given("until") {

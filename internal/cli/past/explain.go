@@ -81,7 +81,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	f.IntVar(&o.features, "features", 5, "how many of the strongest features and members are shown")
 	f.IntVar(&o.stretches, "stretches", 24, "into how many parts the samples are divided at most, to compute the prediction without each; 0 = none")
 	f.StringVar(&o.picture, "picture", "", "also draw it: an SVG file, which a browser shows; replaces an older one")
-	f.String("model", "", "model file of the stage (default the one in the job's registry)")
+	f.StringP("model", "m", "", "model file of the stage (default the one in the job's registry)")
 	return cmd
 }
 
@@ -210,7 +210,7 @@ func explainFailure(err error) error {
 	case errors.Is(err, explain.ErrNoModel):
 		return cli.Fail(cli.ExitFailure, err, "--model FILE, with the stage's model; or eusn-stream model publish FILE, which stores it in the registry")
 	case errors.Is(err, replay.ErrPastGone):
-		return cli.Fail(cli.ExitFailure, err, "a later --at; eusn-stream partitions, which shows the snapshots")
+		return cli.Fail(cli.ExitFailure, err, "a later --at; eusn-stream status --partitions, which shows the snapshots")
 	case errors.Is(err, pipeline.ErrOtherModel):
 		return cli.Fail(cli.ExitOtherModel, err, "the same command without --model, which takes the job's; or eusn-stream model show active --output FILE, which writes it to a file")
 	}

@@ -86,8 +86,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// state as-of next to a running stage: a partition, a stream, files for state diff, and
-// missing names.
+// state show --at beside a running stage: a partition, a stream, files that state diff
+// reads, and what there is none of.
 func TestStateAsOf(t *testing.T) {
 	p := newPredicted(t, "--members", "1", "--units", "8")
 	last := p.lines[len(p.lines)-1]
@@ -95,7 +95,7 @@ func TestStateAsOf(t *testing.T) {
 	var e explain.Explanation
 	p.runCommand(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
 	before := strconv.FormatUint(e.Samples.By-1, 10)
-	r := p.runCommand(t, "state", "as-of", "--stream", stream, "--at", before)
+	r := p.runCommand(t, "state", "show", stream, "--at", before)
 	r.Want(t, cli.ExitOK)
 	for _, want := range []string{"samples 35", "open after 35 samples: class", "digest "} {
 		if !strings.Contains(r.Out, want) {
@@ -105,8 +105,8 @@ func TestStateAsOf(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.state"), filepath.Join(dir, "two.state")
 	part := strconv.Itoa(e.Commit.Partition)
-	p.runCommand(t, "state", "as-of", "--partition", part, "--at", before, "-o", one).Want(t, cli.ExitOK, "written to")
-	p.runCommand(t, "state", "as-of", "--partition", part, "--at", "0s", "-o", two).Want(t, cli.ExitOK)
+	p.runCommand(t, "state", "show", part, "--at", before, "-o", one).Want(t, cli.ExitOK, "written to")
+	p.runCommand(t, "state", "show", part, "--at", "0s", "-o", two).Want(t, cli.ExitOK)
 	clitest.Exec(t, t.Context(), "state", "diff", one, two).Want(t, cli.ExitFailure, "streams differ")
 	var s struct {
 		State struct {
@@ -116,7 +116,7 @@ func TestStateAsOf(t *testing.T) {
 			Stream string `json:"stream"`
 		} `json:"streams"`
 	}
-	p.runCommand(t, "state", "as-of", "--partition", part, "--at", strconv.FormatUint(e.Commit.InSeq, 10), "--json").Parse(t, &s)
+	p.runCommand(t, "state", "show", part, "--at", strconv.FormatUint(e.Commit.InSeq, 10), "--json").Parse(t, &s)
 	if !s.State.Verified || len(s.Streams) < 2 {
 		t.Errorf("after a commit: %+v", s)
 	}
@@ -125,17 +125,16 @@ func TestStateAsOf(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--at 3", cli.ExitUsage, "--stream or --partition"},
-		{"--stream s --partition 1 --at 3", cli.ExitUsage, "--stream or --partition"},
-		{"--partition 1", cli.ExitUsage, "and --at"},
-		{"--partition 1 --at 0", cli.ExitUsage, "numbers from 1"},
-		{"--partition 1 --at yesterday", cli.ExitUsage, "how long ago"},
-		{"--partition 1 --at 2999-01-01", cli.ExitUsage, "future"},
-		{"--partition 9 --at 3", cli.ExitFailure, "0 to 2"},
-		{"--partition 1 --at 999999", cli.ExitFailure, "no message 999999 yet"},
-		{"--stream nobody --at 3", cli.ExitFailure, `no stream "nobody"`},
+		{"--at 3", cli.ExitUsage, "accepts between 1 and 2"},
+		{"1 -o x", cli.ExitUsage, "--output needs --at"},
+		{"1 --at 0", cli.ExitUsage, "numbers from 1"},
+		{"1 --at yesterday", cli.ExitUsage, "how long ago"},
+		{"1 --at 2999-01-01", cli.ExitUsage, "future"},
+		{"9 --at 3", cli.ExitFailure, "0 to 2"},
+		{"1 --at 999999", cli.ExitFailure, "no message 999999 yet"},
+		{"nobody --at 3", cli.ExitFailure, `no stream "nobody"`},
 	} {
-		p.runCommand(t, append([]string{"state", "as-of"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
+		p.runCommand(t, append([]string{"state", "show"}, strings.Fields(c.args)...)...).Want(t, c.code, c.says)
 	}
 }
 

@@ -62,7 +62,7 @@ also answered what came meanwhile, in the mean over the times between two snapsh
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.model, "model", "", "the model file")
+	f.StringVarP(&o.model, "model", "m", "", "the model file")
 	f.IntVar(&o.Machines, "machines", 1000, "how many machines there are, each one stream")
 	f.IntVar(&o.Channels, "channels", 0, "sensors of a machine, to check the model against; 0: as many as the model has")
 	f.Float64Var(&o.Rate, "sample-rate", 100, "samples a second of each sensor")

@@ -17,7 +17,12 @@ func (d decimal) Set(text string) error {
 	if config.OddNumber(text) {
 		return errors.New("want a number without leading zeros and underscores (10, not 010)")
 	}
-	return d.Value.Set(text)
+	if err := d.Value.Set(text); err != nil && d.Type() == "duration" {
+		return errors.New("want a duration, such as 10s, 5m or 1h30m")
+	} else if err != nil {
+		return errors.New("want a whole number")
+	}
+	return nil
 }
 
 // useDecimal makes the flags of a command and its subcommands refuse the numbers that a

@@ -7,4 +7,7 @@
 //   - root.go: combines all commands into the program
 //   - version.go: defines the command version
 //   - decimal.go: rejects flags with leading zeros and other odd numbers
+//   - help.go: completes the help: related commands, examples of groups, order of flags
+//   - complete.go: completes values of flags and arguments in a shell
+//   - guess.go: leads from what people type to the right command or flag
 package root

@@ -47,7 +47,7 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 		}
 	}
 	// The advice about a wrong file must not be a command that destroys it.
-	if r := clitest.Exec(t, t.Context(), "model", "inspect", archive); strings.Contains(r.ErrOut, "--output") {
+	if r := clitest.Exec(t, t.Context(), "model", "show", archive); strings.Contains(r.ErrOut, "--output") {
 		t.Errorf("a wrong file named as output:\n%s", r.ErrOut)
 	}
 }

@@ -39,7 +39,7 @@ func TestPipesAreRefused(t *testing.T) {
 		{"run -c PIPE", cli.ExitConfig},
 		{"config check PIPE", cli.ExitConfig},
 		{"run --model PIPE", cli.ExitFailure},
-		{"model inspect PIPE", cli.ExitFailure},
+		{"model show PIPE", cli.ExitFailure},
 		{"model verify PIPE", cli.ExitFailure},
 		{"replay PIPE", cli.ExitFailure},
 		{"state diff PIPE PIPE", cli.ExitFailure},
@@ -68,7 +68,7 @@ func TestPipesAreRefused(t *testing.T) {
 			}
 		})
 	}
-	clitest.Exec(t, t.Context(), "model", "inspect", dir).Want(t, cli.ExitFailure, dir+" is a folder, want a file")
+	clitest.Exec(t, t.Context(), "model", "show", dir).Want(t, cli.ExitFailure, dir+" is a folder, want a file")
 }
 
 // A configuration may come from a pipe with a writer, such as a shell's <(...).

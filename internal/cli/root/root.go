@@ -37,8 +37,8 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if !a.Started && cleaned.Err == nil {
-		err = cli.Fail(cli.ExitUsage, err, cmd.CommandPath()+" --help")
+	if err != nil && !a.Started && cleaned.Err == nil {
+		err = explainUsage(root, cmd, args, err)
 	}
 	if cleaned.Err != nil && !errors.Is(err, cleaned.Err) {
 		err = errors.Join(err, cleaned.Err)
@@ -104,9 +104,9 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		commands  []*cobra.Command
 	}{
 		{"train", "Train, evaluate and predict:", []*cobra.Command{offlinecmd.NewTrain(a, "train"), offlinecmd.NewEvaluate(a), live.NewPredict(a), offlinecmd.NewImport(a), loop.NewRecord(a), model, offlinecmd.NewCommand(a)}},
-		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a), servicecmd.NewCommand(a)}},
+		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
 		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewLabels(a), loop.NewLearn(a)}},
-		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewTop(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a, live.NewBackfill(a)), jobcmd.NewDeadLetter(a), past.NewExplain(a), plan.NewCommand(a), bench.NewCommand(a)}},
+		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewState(a, past.NewStateShow(a), past.NewStateDiff(a)), jobcmd.NewJob(a, live.NewBackfill(a)), jobcmd.NewDeadLetter(a), past.NewExplain(a), plan.NewCommand(a), bench.NewCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
@@ -120,6 +120,13 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
 	useDecimal(root)
+	completeValues(root)
+	completeHelp(root)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		hideUnused(cmd)
+		help(cmd, args)
+	})
 	return root
 }
 

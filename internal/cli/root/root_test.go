@@ -19,6 +19,12 @@ func TestUsage(t *testing.T) {
 		{[]string{"bogus"}, `unknown command "bogus"`},
 		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
 		{[]string{"version", "extra"}, "extra"},
+		{[]string{"trian", "p.csv", "--policy", "window"}, `unknown command "trian"` + "\ntry: eusn-stream train\n"},
+		{[]string{"-q", "promote"}, "try: eusn-stream model promote\n"},
+		{[]string{"train", "--out", "m"}, "try: eusn-stream train --output\n"},
+		{[]string{"run", "--natsurl", "u"}, "try: eusn-stream run --nats-url\n"},
+		{[]string{"record", "--max-time", "u"}, "try: eusn-stream record --max-size\n"},
+		{[]string{"status", "-n", "soon"}, "want a duration"},
 		{[]string{"run", "--port", "010"}, "want a number without leading zeros"},
 		{[]string{"train", "--members", "0x1_0"}, "want a number without leading zeros"},
 		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for "eusn-stream completion"`},
@@ -36,7 +42,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"train", "a", "--bank", "euler", "--network", "esn"}, "--bank is a parameter of --network bank, not of esn"},
 		{[]string{"train", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
 		{[]string{"evaluate", "a", "--split", "half"}, "want train or test"},
-		{[]string{"model", "inspect"}, "accepts 1 arg"},
+		{[]string{"model", "verify"}, "accepts 1 arg"},
 		{[]string{"help", "bogus"}, `no help on "bogus"`},
 		{[]string{"help", "offline", "bogus"}, `no help on "offline bogus"`},
 		{[]string{"train", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
@@ -85,10 +91,10 @@ func TestHelp(t *testing.T) {
 // Help shows the value of a flag that is not set.
 func TestHelpShowsDefaults(t *testing.T) {
 	for args, want := range map[string][]string{
-		"run":        {`(default "eusn-data")`, "(default 4222)", "0 = the job's, of a new job 16", `(default "model.safetensors")`},
-		"replay":     {`(default "sensors.*")`, `(default "eusn")`},
-		"partitions": {`(default "eusn")`, `(default "eusn-data")`},
-		"doctor":     {`(default "eusn")`},
+		"run":    {`(default "eusn-data")`, "(default 4222)", "0 = the job's, of a new job 16", `(default "model.safetensors")`},
+		"replay": {`(default "sensors.*")`, `(default "eusn")`},
+		"status": {`(default "eusn")`, `(default "eusn-data")`},
+		"doctor": {`(default "eusn")`},
 	} {
 		r := clitest.Must(t, args, "--help")
 		for _, w := range want {
@@ -144,7 +150,7 @@ func TestDoctor(t *testing.T) {
 }
 
 func TestModelFiles(t *testing.T) {
-	clitest.Exec(t, t.Context(), "model", "inspect", "none.safetensors").Want(t, cli.ExitFailure, "none.safetensors", "try: eusn-stream train")
+	clitest.Exec(t, t.Context(), "model", "show", "none.safetensors").Want(t, cli.ExitFailure, "none.safetensors", "try: eusn-stream train")
 	bad := clitest.Write(t, filepath.Join(t.TempDir(), "bad"), "these are not tensors")
 	clitest.Exec(t, t.Context(), "model", "verify", bad).Want(t, cli.ExitIntegrity, bad)
 }

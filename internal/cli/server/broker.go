@@ -52,20 +52,20 @@ func Open(ctx context.Context, c config.Config, log *slog.Logger) (*Broker, erro
 	}
 	o, err := serverOptions(c, log)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it, and PEM files for server.hub_tls; eusn-stream config init --secure, which makes users")
+		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it, and PEM files for server.hub_tls; eusn-stream secure init, which makes users")
 	}
 	s, err := natsserver.Start(ctx, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.Is(err, natsserver.ErrOpen):
-		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and users; or server.listen: 127.0.0.1")
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream secure init, which makes a certificate and users; or server.listen: 127.0.0.1")
 	case errors.Is(err, natsserver.ErrWeb):
-		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes users; or no server.websocket")
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream secure init, which makes users; or no server.websocket")
 	case errors.Is(err, natsserver.ErrHub):
 		return nil, cli.Fail(cli.ExitConfig, err, "server.hub such as tls://hub.example:7422, the address for leaf nodes of the centre's server; docs/operations.md, An edge box")
 	case errors.Is(err, natsserver.ErrExpired):
-		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure --renew, which makes a new certificate with the same authority: nothing changes for clients")
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream secure init --renew, which makes a new certificate with the same authority: nothing changes for clients")
 	case err != nil:
 		return nil, cli.Fail(cli.ExitFailure, err, fmt.Sprintf(
 			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
@@ -136,9 +136,9 @@ func ConnectHint(err error, fallback string) string {
 	}
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), contains("nonce"):
-		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md); for a server of config init --secure: set -a; . eusn-secure/operator.env"
+		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md); for a server of secure init: set -a; . eusn-secure/operator.env"
 	case contains("unknown authority"):
-		return "set nats.tls.ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of config init --secure: set -a; . eusn-secure/operator.env"
+		return "set nats.tls.ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of secure init: set -a; . eusn-secure/operator.env"
 	case contains("certificate required", "bad certificate"):
 		return "set nats.tls.cert and nats.tls.key to a client certificate from an authority that the server trusts"
 	case contains("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):

@@ -33,7 +33,7 @@ func TestServerRefusals(t *testing.T) {
 		return "nats://" + ns.Addr().String()
 	}
 	closed := start(server.Options{Username: "u", Password: "p"})
-	clitest.Exec(t, t.Context(), "partitions", "--nats-url", closed).Want(t, cli.ExitUnreachable, "Authorization Violation", "try: set nats.creds", "nats.password")
+	clitest.Exec(t, t.Context(), "status", "--partitions", "--nats-url", closed).Want(t, cli.ExitUnreachable, "Authorization Violation", "try: set nats.creds", "nats.password")
 	clitest.Exec(t, t.Context(), "doctor", "--nats-url", closed).Want(t, cli.ExitUnreachable, "try: set nats.creds")
 	plain := start(server.Options{})
 	clitest.Exec(t, t.Context(), "deadletter", "list", "--nats-url", plain).Want(t, cli.ExitFailure, "check that JetStream is enabled on the server")

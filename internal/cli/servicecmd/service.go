@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,9 @@ const elsewhere = "on Linux the units of systemd (docs/operations.md, As a servi
 
 // NewCommand is "service".
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("service", "Run as a service of Windows", newInstall(a), newUninstall(a), newStatus(a))
+	cmd := cli.Group("service", "Run as a service of Windows", newInstall(a), newUninstall(a), newStatus(a))
+	cmd.Hidden = runtime.GOOS != "windows"
+	return cmd
 }
 
 // failed says what to do next where a command for services fails.

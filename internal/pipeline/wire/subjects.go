@@ -28,6 +28,12 @@ func ModelStream(job string) string      { return "OBJ_" + ModelBucket(job) }
 func MemberBucket(job string) string     { return strings.ToUpper(job) + "-MEMBERS" }
 func MemberStream(job string) string     { return "KV_" + MemberBucket(job) }
 
+// Streams returns the names of all NATS streams that a job can have. The last two identify the
+// job: without them there is no job.
+func Streams(job string) []string {
+	return []string{InputStream(job), DeadLetterStream(job), RowStream(job), LabelStream(job), ShadowStream(job), AlarmStream(job), LatestStream(job), FeatureStream(job), ModelStream(job), MemberStream(job), SnapshotStream(job), OutputStream(job)}
+}
+
 // Subjects in them, by partition.
 func InputSubject(job string, p int, key string) string {
 	return fmt.Sprintf("%s.in.%d.%s", job, p, key)

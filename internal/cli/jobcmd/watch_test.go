@@ -104,8 +104,8 @@ func TestNotKnown(t *testing.T) {
 	}
 }
 
-// Without a terminal it prints once; with --json lines until the end, or one.
-func TestTopPlain(t *testing.T) {
+// Without a terminal it is one look; with --json lines until the end.
+func TestWatchPlain(t *testing.T) {
 	var out bytes.Buffer
 	a := &cli.App{Stdout: term.Cleaned{Writer: &out}, Stderr: &bytes.Buffer{}}
 	looks := 0
@@ -117,17 +117,13 @@ func TestTopPlain(t *testing.T) {
 		}
 		return report(), nil
 	}
-	if err := top(ctx, a, look, time.Millisecond, false); err != nil || looks != 1 || strings.Count(out.String(), "PROBLEM") != 1 || strings.Contains(out.String(), "\x1b") {
+	if err := watchStatus(ctx, a, look, time.Millisecond); err != nil || looks != 1 || strings.Count(out.String(), "PROBLEM") != 1 || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%v, %d looks:\n%s", err, looks, &out)
 	}
 	out.Reset()
 	a.JSON = true
-	if err := top(ctx, a, look, time.Millisecond, true); err != nil || looks != 2 || strings.Count(out.String(), "\n") != 1 {
-		t.Errorf("once: %v, %d looks:\n%s", err, looks, &out)
-	}
-	out.Reset()
 	looks = 0
-	if err := top(ctx, a, look, time.Millisecond, false); err != nil || looks != 3 {
+	if err := watchStatus(ctx, a, look, time.Millisecond); err != nil || looks != 3 {
 		t.Errorf("%v, %d looks", err, looks)
 	}
 	for line := range strings.Lines(out.String()) {
@@ -137,7 +133,7 @@ func TestTopPlain(t *testing.T) {
 		}
 	}
 	failed := errors.New("no server")
-	if err := top(t.Context(), a, func() (*fleet.Report, error) { return nil, failed }, time.Millisecond, false); !errors.Is(err, failed) {
+	if err := watchStatus(t.Context(), a, func() (*fleet.Report, error) { return nil, failed }, time.Millisecond); !errors.Is(err, failed) {
 		t.Errorf("%v, want the error of the first look", err)
 	}
 }
