@@ -8,7 +8,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
@@ -72,8 +71,14 @@ type BackfillPlan struct {
 
 // BackfillDone is what was done so far, also before a kill.
 type BackfillDone struct {
-	backfill.Done
-	All uint64 `json:"-"` // messages there are to read; 0 = not known
+	Messages    uint64 `json:"messages"` // whose predictions are asked for
+	Before      uint64 `json:"before"`   // messages read for the states alone
+	Samples     uint64 `json:"samples"`  // in all of these
+	Removed     uint64 `json:"removed"`  // that were gone from the log before they could be read
+	Unusable    uint64 `json:"unusable"`
+	Reason      string `json:"reason,omitempty"` // of the first that was
+	Predictions uint64 `json:"predictions"`
+	All         uint64 `json:"-"` // messages there are to read; 0 = not known
 }
 
 const positionEvery = time.Second
@@ -82,8 +87,7 @@ const positionEvery = time.Second
 // the stage's code. The job on the server, if there is one, stays as it is:
 // nothing is published. Of a job, messages are read as the job reads them, whatever
 // Config.Input is. When ctx ends, or the computer stops, call it again: each
-// prediction is in the file once. The errors are those of package
-// internal/pipeline/backfill, and ErrRange.
+// prediction is in the file once.
 func WriteBackfill(ctx context.Context, job *pipeline.Job, o Backfill) (BackfillDone, error) {
 	b := &backfilling{o: o}
 	var err error
@@ -121,16 +125,16 @@ type backfilling struct {
 	sameModel bool
 }
 
-func (b *backfilling) work(sh *shard.Shard) *backfill.Job {
-	return &backfill.Job{
+func (b *backfilling) work(sh *shard.Shard) *backfillJob {
+	return &backfillJob{
 		Path: b.o.Out, Head: b.o.Head, Line: b.line, Asked: b.asked(), Shard: sh, Rate: b.o.Rate, Every: cmp.Or(b.o.every, positionEvery),
 		Plan: b.plan, Open: b.open,
-		Progress: func(at backfill.Position) {
+		Progress: func(at backfillPosition) {
 			if b.o.Progress != nil {
 				b.o.Progress(b.done(at))
 			}
 		},
-		Begun: func(at backfill.Position, again bool) {
+		Begun: func(at backfillPosition, again bool) {
 			if b.o.Begun != nil {
 				b.o.Begun(BackfillPlan{Again: again, Begin: at.Range.Begin, First: at.Range.First, Last: at.Range.Last, JobModel: b.sameModel, Done: b.done(at)})
 			}
@@ -139,13 +143,13 @@ func (b *backfilling) work(sh *shard.Shard) *backfill.Job {
 }
 
 // asked is what the predictions depend on.
-func (b *backfilling) asked() backfill.Asked {
+func (b *backfilling) asked() inlog.Asked {
 	input := b.o.Input
 	if b.stored != nil {
 		input = fmt.Sprintf("the log of job %q, created %s", b.stored.Name, wire.CreatedText(b.stored.In.CachedInfo().Created))
 	}
 	c := b.Config
-	return backfill.Asked{
+	return inlog.Asked{
 		Input: input, Range: b.o.Range,
 		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", b.Meta.SHA256, b.Linear.Name),
 		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d, rate_tolerance %d",
@@ -161,8 +165,8 @@ func (b *backfilling) line(dst []byte, p *codec.Prediction, in uint64, stored in
 	return b.o.Line(dst, line)
 }
 
-func (b *backfilling) done(at backfill.Position) BackfillDone {
-	d := BackfillDone{Done: at.Done}
+func (b *backfilling) done(at backfillPosition) BackfillDone {
+	d := at.Done
 	if b.stored != nil && at.Range.Last > 0 {
 		d.All = at.Range.Last + 1 - at.Range.Begin
 	}
@@ -170,7 +174,7 @@ func (b *backfilling) done(at backfill.Position) BackfillDone {
 }
 
 // plan finds out which messages of the log are meant.
-func (b *backfilling) plan(ctx context.Context) (r backfill.Range, err error) {
+func (b *backfilling) plan(ctx context.Context) (r backfillRange, err error) {
 	if b.stored == nil {
 		return r, nil
 	}
@@ -203,7 +207,7 @@ func (b *backfilling) plan(ctx context.Context) (r backfill.Range, err error) {
 }
 
 // open makes the source of messages.
-func (b *backfilling) open(ctx context.Context, r backfill.Range, after inlog.Place) (inlog.Source, error) {
+func (b *backfilling) open(ctx context.Context, r backfillRange, after inlog.Place) (inlog.Source, error) {
 	if b.stored == nil {
 		m, err := b.o.Messages()
 		if err != nil {

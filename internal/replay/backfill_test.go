@@ -20,7 +20,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -458,7 +457,7 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 	}
 	fill()
 	_, err = WriteBackfill(t.Context(), b.backfiller(m, c), o)
-	if !errors.Is(err, backfill.ErrOther) {
+	if !errors.Is(err, ErrOther) {
 		t.Errorf("another log under the same name: %v", err)
 	}
 }
@@ -498,15 +497,15 @@ func TestBackfillOfMessages(t *testing.T) {
 	}
 	pipelinetest.Same(t, backfilled(t, o.Out), pipelinetest.Direct(t, m, streams, sent))
 	_, err := WriteBackfill(t.Context(), s, o)
-	if !errors.Is(err, backfill.ErrExists) {
+	if !errors.Is(err, ErrExists) {
 		t.Errorf("again into the same file: %v", err)
 	}
 	o.Out += "2"
 	from(slices.Repeat([]pipelinetest.Packet{odd}, 200)...)
 	_, err = WriteBackfill(t.Context(), s, o)
 	pipelinetest.Mentions(t, err, "none of the first", "can be used")
-	if !errors.Is(err, backfill.ErrUnusable) {
-		t.Errorf("%v is not known as backfill.ErrUnusable", err)
+	if !errors.Is(err, ErrUnusable) {
+		t.Errorf("%v is not known as ErrUnusable", err)
 	}
 	nothingLeft(t, o.Out)
 }

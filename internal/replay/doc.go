@@ -7,10 +7,39 @@
 // its messages in batches to a shard of its own (inlog.Batches). A recording needs no
 // network, and hands them to the state machine.
 //
+// # Backfill
+//
+// A backfill writes predictions of old messages to a file, each once. It reads a job's
+// input (inlog.Log) or other messages (inlog.Source).
+//
+// All keys are in one partition. A key's state depends on its own messages alone,
+// so this gives the bits that the job gives, whatever its number of partitions was
+// when. Only limits differ: a partition's limits on streams and waiting bytes
+// (MaxStreams, ReorderBytes) hold for all partitions together here, and are
+// multiplied by their number.
+//
+//	FILE.part      the predictions so far, a line each, in the order of the messages
+//	FILE.position  how far they go, and the states there
+//	FILE           the predictions, when all are there
+//
+// The lines depend on the messages alone, not on how they came in batches. A
+// position is stored after the lines before it are on the disk. A computation that
+// continues after a kill cuts off what lies behind the position and computes it
+// again. So its file has the bytes of one that nobody has interrupted.
+//
+// A position file is, with little-endian numbers:
+//
+//	"EUSNBACK" version:u32 length:u32 the position in JSON, so many bytes
+//	the state of the partition, as in a snapshot (package state)
+//	sha256 of everything before it
+//
 // # Files
 //
 //   - log.go: opens the log of a job and finds the messages of a time
 //   - backfill.go: predicts old messages
+//   - backfill_run.go: computes a backfill batch by batch
+//   - backfill_output.go: writes the file of predictions
+//   - backfill_position.go: encodes the position from which a backfill continues
 //   - features.go: computes features of sequences
 //   - record.go: records the input of a job as training data
 //   - past.go: computes a part of a partition's past again

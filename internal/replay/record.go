@@ -157,10 +157,10 @@ func (r *recorder) machine() (*state.Machine, error) {
 }
 
 // asked is what the samples depend on.
-func (r *recorder) asked() record.Asked {
+func (r *recorder) asked() inlog.Asked {
 	c, m := r.Config, r.Model
 	policy := state.OneState(m.Policy)
-	return record.Asked{
+	return inlog.Asked{
 		Input: fmt.Sprintf("job %s, %s", r.stored.Name, createdText(r.stored)),
 		From:  r.o.FromText, Streams: r.o.Streams,
 		Settings: fmt.Sprintf("channels %s, policy %s %d %d, input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d",

@@ -95,7 +95,7 @@ var protocol = []planted{
 	},
 	{
 		name: "backfill: the position is stored before its lines are synced",
-		file: "internal/pipeline/backfill/output.go", pkg: "internal/pipeline/backfill", test: "TestLinesBeforePosition",
+		file: "internal/replay/backfill_output.go", pkg: "internal/replay", test: "TestLinesBeforePosition",
 		old: "	if err := durable.Sync(o.file); err != nil {\n		return fmt.Errorf(\"backfill: %w\", err)\n	}\n",
 		new: "	_ = durable.Sync\n",
 	},

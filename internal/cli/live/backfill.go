@@ -19,7 +19,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -315,15 +314,15 @@ func backfillFailure(err error, model string, o backfillOptions, d replay.Backfi
 	err = cli.OrInterrupted(err, "%d predictions are in %s; the same command continues from there", d.Predictions, part)
 	remove := "another --output; or, to begin again: rm " + part + " " + cli.QuoteForShell(o.out+".position")
 	switch {
-	case errors.Is(err, backfill.ErrExists):
+	case errors.Is(err, replay.ErrExists):
 		return cli.Fail(cli.ExitFailure, err, "another --output, or remove the file")
-	case errors.Is(err, backfill.ErrInUse):
+	case errors.Is(err, replay.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --output")
-	case errors.Is(err, backfill.ErrOther), errors.Is(err, backfill.ErrRemains):
+	case errors.Is(err, replay.ErrOther), errors.Is(err, replay.ErrRemains):
 		return cli.Fail(cli.ExitFailure, err, remove)
 	case errors.Is(err, replay.ErrRange):
 		return cli.Fail(cli.ExitFailure, err, "--since start, which is all that the log holds; or eusn-stream predict FILES")
-	case errors.Is(err, backfill.ErrUnusable):
+	case errors.Is(err, replay.ErrUnusable):
 		next := "--model with one that can read this, or other data; eusn-stream model show " + cli.QuoteForShell(model) + ", which shows this model's channels and policy"
 		return cli.Fail(cli.ExitFailure, err, next)
 	case errors.Is(err, admin.ErrNoJob):

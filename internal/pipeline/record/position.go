@@ -40,27 +40,6 @@ const (
 	namedDead = 100
 )
 
-// Asked identifies the request of a recording. A recording is continued only by an
-// equal request.
-type Asked struct {
-	Input    string `json:"input"`    // the log
-	From     string `json:"from"`     // the beginning, in the user's words
-	Streams  string `json:"streams"`  // the selected streams
-	Settings string `json:"settings"` // other settings that the samples depend on
-}
-
-// Differs describes the difference of another recording; empty if equal.
-func (a Asked) Differs(o Asked) string {
-	for _, f := range []struct{ what, a, o string }{
-		{"log", a.Input, o.Input}, {"beginning", a.From, o.From}, {"choice of streams", a.Streams, o.Streams}, {"settings", a.Settings, o.Settings},
-	} {
-		if f.a != f.o {
-			return fmt.Sprintf("another %s: it has %q, this one %q", f.what, f.o, f.a)
-		}
-	}
-	return ""
-}
-
 // Done counts the recorded data.
 type Done struct {
 	Messages     uint64 `json:"messages"`
@@ -86,7 +65,7 @@ type Dead struct {
 type Position struct {
 	Version   int         `json:"version"`
 	Recording string      `json:"recording"` // its name: a new recording has another name
-	Asked     Asked       `json:"asked"`
+	Asked     inlog.Asked `json:"asked"`
 	Begin     uint64      `json:"begin"` // the first message read; earlier than First only for the states
 	First     uint64      `json:"first"` // the first message recorded
 	File      int         `json:"file"`  // its number, from 1

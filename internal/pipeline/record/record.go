@@ -40,7 +40,7 @@ type Range struct{ Begin, First, Last uint64 }
 type Job struct {
 	Dir, Name string // the folder, and the job's name, with which file names begin
 	Files     Files
-	Asked     Asked
+	Asked     inlog.Asked
 	Machine   *state.Machine
 	Takes     func(stream string) bool
 	// Plan selects the messages; begun is the first position of an existing recording,

@@ -30,7 +30,7 @@ type Verified struct {
 type Check struct {
 	Dir, Name string
 	Files     Files
-	Asked     Asked // except From and Streams, which the recording contains
+	Asked     inlog.Asked // except From and Streams, which the recording contains
 	Machine   func() (*state.Machine, error)
 	Takes     func(words string) (func(stream string) bool, error)
 	LogFirst  uint64 // the first message of the log
@@ -254,7 +254,7 @@ func (c *Check) compareRows(t *taker, f *checked, gone int64) error {
 }
 
 // compareAsked returns the expected request of the recording.
-func (c *Check) compareAsked(of Asked) Asked {
+func (c *Check) compareAsked(of inlog.Asked) inlog.Asked {
 	a := c.Asked
 	a.From, a.Streams = of.From, of.Streams
 	return a

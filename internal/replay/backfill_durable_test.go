@@ -1,4 +1,4 @@
-package backfill
+package replay
 
 import (
 	"os"
@@ -39,7 +39,7 @@ func TestLinesBeforePosition(t *testing.T) {
 		if err := o.write([]byte("a line\n")); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.save(&Position{}, nil); err != nil {
+		if err := o.save(&backfillPosition{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

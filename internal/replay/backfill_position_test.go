@@ -1,4 +1,4 @@
-package backfill
+package replay
 
 import (
 	"bytes"
@@ -12,12 +12,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 )
 
-var somewhere = Position{
-	Asked: Asked{Input: "in", Range: "all", Model: "m", Settings: "s"}, Range: Range{Begin: 3, First: 5, Last: 9},
-	Bytes: 7, Next: inlog.Place{Seq: 6, Stored: -4}, Done: Done{Messages: 2, Reason: "ü\n"},
+var somewhere = backfillPosition{
+	Asked: inlog.Asked{Input: "in", Range: "all", Model: "m", Settings: "s"}, Range: backfillRange{Begin: 3, First: 5, Last: 9},
+	Bytes: 7, Next: inlog.Place{Seq: 6, Stored: -4}, Done: BackfillDone{Messages: 2, Reason: "ü\n"},
 }
 
-func encoded(t testing.TB, p Position, state string) []byte {
+func encoded(t testing.TB, p backfillPosition, state string) []byte {
 	t.Helper()
 	b, err := p.encode([]byte(state))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPosition(t *testing.T) {
 		}
 	}
 	newer := bytes.Clone(b)
-	newer[len(positionMagic)] = 2
+	newer[len(backfillMagic)] = 2
 	if _, _, err := decodePosition(newer); err == nil || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("one of a later version: %v", err)
 	}
@@ -53,7 +53,7 @@ func TestPosition(t *testing.T) {
 func FuzzPosition(f *testing.F) {
 	whole := encoded(f, somewhere, "the state")
 	f.Add(whole[:len(whole)-sha256.Size])
-	f.Add([]byte(positionMagic + "\x01\x00\x00\x00\xff\xff\xff\xff{}"))
+	f.Add([]byte(backfillMagic + "\x01\x00\x00\x00\xff\xff\xff\xff{}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		sum := sha256.Sum256(b)
 		p, state, err := decodePosition(append(bytes.Clone(b), sum[:]...))
@@ -108,7 +108,7 @@ func TestOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Position{}
+	p := backfillPosition{}
 	for _, f := range []func() error{
 		func() error { return o.save(&p, nil) }, func() error { return o.write([]byte("one\n")) },
 		func() error { return o.save(&p, []byte("s")) }, func() error { return o.write([]byte("two, not saved\n")) },
@@ -174,8 +174,9 @@ func TestAskedDiffers(t *testing.T) {
 	if d := a.Differs(a); d != "" {
 		t.Errorf("equal ones differ: %s", d)
 	}
-	for _, change := range []func(*Asked){
-		func(a *Asked) { a.Input = "x" }, func(a *Asked) { a.Range = "x" }, func(a *Asked) { a.Model = "x" }, func(a *Asked) { a.Settings = "x" },
+	for _, change := range []func(*inlog.Asked){
+		func(a *inlog.Asked) { a.Input = "x" }, func(a *inlog.Asked) { a.Range = "x" }, func(a *inlog.Asked) { a.Model = "x" }, func(a *inlog.Asked) { a.Settings = "x" }, func(a *inlog.Asked) { a.From = "x" },
+		func(a *inlog.Asked) { a.Streams = "x" },
 	} {
 		o := a
 		if change(&o); a.Differs(o) == "" {

@@ -1,4 +1,4 @@
-package backfill
+package replay
 
 import (
 	"context"
@@ -16,22 +16,22 @@ import (
 // message that made it, and when the server stored that (ns).
 type Line func(dst []byte, p *codec.Prediction, in uint64, stored int64) ([]byte, error)
 
-// Job is one computation.
-type Job struct {
+// backfillJob is one computation.
+type backfillJob struct {
 	Path  string // of the predictions
 	Head  []byte // the beginning of the file
 	Line  Line
-	Asked Asked
+	Asked inlog.Asked
 	// Plan says which messages are read, where that is not known yet.
-	Plan func(ctx context.Context) (Range, error)
+	Plan func(ctx context.Context) (backfillRange, error)
 	// Open makes the source, which begins behind a message.
-	Open  func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
+	Open  func(ctx context.Context, r backfillRange, after inlog.Place) (inlog.Source, error)
 	Shard *shard.Shard
 
 	Rate     float64       // samples per second; 0 = as fast as possible
 	Every    time.Duration // between positions, or more where states are large; negative: after each batch
-	Progress func(Position)
-	Begun    func(p Position, again bool) // the range is known; again: it continues where another one stopped
+	Progress func(backfillPosition)
+	Begun    func(p backfillPosition, again bool) // the range is known; again: it continues where another one stopped
 }
 
 // tooMany messages, none of which can be used, end a computation: it would make
@@ -46,13 +46,13 @@ const shareForPositions = 20
 // is a rate.
 const paced = 10
 
-// running is a Job at work.
-type running struct {
-	job    *Job
+// runningBackfill is a backfillJob at work.
+type runningBackfill struct {
+	job    *backfillJob
 	out    *output
 	direct *shard.Direct
 	src    inlog.Source
-	at     Position
+	at     backfillPosition
 	lines  []byte
 
 	removed uint64 // before this source
@@ -66,13 +66,13 @@ type running struct {
 // Run computes until the source ends, and returns what was done. When ctx ends, or
 // on an error that comes of the source, it stores its position and returns: the
 // same Job continues from there.
-func (j *Job) Run(ctx context.Context) (Position, error) {
+func (j *backfillJob) Run(ctx context.Context) (backfillPosition, error) {
 	out, at, encoded, err := openOutput(j.Path)
 	if err != nil {
-		return Position{}, err
+		return backfillPosition{}, err
 	}
 	defer out.leave()
-	r := &running{job: j, out: out, begun: time.Now()}
+	r := &runningBackfill{job: j, out: out, begun: time.Now()}
 	again := at != nil
 	if again {
 		if differs := j.Asked.Differs(at.Asked); differs != "" {
@@ -121,7 +121,7 @@ func (j *Job) Run(ctx context.Context) (Position, error) {
 
 // begin writes the beginning of the file, after a position that says nothing is
 // written: so a file that has anything always has a position.
-func (r *running) begin() error {
+func (r *runningBackfill) begin() error {
 	if err := r.save(); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *running) begin() error {
 }
 
 // all works batch by batch.
-func (r *running) all(ctx context.Context) error {
+func (r *runningBackfill) all(ctx context.Context) error {
 	b := &inlog.Batches{Source: r.src, Direct: r.direct, Cut: r.at.Range.Begin > 1, Read: r.read}
 	for {
 		if err := r.batch(ctx, b); err != nil {
@@ -162,7 +162,7 @@ func (r *running) all(ctx context.Context) error {
 
 // useless is the error of a computation that can use no message. Nothing of it is
 // kept: the same again would come out the same.
-func (r *running) useless() error {
+func (r *runningBackfill) useless() error {
 	d := &r.at.Done
 	if d.Unusable == 0 || d.Unusable < d.Messages || d.Messages < tooMany && !r.at.Over {
 		return nil
@@ -172,7 +172,7 @@ func (r *running) useless() error {
 }
 
 // batch computes as many messages as make one, and writes their predictions.
-func (r *running) batch(ctx context.Context, b *inlog.Batches) (err error) {
+func (r *runningBackfill) batch(ctx context.Context, b *inlog.Batches) (err error) {
 	if r.ended, err = b.Fill(ctx); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (r *running) batch(ctx context.Context, b *inlog.Batches) (err error) {
 }
 
 // read counts a message, and keeps batches short if there is a rate.
-func (r *running) read(m *inlog.Message) bool {
+func (r *runningBackfill) read(m *inlog.Message) bool {
 	r.at.Next = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
 	if m.Seq < r.at.Range.First {
 		r.at.Done.Before++
@@ -195,7 +195,7 @@ func (r *running) read(m *inlog.Message) bool {
 }
 
 // write computes the batch and writes what it predicts.
-func (r *running) write() error {
+func (r *runningBackfill) write() error {
 	out, dead, err := r.direct.FinishBatch()
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (r *running) write() error {
 }
 
 // save stores the position.
-func (r *running) save() error {
+func (r *runningBackfill) save() error {
 	began := time.Now()
 	encoded, err := r.direct.Encode()
 	if err == nil {
@@ -228,7 +228,7 @@ func (r *running) save() error {
 }
 
 // pause keeps to the rate.
-func (r *running) pause(ctx context.Context) {
+func (r *runningBackfill) pause(ctx context.Context) {
 	if r.job.Rate <= 0 {
 		return
 	}

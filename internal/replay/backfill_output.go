@@ -1,4 +1,4 @@
-package backfill
+package replay
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func positionPath(path string) string { return path + ".position" }
 
 // openOutput opens the growing file, and the position that it has come to:
 // without one, it is new and empty.
-func openOutput(path string) (o *output, at *Position, state []byte, err error) {
+func openOutput(path string) (o *output, at *backfillPosition, state []byte, err error) {
 	if there, err := os.Lstat(partPath(path)); err == nil && !there.Mode().IsRegular() {
 		what := "no regular file"
 		if there.Mode()&fs.ModeSymlink != 0 {
@@ -66,7 +66,7 @@ func openOutput(path string) (o *output, at *Position, state []byte, err error) 
 }
 
 // position is how far an earlier computation has come; nil if there is none.
-func (o *output) position() (*Position, []byte, error) {
+func (o *output) position() (*backfillPosition, []byte, error) {
 	part, position := partPath(o.path), positionPath(o.path)
 	_, exists := os.Lstat(o.path) // with the lock: another one may just have completed it
 	p, state, err := readPosition(position)
@@ -114,7 +114,7 @@ func (o *output) write(lines []byte) error {
 }
 
 // save makes what was written stay, and after that the position.
-func (o *output) save(p *Position, state []byte) error {
+func (o *output) save(p *backfillPosition, state []byte) error {
 	p.Bytes = o.size
 	b, err := p.encode(state)
 	if err != nil {
