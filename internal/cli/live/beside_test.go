@@ -21,13 +21,13 @@ const (
 )
 
 var besideRows = []besideRow{
-	{[]string{"partitions"}, "PARTITION", "PARTITION"},
+	{[]string{"status", "--partitions"}, "PARTITION", "PARTITION"},
 	{[]string{"status"}, "eusn: 2 partitions, 1 worker, up to date", "!no worker runs"},
 	{[]string{"doctor"}, "eusn-data is writable, and in use by a running stage", "no stage is running; of the embedded server's data: server eusn-stream"},
 	{[]string{"doctor"}, `job "eusn" takes messages on sensors.*, 2 partitions`, `job "eusn" takes messages on sensors.*, 2 partitions`},
 	{[]string{"doctor"}, "EUSN-IN holds", "EUSN-IN holds"},
-	{[]string{"top", "--once"}, "1 worker, up to date", "no worker runs"},
-	{[]string{"state", "get", "0"}, "!has no snapshot yet", "partition 0 after input message"},
+	{[]string{"status", "--watch"}, "1 worker, up to date", noStage},
+	{[]string{"state", "show", "0"}, "!has no snapshot yet", "partition 0 after input message"},
 	{[]string{"state", "verify"}, "partition 1: equal", "partition 1: equal"},
 	{[]string{"state", "export", "--output", "states"}, "of 2 partitions have a snapshot", "of 2 partitions have a snapshot"},
 	{[]string{"explain", "--last", "--stream", "s00001"}, "the same scores, bit for bit", "the same scores, bit for bit"},
@@ -45,7 +45,10 @@ var besideRows = []besideRow{
 	{[]string{"job", "backfill", "--since", "start", "--output", "old.jsonl"}, "24 predictions of 72 messages", "24 predictions of 72 messages"},
 	{[]string{"learn", "--store", "labelled", "--output", "learned"}, "!1 used", "!1 used"},
 	{[]string{"replay", "", "--streams", "5", "--rows", "16", "--resume"}, "72 messages were already stored", noStage},
-	{[]string{"job", "resize", "4"}, "!stop the workers", "4 partitions"}, // last: it changes the job
+	{[]string{"job", "list"}, "eusn", "eusn"},
+	{[]string{"job", "resize", "4"}, "!stop the workers", "4 partitions"},
+	{[]string{"job", "delete"}, "!processes of job eusn are running", "EUSN-IN"}, // shows what it would delete
+	{[]string{"job", "delete", "--yes"}, "!processes of job eusn are running", "job eusn is deleted"}, // last: the job is gone
 }
 
 // Beside "run", each command about a job finds the embedded server by the data directory, and
@@ -88,10 +91,11 @@ func TestCommandsBesideAStage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"tail"}, {"top"}, {"tail", "--since", "1h", "--follow"}, {"record", "--output", "recording"}, {"learn", "--store", "labelled", "--output", "learned", "--follow"}, {"alarms", "run"}} {
+	for _, args := range [][]string{{"tail"}, {"tail", "--since", "1h", "--follow"}, {"record", "--output", "recording"}, {"learn", "--store", "labelled", "--output", "learned", "--follow"}, {"alarms", "run"}} {
 		try(besideRow{args: args}, noStage)
 	}
 	for _, row := range besideRows {
 		try(row, row.stopped)
 	}
+	try(besideRow{args: []string{"status"}}, "!no job")
 }

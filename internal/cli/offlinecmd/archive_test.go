@@ -55,7 +55,7 @@ func TestRecordingTrains(t *testing.T) {
 	if want := "continuous series: windows of 2 s, every 1 s; change with --policy window --length 40 --hop 20"; !strings.Contains(chosen.ErrOut, want) {
 		t.Errorf("train does not say %q:\n%s", want, chosen.ErrOut)
 	}
-	if out := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(out, "window of 40 samples every 20") {
+	if out := clitest.Must(t, "model", "show", model).Out; !strings.Contains(out, "window of 40 samples every 20") {
 		t.Error(out)
 	}
 	clitest.Must(t, "evaluate", "--model", model, archive, "--split", "train").Want(t, cli.ExitOK, "is a recording: all of it is evaluated")
