@@ -111,12 +111,17 @@ gateway:
     nodes: {press/c0: ns=1;s=Press.X, press/c1: ns=1;s=Press.Y}
 `), "--http-listen", "127.0.0.1:"+port, "--mqtt-listen", "127.0.0.1:0")
 	defer g.kill()
-	for want := range 3 {
-		for begin := time.Now(); g.says("the process that reads the server has ended (fatal error: ") < want; time.Sleep(20 * time.Millisecond) {
+	await := func(text string, lines int) {
+		t.Helper()
+		for begin := time.Now(); g.says(text) < lines; time.Sleep(20 * time.Millisecond) {
 			if time.Since(begin) > pipelinetest.Patience {
-				t.Fatalf("the log has fewer than %d ended processes", want)
+				t.Fatalf("the log has fewer than %d lines with %q", lines, text)
 			}
 		}
+	}
+	await("HTTP at", 1)
+	for want := range 3 {
+		await("the process that reads the server has ended (fatal error: ", want)
 		res, err := http.Post("http://127.0.0.1:"+port+"/v1/sensors/mill", "application/json", strings.NewReader(`{"c0": 1, "c1": 2}`))
 		if err != nil {
 			t.Fatal(err)
