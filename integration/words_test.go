@@ -55,7 +55,6 @@ var pronounExceptions = map[string]limit{
 	"internal/kernel":               {7, toReword},
 	"internal/kernel/_asm":          {8, toReword},
 	"internal/natsclient":           {7, toReword},
-	"internal/pipeline/backfill":    {12, toReword},
 	"internal/quality":              {8, toReword},
 	"internal/registry":             {8, toReword},
 	"internal/replay":               {11, toReword},

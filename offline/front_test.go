@@ -158,7 +158,7 @@ func TestFrontsThatCannotBe(t *testing.T) {
 		policy reservoir.Policy
 		want   string
 	}{
-		{d, "envelope=10ms", reservoir.Policy{}, "want the sampling rate, of which the data say nothing (--rate)"},
+		{d, "envelope=10ms", reservoir.Policy{}, "want the sampling rate, of which the data say nothing (--sample-rate)"},
 		{d, "centre=3,normalise=1s", reservoir.Policy{}, "centre and normalise, want one of them"},
 		{d, "decimate=1", reservoir.Policy{}, "decimate of 1 samples, want 2 to"},
 		{d, "decimate=3", reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 10}, "hop of 10 samples, want a multiple of decimate (3)"},
