@@ -47,7 +47,7 @@ var besideRows = []besideRow{
 	{[]string{"replay", "", "--streams", "5", "--rows", "16", "--resume"}, "72 messages were already stored", noStage},
 	{[]string{"job", "list"}, "eusn", "eusn"},
 	{[]string{"job", "resize", "4"}, "!stop the workers", "4 partitions"},
-	{[]string{"job", "delete"}, "!processes of job eusn are running", "EUSN-IN"}, // shows what it would delete
+	{[]string{"job", "delete"}, "!processes of job eusn are running", "EUSN-IN"},                      // shows what it would delete
 	{[]string{"job", "delete", "--yes"}, "!processes of job eusn are running", "job eusn is deleted"}, // last: the job is gone
 }
 
