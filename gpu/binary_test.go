@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
 )
 
-// command is the built program, which must start anywhere.
+// command is the program under test. It must start on every machine.
 const command = "github.com/eusn-stream/eusn-stream/cmd/eusn-stream"
 
 func build(t *testing.T, dir string, flags ...string) string {
@@ -30,7 +30,7 @@ func build(t *testing.T, dir string, flags ...string) string {
 	return out
 }
 
-// The program as users build it is linked once, for the first test that asks.
+// plain holds the program linked as users build it, once, by the first test.
 var plain struct {
 	sync.Mutex
 	dir, program string
@@ -57,7 +57,7 @@ func buildPlain(t *testing.T) string {
 	return plain.program
 }
 
-// runProgram runs the program and returns its exit code and what it said.
+// runProgram runs the program and returns its exit code and output.
 func runProgram(t *testing.T, program string, environment []string, args ...string) (code int, text string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
@@ -70,10 +70,10 @@ func runProgram(t *testing.T, program string, environment []string, args ...stri
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// TestProgramStartsWithoutDriver: a program that resolves every symbol at its
-// start, by the environment or by its linker, starts on a machine without a
-// driver, and --engine gpu says in a sentence what is missing. (Of the program without
-// cgo, which is what ships, make dist-check looks at the same.)
+// TestProgramStartsWithoutDriver: a program that resolves every symbol at its start,
+// by the environment or by its linker, starts on a machine without a driver, and
+// --engine gpu prints the reason. (make dist-check tests the shipped program, built
+// without cgo.)
 func TestProgramStartsWithoutDriver(t *testing.T) {
 	if _, err := Devices(); err == nil {
 		t.Skip("NOT CHECKED: this machine has a GPU")
@@ -100,8 +100,8 @@ func TestProgramStartsWithoutDriver(t *testing.T) {
 	}
 }
 
-// TestProgramWithFakeDriver: what the program says of drivers and devices that
-// it cannot use. The fake one is where the loader looks for the real one.
+// TestProgramWithFakeDriver tests messages about unusable drivers and devices.
+// The fake driver has the path of the real driver.
 func TestProgramWithFakeDriver(t *testing.T) {
 	program := buildPlain(t)
 	dir := t.TempDir()
@@ -125,7 +125,7 @@ func TestProgramWithFakeDriver(t *testing.T) {
 	if code, text := runProgram(t, program, []string{"LD_LIBRARY_PATH=" + dir}, "doctor"); code != 0 || !strings.Contains(text, "ok       gpu       Fake GPU 0, 1 GiB, compute capability 9.0; the driver offers CUDA 12.4.") {
 		t.Errorf("doctor with a GPU ends with %d:\n%s", code, text)
 	}
-	// Kernels that the driver refuses: no engine, but no crash either.
+	// A driver that refuses the kernels gives no engine, but no crash either.
 	if code, text := runProgram(t, program, []string{"LD_LIBRARY_PATH=" + dir}, "bench", "--engine", "gpu", "--only", "engine"); code != 1 || !strings.Contains(text, "load kernels") {
 		t.Errorf("bench on a driver that refuses the kernels ends with %d:\n%s", code, text)
 	}

@@ -23,7 +23,7 @@ type Device struct {
 // minMajor is the least compute capability the kernels are compiled for.
 const minMajor = 8
 
-// usable opens the driver and lists the devices that can run the kernels.
+// usable opens the driver and lists the devices able to run the kernels.
 func usable() (*cuda.Driver, []cuda.Device, error) {
 	d, err := cuda.Open()
 	if err != nil {
@@ -42,8 +42,8 @@ func usable() (*cuda.Driver, []cuda.Device, error) {
 	return d, list, nil
 }
 
-// Devices lists the GPUs that an engine can use, at least one where err is nil.
-// It is *UnavailableError where there is none.
+// Devices lists the usable GPUs, at least one if err is nil. The error without
+// a GPU is *UnavailableError.
 func Devices() ([]Device, error) {
 	d, found, err := usable()
 	if err != nil {
@@ -56,7 +56,7 @@ func Devices() ([]Device, error) {
 	return list, nil
 }
 
-// lostDevices are those on which an engine of this process was lost.
+// lostDevices lists the devices on which this process lost an engine.
 var lostDevices struct {
 	sync.Mutex
 	by map[string]bool // by PCI address

@@ -2,37 +2,37 @@
 // same bits as every other engine, advanced by the kernels of package kernels
 // through the driver of internal/cuda.
 //
-// It owns the host side of a device: its memory, the way of samples and scores
-// to it and back, and what happens when it fails. It knows no stage.
+// The package controls the host side of a device: memory, transfers of samples
+// and scores, and failures. It does not depend on stages.
 //
 // # The way of a call
 //
-//	Advance checks the call (engine.CheckCall), so that what is refused has
-//	changed nothing, and cuts it into pieces that fit a buffer (ring.go).
-//	Each piece goes through one of a ring of buffers:
+// Advance checks the call (engine.CheckCall), so that a refused call changes
+// nothing, and cuts the call into pieces that fit a buffer (ring.go). Each
+// piece goes through one of a ring of buffers:
 //
 //	host     pack samples and runs into pinned memory
-//	stream   copy up | wait for the piece before | kernels | copy scores down
+//	stream   copy up | wait for the previous piece | kernels | copy scores down
 //
-//	A piece is handed over in one call of the driver. While the kernels of one
-//	work, the next is packed and copied up; kernels of all pieces run in order,
-//	because pieces may touch the same slots.
+// One call of the driver submits a piece. While the kernels of a piece run, the
+// next piece is packed and copied up; kernels of all pieces run in order,
+// because pieces may use the same slots.
 //
 // # States
 //
-// They are in device memory as engine.Layout says, slot after slot. The
-// pool is planned when the engine is made, from the memory that is free then:
-// nothing that Advance needs is allocated later. ReadState and WriteState go
-// through pinned windows that hold many states (states.go), because a copy of one
-// state costs as much as one of thousands.
+// States are in device memory in the order of engine.Layout, slot after slot.
+// New plans the pool from the memory that is free then: Advance allocates
+// nothing later. ReadState and WriteState go through pinned windows that hold
+// many states (states.go), because a copy of one state costs as much as a copy
+// of thousands.
 //
 // # Failure
 //
-// When a device fails in the middle of its work, what its states hold
-// is not known. The engine is lost then: every call returns an error that is
-// reservoir.ErrLost, Close still frees what it can, and the states must come
-// from a snapshot. Before an engine is given out it computes a few sequences
-// and compares them with the generic engine's, bit for bit.
+// If a device fails during its work, the contents of its states are unknown.
+// The engine is lost then: every call returns an error that is
+// reservoir.ErrLost, Close still frees memory as far as possible, and the
+// states must come from a snapshot. New first computes a few sequences on each
+// engine and compares them bit by bit with the generic engine.
 //
 // # Files
 //

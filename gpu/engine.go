@@ -13,14 +13,13 @@ import (
 
 // Options of an engine.
 type Options struct {
-	// MaxSlots lets the pool be larger than asked for, up to this many slots, as
-	// long as half of the device's free memory is left to others: a stage then
-	// need not move its states to a larger pool later.
+	// MaxSlots lets the pool exceed the requested slots, up to this many, as
+	// long as half of the device's free memory stays free: a stage then need not
+	// move its states to a larger pool later.
 	MaxSlots int
-	// Products other than Canonical use tensor cores and give other states.
+	// Products except Canonical use tensor cores and give different states.
 	Products Products
-	// SkipLost leaves devices alone on which an engine of this process was
-	// lost.
+	// SkipLost skips devices on which this process lost an engine.
 	SkipLost bool
 }
 
@@ -39,12 +38,12 @@ type Engine struct {
 	plan    plan
 	buffers kernels.Buffers
 	rounds  *kernels.Batch
-	taken   []uint64 // samples of each slot: its state's first words, but here
+	taken   []uint64 // samples of each slot: the first words of its state, on the host
 	kernels []cuda.Function
 
 	ring     [ringDepth]piece
 	next     int        // of the ring
-	last     cuda.Event // behind the last piece's kernels; 0: none under way
+	last     cuda.Event // after the last piece's kernels; 0: none running
 	runs     []reservoir.Run
 	launches []kernels.Launch
 	ops      cuda.Batch
@@ -56,10 +55,10 @@ type Engine struct {
 var _ reservoir.Engine = (*Engine)(nil)
 
 // New makes an engine on the GPU with the most free memory, with a pool of at
-// least that many slots, all reset. It fails with *UnavailableError where there
-// is no GPU, ErrMemory where the pool does not fit, ErrSelfTest where the GPU
-// computes other bits (with tensor cores: more than rounding differs), ErrTF32
-// where the network does not suit the products asked for.
+// least the given slots, all reset. The errors are *UnavailableError without a
+// GPU, ErrMemory if the pool does not fit, ErrSelfTest if the GPU computes
+// different bits (with tensor cores: a difference above rounding), and ErrTF32
+// if the network does not suit the requested products.
 func New(net *reservoir.Network, slots int, o Options) (*Engine, error) {
 	return newEngine(net, slots, o, defaultLimits, true)
 }
@@ -171,17 +170,17 @@ func (e *Engine) PCI() string { return e.ctx.Device().PCI }
 // Network implements Engine.
 func (e *Engine) Network() *reservoir.Network { return e.net }
 
-// Slots implements Engine. It may be more than New was asked for.
+// Slots implements Engine. The number may exceed the request of New.
 func (e *Engine) Slots() int { return e.slots }
 
 // ScoreWidth implements Engine.
 func (e *Engine) ScoreWidth() int { return e.width }
 
-// Steps is what engine.CheckCall asks for.
+// Steps returns the number of samples of a slot for engine.CheckCall.
 func (e *Engine) Steps(slot int32) uint64 { return e.taken[slot] }
 
-// SetReadouts implements Engine. It fails with ErrMemory where the device has no
-// room for them.
+// SetReadouts implements Engine. The error is ErrMemory if the device lacks room
+// for the readouts.
 func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 	if e.lost != nil {
 		return e.lost
@@ -204,7 +203,7 @@ func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 		}
 	}
 	if err != nil {
-		e.program.Readouts(e.readouts) // the previous ones
+		e.program.Readouts(e.readouts) // the previous readouts
 		e.ctx.Free(at)
 		return e.failed(err)
 	}
@@ -229,12 +228,12 @@ func (e *Engine) Features(slot int32, dst []float32) error {
 	return nil
 }
 
-// Close implements Engine. After the device was lost it frees what it can.
+// Close implements Engine. For a lost device, Close frees memory if possible.
 func (e *Engine) Close() error {
 	e.slots = 0
 	err := e.ctx.Close()
 	if e.lost != nil || err == nil {
-		return nil // a lost device answers everything with its error
+		return nil // every call on a lost device returns its error
 	}
 	return fmt.Errorf("gpu: %w", err)
 }

@@ -14,9 +14,9 @@ import (
 // small makes calls take many pieces, and reads many windows.
 var small = limits{samples: 256, runs: 5, scores: 200, window: 300}
 
-// TestHostConforms runs the suite on the host side alone, with pieces and
-// windows so small that every call takes many, on streams that run in the
-// least convenient order. Go code does what each kernel is documented to do
+// TestHostConforms runs the suite on the host side only, with pieces and
+// windows so small that every call needs many, on streams that run in the least
+// convenient order. Go code replaces each kernel by its documented function
 // (twin_test.go).
 func TestHostConforms(t *testing.T) {
 	f := cudatest.Use(t, nil)
@@ -26,10 +26,10 @@ func TestHostConforms(t *testing.T) {
 	}, math.MaxInt)
 }
 
-// TestConforms runs the suite through everything: host, fake driver, and the
-// embedded PTX in the interpreter. A network of 255 units is beyond what kernels keep
-// in shared memory, as the one of 1,024 is, with which the interpreter spends a quarter
-// of the time; TestHostConforms has it, and kernels.TestShapes one of 701 units.
+// TestConforms runs the suite through host, fake driver and the embedded PTX in the
+// interpreter. A network of 255 units exceeds the shared memory of the kernels, as a
+// network of 1,024 units does, but takes a quarter of the time. TestHostConforms has
+// the 1,024 units, and kernels.TestShapes has a network of 701 units.
 func TestConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: the interpreter takes half a minute for the whole suite")
@@ -41,7 +41,7 @@ func TestConforms(t *testing.T) {
 }
 
 // TestMixedConforms is TestConforms for networks of kind mixed, with pieces that
-// end anywhere in a run.
+// may end at every sample of a run.
 func TestMixedConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: the interpreter takes half a minute for the whole suite")
@@ -61,7 +61,7 @@ func openTwin(f *cudatest.Fake, net *reservoir.Network, slots int, l limits) (*E
 	return newEngine(net, slots, Options{}, l, true)
 }
 
-// TestNoAllocation: launches do nothing here, for what runs them allocates.
+// TestNoAllocation: launches do nothing here, because a Runner allocates.
 func TestNoAllocation(t *testing.T) {
 	f := cudatest.Use(t, twin{Memory: new(cudatest.Memory)})
 	f.Set("skip_launches", 1)

@@ -9,17 +9,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// ErrMemory is a device without room for what was asked.
+// ErrMemory reports a device with too little free memory.
 var ErrMemory = errors.New("out of device memory")
 
-// ErrSelfTest is a device that computes other bits than the generic engine.
+// ErrSelfTest reports a device whose bits differ from the generic engine.
 var ErrSelfTest = errors.New("the device does not compute the canonical bits")
 
-// ErrTF32 is a network that the products asked for cannot compute.
+// ErrTF32 reports a network unsuitable for the requested products.
 var ErrTF32 = kernels.ErrTF32
 
-// UnavailableError says why no GPU can be used here: no driver, an old one, no
-// device, or a build without GPU support.
+// UnavailableError reports the reason for having no GPU: no driver, an old
+// driver, no device, or a build without GPU support.
 type UnavailableError struct{ Reason error }
 
 func (e *UnavailableError) Error() string {
@@ -36,7 +36,7 @@ func (e *UnavailableError) Error() string {
 
 func (e *UnavailableError) Unwrap() error { return e.Reason }
 
-// classify gives an error of the driver the type that callers know.
+// classify converts an error of the driver into a type of this package.
 func classify(err error) error {
 	if err == nil {
 		return nil
@@ -52,11 +52,11 @@ func classify(err error) error {
 	return fmt.Errorf("gpu: %w", err)
 }
 
-// MemoryError is a pool of states that does not fit the device. It is
+// MemoryError reports a pool of states too large for the device. It is
 // ErrMemory.
 type MemoryError struct {
 	Device      string
-	Slots, Room int    // asked for, and how many would fit
+	Slots, Room int    // requested, and the number that fits
 	Need, Free  uint64 // bytes
 }
 
@@ -69,8 +69,8 @@ func (e *MemoryError) Error() string {
 // Is makes errors.Is(err, ErrMemory) work.
 func (e *MemoryError) Is(target error) bool { return target == ErrMemory }
 
-// LostError is an engine that cannot continue: its device failed in the middle of
-// its work. It is reservoir.ErrLost.
+// LostError reports an engine that cannot continue because its device failed
+// during its work. It is reservoir.ErrLost.
 type LostError struct {
 	Device string
 	Reason error
@@ -80,5 +80,5 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("gpu: %s failed, and the states it held are gone: %v", e.Device, e.Reason)
 }
 
-// Unwrap gives both what it means and why.
+// Unwrap returns both ErrLost and the reason.
 func (e *LostError) Unwrap() []error { return []error{reservoir.ErrLost, e.Reason} }

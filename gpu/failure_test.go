@@ -34,7 +34,7 @@ func testNetwork(t testing.TB) *reservoir.Network {
 	return net
 }
 
-// mixedNetwork is a small one of kind mixed: tap members and recurrent ones, the
+// mixedNetwork is a small network of kind mixed: tap and recurrent members, the
 // kernels of the recipe "standard".
 func mixedNetwork(t testing.TB) *reservoir.Network {
 	t.Helper()
@@ -84,7 +84,7 @@ func TestUnavailable(t *testing.T) {
 }
 
 // TestOutOfMemory fails every allocation once. Nothing leaks, and an engine
-// that had no room for new readouts works on with its old ones.
+// without room for new readouts continues with its old readouts.
 func TestOutOfMemory(t *testing.T) {
 	t.Run("eusn", func(t *testing.T) { outOfMemory(t, testNetwork(t)) })
 	t.Run("mixed", func(t *testing.T) { outOfMemory(t, mixedNetwork(t)) })
@@ -136,7 +136,7 @@ func outOfMemory(t *testing.T, net *reservoir.Network) {
 	}
 }
 
-// TestHeadsReplaced: old readouts give their memory back.
+// TestReadoutsReplaced: old readouts free their memory.
 func TestReadoutsReplaced(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
@@ -167,8 +167,8 @@ func TestReadoutsReplaced(t *testing.T) {
 	}
 }
 
-// TestLost: a kernel that fails in the middle of a call makes the engine lost,
-// whichever it is, and nothing leaks.
+// TestLost: each kernel that fails during a call makes the engine lost, and
+// nothing leaks.
 func TestLost(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
@@ -203,7 +203,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// wrong is a device whose kernels make one error.
+// wrong is a device with a wrong kernel eusn_finish.
 type wrong struct{ twin }
 
 func (w wrong) Load(ptx string) (cudatest.Module, error) { return w, nil }
@@ -252,7 +252,7 @@ func TestSelfTest(t *testing.T) {
 	}
 }
 
-// spoilt is the interpreter with a kernel that is not what it should be.
+// spoilt is the interpreter with one wrong kernel.
 type spoilt struct {
 	cudatest.Runner
 	kernel, old, new string
@@ -266,8 +266,8 @@ func (s spoilt) Load(text string) (cudatest.Module, error) {
 	return s.Runner.Load(text[:at] + strings.Replace(text[at:], s.old, s.new, 1))
 }
 
-// TestMixedSelfTest: the embedded kernels of kind mixed pass it, and leave all
-// states reset; any of them that computes wrongly fails it.
+// TestMixedSelfTest: the embedded kernels of kind mixed pass, and leave all
+// states reset; each kernel that computes wrongly fails.
 func TestMixedSelfTest(t *testing.T) {
 	net := mixedNetwork(t)
 	for _, kernel := range []struct{ name, old, new string }{
@@ -324,7 +324,7 @@ func TestPool(t *testing.T) {
 		if n := e.Slots(); n < c.low || n > c.high {
 			t.Errorf("asked for %d slots and up to %d: got %d, want %d to %d", c.ask, c.most, n, c.low, c.high)
 		}
-		last := e.Slots() - 1 // is really there
+		last := e.Slots() - 1 // checks that the last slot exists
 		if err := e.Advance([]float32{1, 1}, []reservoir.Run{{Slot: int32(last), To: 1}}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +336,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestSpread: engines go where most memory is free.
+// TestSpread: engines use the device with most free memory.
 func TestSpread(t *testing.T) {
 	f := cudatest.Use(t, twin{Memory: new(cudatest.Memory)})
 	f.Set("devices", 3)
@@ -404,8 +404,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestStateCopies: the states that a call touched come back together, wherever
-// they are, and those written go out together; neighbours are one copy.
+// TestStateCopies: the states that a call changed are read together, whatever
+// their slots, and written states leave together; neighbors share a copy.
 func TestStateCopies(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)

@@ -6,25 +6,25 @@ import (
 )
 
 const (
-	// ringDepth pieces are under way at once: one being packed, one computed,
-	// one on its way back.
+	// ringDepth pieces are under way at once: one packed, one computed, one
+	// copied back.
 	ringDepth = 3
-	// workBytes bounds what streamed kernels keep in addition to the states, mostLength
-	// their launches for one run of a piece: they take one for each sample.
+	// workBytes bounds the memory of streamed kernels besides the states, mostLength
+	// their launches for one run of a piece: one launch for each sample.
 	workBytes  = 64 << 20
 	mostLength = 1 << 10
-	// spareBytes of device memory are left alone: for readouts and other programs.
+	// spareBytes of device memory stay free for readouts and other programs.
 	spareBytes = 64 << 20
-	// alignment of device allocations, and of what kernels read in a piece.
+	// alignment applies to device allocations and to the data of a piece.
 	alignment = 256
-	// recordBytes is what a run takes in a piece besides its samples: a
+	// recordBytes is the size of a run in a piece without its samples: a
 	// kernels.Run and the number of an emit.
 	recordBytes = 24 + 4
 )
 
-// limits bound what is on its way at once. Tests take smaller ones.
+// limits bound the work under way at once. Tests use smaller limits.
 type limits struct {
-	samples int // bytes of a piece's samples: copies of a megabyte reach the bus's rate and hide what a launch costs
+	samples int // bytes of a piece's samples: copies of a megabyte reach the bus's rate and hide the launch cost
 	runs    int // of a piece
 	scores  int // bytes of a piece's scores
 	window  int // bytes of states read or written at once

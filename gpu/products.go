@@ -7,13 +7,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Products says how an engine multiplies.
+// Products selects the arithmetic of products.
 type Products = kernels.Products
 
 const (
 	// Canonical is float32, the same bits as every other engine.
 	Canonical = kernels.Canonical
-	// TF32x3 uses tensor cores, three TF32 products for one of float32.
+	// TF32x3 uses tensor cores, three TF32 products for a float32 product.
 	TF32x3 = kernels.TF32x3
 	// TF32x2 saves the third; for networks drawn with precision
 	// reservoir.TF32.
@@ -30,9 +30,9 @@ func (e *Engine) Name() string {
 	return "gpu-" + productNames[e.products]
 }
 
-// Arithmetic implements reservoir.Engine. How a tensor core rounds its
-// sums is not documented and may change with the compute capability, which
-// therefore belongs to the name: 3xtf32-sm90.
+// Arithmetic implements reservoir.Engine. The rounding of sums in a tensor core
+// is undocumented and may change with the compute capability, which therefore
+// belongs to the name: 3xtf32-sm90.
 func (e *Engine) Arithmetic() string {
 	if e.products == Canonical {
 		return reservoir.Canonical

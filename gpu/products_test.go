@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// stableNetwork is one in which rounding errors do not grow.
+// stableNetwork is a network whose rounding errors do not grow.
 func stableNetwork(t testing.TB, precision reservoir.Precision) *reservoir.Network {
 	t.Helper()
 	net, err := reservoir.Draw(reservoir.Spec{
@@ -31,9 +31,9 @@ func stableNetwork(t testing.TB, precision reservoir.Precision) *reservoir.Netwo
 	return net
 }
 
-// productsLimit is twice the largest |h - h'| / |h'| that was measured against
-// the canonical states, 2.9e-7, most of which is the canonical states' own
-// error (gpu/internal/kernels measures both against float64).
+// productsLimit is twice the largest |h - h'| / |h'| measured against the
+// canonical states, 2.9e-7, mostly the error of the canonical states
+// (gpu/internal/kernels measures both against float64).
 const productsLimit = 6e-7
 
 // TestProducts runs the tensor-core kernels through host, driver and
@@ -137,8 +137,8 @@ func checkProducts(t *testing.T) {
 	}
 }
 
-// TestProductsSelfTest: canonical kernels are near enough, those that drop the
-// low part of every weight are not.
+// TestProductsSelfTest: canonical kernels are near enough; kernels that drop
+// the low part of every weight are not.
 func TestProductsSelfTest(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net, coarse := stableNetwork(t, reservoir.Float32), stableNetwork(t, reservoir.Float32)
@@ -180,8 +180,8 @@ func TestProductsRefused(t *testing.T) {
 	}
 }
 
-// TestSkipLost: an engine that takes over from a lost one goes to another
-// device, and to none when all are gone.
+// TestSkipLost: the successor of a lost engine goes to another device, and to
+// no device after all are lost.
 func TestSkipLost(t *testing.T) {
 	lostDevices.by = nil
 	t.Cleanup(func() { lostDevices.by = nil })

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRealGPU runs the conformance suite on this machine's own GPU. Without
-// EUSN_REAL_GPU it is skipped; with it, a machine without a GPU fails.
+// EUSN_REAL_GPU the test is skipped; with it, a machine without a GPU fails.
 func TestRealGPU(t *testing.T) {
 	if os.Getenv("EUSN_REAL_GPU") == "" {
 		t.Skip("NOT CHECKED: runs on a real GPU only: EUSN_REAL_GPU=1 go test -run RealGPU ./gpu")

@@ -9,16 +9,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// piece is a part of a call on its way through the device: its buffers, both
-// ends of them, and its stream.
+// piece is a part of a call on the device: its stream and its buffers on host
+// and device.
 type piece struct {
 	in, out        []byte // pinned
 	devIn, devOut  cuda.Pointer
 	stream         cuda.Stream
-	computed, done cuda.Event // behind its kernels, behind everything
+	computed, done cuda.Event // after its kernels, after the copy of scores
 
 	busy   bool
-	scores []float32 // where its scores go
+	scores []float32 // destination of its scores
 }
 
 func (p *piece) setUp(c *cuda.Context, v *plan) (err error) {
@@ -51,7 +51,7 @@ func (e *Engine) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 		err = e.advance(inputs, runs, scores)
 	}
 	if err != nil {
-		return e.fail(err) // some states may be ahead of others now
+		return e.fail(err) // the states may be at different samples now
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (e *Engine) advance(inputs []float32, runs []reservoir.Run, scores []float3
 	return nil
 }
 
-// cursor is a place in a call: the first sample that no piece has taken.
+// cursor is a place in a call: the first sample not yet in a piece.
 type cursor struct {
 	runs []reservoir.Run
 	part int32 // samples taken of the first run
@@ -87,8 +87,8 @@ type cursor struct {
 
 func (c *cursor) more() bool { return len(c.runs) > 0 }
 
-// pack fills a piece: samples into its buffer, e.runs with what to do with
-// them. It takes at least one run, or a part of one.
+// pack fills a piece: samples into its buffer, their runs into e.runs. A piece
+// has at least one run, or a part of one.
 func (e *Engine) pack(p *piece, c *cursor, inputs []float32) (samples, emits int) {
 	e.runs = e.runs[:0]
 	to := floats(p.in)
@@ -115,7 +115,7 @@ func (e *Engine) pack(p *piece, c *cursor, inputs []float32) (samples, emits int
 	return samples, emits
 }
 
-// opsAtOnce bounds the operations of one submission, and with them its memory.
+// opsAtOnce bounds the operations of one submission, and thus its memory.
 const opsAtOnce = 4 << 10
 
 // submit hands a packed piece to the device.
@@ -155,7 +155,7 @@ func (e *Engine) submit(p *piece, samples int) error {
 	return e.ctx.Submit(p.stream, &e.ops)
 }
 
-// collect waits for a piece and takes its scores.
+// collect waits for a piece and copies its scores.
 func (e *Engine) collect(p *piece) error {
 	if !p.busy {
 		return nil
@@ -177,8 +177,8 @@ func (e *Engine) fail(err error) error {
 	return e.lost
 }
 
-// failed words an error after which the states are still what they were, unless
-// the device says otherwise.
+// failed classifies an error that leaves the states unchanged, unless the
+// device reports a loss.
 func (e *Engine) failed(err error) error {
 	if errors.Is(err, cuda.Lost) {
 		return e.fail(err)
@@ -188,8 +188,8 @@ func (e *Engine) failed(err error) error {
 
 func align(n int) int { return (n + alignment - 1) / alignment * alignment }
 
-// floats looks at pinned memory, which is aligned, as numbers. A host of these
-// GPUs has their byte order.
+// floats returns pinned memory, which is aligned, as numbers. A host of these
+// GPUs has the same byte order.
 func floats(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }

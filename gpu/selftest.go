@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// passed remembers what each device has last passed the test with: a pool that
-// grows need not be tested again.
+// passed records the last passed test of each device: a pool that grows needs
+// no retest.
 var passed struct {
 	sync.Mutex
 	by map[string]tested // by PCI address
@@ -23,18 +23,17 @@ type tested struct {
 	products Products
 }
 
-// Bounds of the test: what the generic engine does in a few milliseconds.
+// Bounds of the test: a few milliseconds of the generic engine.
 const (
 	testSlots   = 3
-	testWeights = 1 << 24 // multiply-adds of all its samples together
-	testSamples = 24      // of kind mixed more, where lags are longer
+	testWeights = 1 << 24 // multiply-adds of all samples together
+	testSamples = 24      // more for kind mixed with longer lags
 )
 
 // selfTest lets the device compute a few sequences of the network, and compares
-// scores and states with the generic engine's, bit for bit. So a driver that
-// compiles a kernel wrongly, or a card that makes errors, is found before it
-// has computed anything that counts. It leaves all states reset and no
-// readouts.
+// scores and states with the generic engine, bit for bit. So the test finds a
+// driver that compiles a kernel wrongly, or a card that makes errors, before
+// real work. The test leaves all states reset and no readouts.
 func (e *Engine) selfTest() error {
 	passed.Lock()
 	known := passed.by[e.PCI()] == tested{e.net, e.products}
@@ -81,7 +80,7 @@ func (e *Engine) compare(truth reservoir.Engine, samples int) error {
 	fill(inputs, 1)
 	used := min(testSlots, e.slots)
 	var runs []reservoir.Run
-	for i := range used { // ragged, one of them in two parts, one reset in between
+	for i := range used { // ragged, a run in two parts, a reset in between
 		third := samples * (i + 1) / used
 		runs = append(runs, reservoir.Run{Slot: int32(i), To: int32(third), Emit: i%2 == 0})
 	}
@@ -135,7 +134,7 @@ func testReadout(features int) *readout.Linear {
 	return h
 }
 
-// fill writes numbers in (-2, 2) that only the seed decides.
+// fill writes numbers in (-2, 2) determined by the seed.
 func fill(v []float32, seed uint32) {
 	for i := range v {
 		seed = seed*1664525 + 1013904223

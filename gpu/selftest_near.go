@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	// nearSamples of one run: the least that reads states back from both sides
-	// of a streamed kernel. Networks may be unstable, so no more.
+	// nearSamples of one run: the minimum that reads states back from both
+	// sides of a streamed kernel, and also the maximum, because networks may be
+	// unstable.
 	nearSamples = 3
-	// nearError bounds the error of one sum as a share of the sum of its
-	// terms' magnitudes. Three TF32 products and truncating tensor cores stay
-	// below 2^-20; a product without its low part is off by up to 2^-11.
+	// nearError bounds the error of one sum as a share of the sum of its terms'
+	// magnitudes. Three TF32 products and truncating tensor cores stay below
+	// 2^-20; a product without its low part is off by up to 2^-11.
 	nearError = 1.0 / (1 << 16)
 )
 
@@ -27,7 +28,7 @@ func (e *Engine) compareNearly(truth reservoir.Engine, samples int) error {
 	inputs := make([]float32, samples*e.channels)
 	fill(inputs, 1)
 	used := min(testSlots, e.slots)
-	var runs []reservoir.Run // ragged; the last one begins a new sequence
+	var runs []reservoir.Run // ragged; the last run begins a new sequence
 	for i := range used {
 		runs = append(runs, reservoir.Run{Slot: int32(i), Reset: i > 0, To: int32(samples - i%samples), Emit: true})
 	}
@@ -71,8 +72,8 @@ func (e *Engine) compareNearly(truth reservoir.Engine, samples int) error {
 	return nil
 }
 
-// nearBounds is how far a state of each member may be off after that many
-// samples from a reset: the error of each step, carried on by the next ones.
+// nearBounds returns the error bound for a state of each member after the given
+// samples from a reset: the error of each step, carried on by the next steps.
 func (e *Engine) nearBounds(inputs []float32, samples int) []float64 {
 	largest := 0.0 // transformed input
 	for i, v := range inputs {

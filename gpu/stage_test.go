@@ -97,9 +97,9 @@ func publishStage(t *testing.T, js jetstream.JetStream) {
 	}
 }
 
-// TestStage runs a whole stage on the embedded PTX. Then the GPU fails in the
-// middle of its work: the stage restores its partitions on the CPU, says so,
-// and every prediction is that of the CPU alone, once.
+// TestStage runs a whole stage on the embedded PTX. Then the GPU fails during
+// its work: the stage restores its partitions on the CPU, logs the change, and
+// publishes every prediction once, equal to a run on the CPU only.
 func TestStage(t *testing.T) {
 	f := cudatest.Use(t, cudatest.Interpreter())
 	net := testNetwork(t)

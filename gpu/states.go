@@ -10,11 +10,11 @@ import (
 )
 
 // stateWindows are copies of states in pinned memory. The stage reads, after each
-// call, the states that it touched, and moves pools state by state: one copy for each
-// would cost more than the call. So a read brings in a window of states: those
-// that the last call touched, in that order, or else the neighbours of the state
-// asked for. Writes are collected and go out together before anything else
-// looks at the states.
+// call, the changed states, and moves pools state by state: a copy for each state
+// would cost more than the call. So a read fetches a window of states: the states
+// that the last call changed, in the order of the call, or else the neighbors of the
+// requested state. Writes are collected and leave together before any other access to
+// the states.
 type stateWindows struct {
 	words  int // of a state
 	stream cuda.Stream
@@ -22,12 +22,12 @@ type stateWindows struct {
 
 	read  []uint32 // states of the window
 	bytes []byte   // the same memory
-	size  int      // states there is room for
-	slots []int32  // whose they are
-	place []int32  // of a slot in read, valid if slots says so
+	size  int      // capacity in states
+	slots []int32  // slots of the states in read
+	place []int32  // of a slot in read, valid if slots agrees
 
 	touched []int32 // slots of the last call, in order, each once
-	order   []int32 // place of a slot in touched, valid if touched says so
+	order   []int32 // place of a slot in touched, valid if touched agrees
 
 	write     []uint32
 	writeSame []byte
@@ -52,7 +52,7 @@ func (w *stateWindows) setUp(e *Engine, bytes int) (err error) {
 	return nil
 }
 
-// forget is for a call that begins: what was read is old, nothing is touched.
+// forget starts a call: states read earlier are old, and no state is changed.
 func (w *stateWindows) forget() { w.slots, w.touched = w.slots[:0], w.touched[:0] }
 
 // touch notes the slots of a piece.
@@ -65,7 +65,7 @@ func (w *stateWindows) touch(runs []kernels.Run) {
 	}
 }
 
-// listed reports whether list holds a slot at the place noted for it.
+// listed reports whether list holds a slot at its place in places.
 func listed(list, places []int32, slot int32) bool {
 	p := places[slot]
 	return int(p) < len(list) && list[p] == slot
@@ -77,7 +77,7 @@ func (e *Engine) state(slot int32) ([]uint32, error) {
 		return nil, e.lost
 	}
 	w := &e.states
-	if len(w.pending) > 0 || !listed(w.slots, w.place, slot) { // what is pending may be in the window
+	if len(w.pending) > 0 || !listed(w.slots, w.place, slot) { // the window may hold pending states
 		if err := e.fetch(slot); err != nil {
 			return nil, e.fail(err)
 		}
@@ -86,7 +86,7 @@ func (e *Engine) state(slot int32) ([]uint32, error) {
 	return w.read[at : at+w.words], nil
 }
 
-// fetch brings in a window that begins with a slot's state.
+// fetch reads a window that begins with a slot's state.
 func (e *Engine) fetch(slot int32) error {
 	if err := e.flushWrites(); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (e *Engine) fetch(slot int32) error {
 	return nil
 }
 
-// eachRange goes through states that are one after the other in host memory,
-// as many at a time as do so on the device.
+// eachRange visits states that are consecutive in host memory, as many at a
+// time as are consecutive on the device.
 func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Pointer, host []byte)) {
 	size := 4 * e.plan.stateWords
 	for i := 0; i < len(slots); {
@@ -127,7 +127,7 @@ func (e *Engine) eachRange(slots []int32, host []byte, do func(device cuda.Point
 	}
 }
 
-// runBatch does operations of the states' stream and waits for them.
+// runBatch runs operations on the states' stream and waits for their end.
 func (e *Engine) runBatch(ops *cuda.Batch) error {
 	if err := e.ctx.Submit(e.states.stream, ops); err != nil {
 		return err

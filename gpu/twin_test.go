@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// twin does in Go what each launch is documented to do, for one network: it
-// tests the host side alone, at sizes that take the interpreter minutes.
+// twin computes each launch in Go as documented, for one network: it tests only
+// the host side, at sizes that take the interpreter minutes.
 type twin struct {
 	*cudatest.Memory
 	net *reservoir.Network

@@ -7,16 +7,16 @@ import "C"
 
 import "unsafe"
 
-// Batch is a list of operations for a stream, built again for each call in the
-// same memory.
+// Batch is a list of operations for a stream, rebuilt for each call in the same
+// memory.
 type Batch struct {
 	ops    []C.eusn_op
 	params []uint64 // words, so that every parameter is aligned
 	done   C.size_t // operations queued by the last Submit
 }
 
-// handlePointer turns a handle back into the pointer it is. It points to the
-// driver's memory, never to Go's.
+// handlePointer converts a handle back into a pointer. The pointer refers to
+// the driver's memory, never to Go's.
 func handlePointer[H ~uint64](h H) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&h))
 }
@@ -52,18 +52,18 @@ func (b *Batch) Fill(p Pointer, value uint32, words int) {
 	}
 }
 
-// Wait lets what follows begin only when e has been reached.
+// Wait delays the following operations until the stream of e has reached e.
 func (b *Batch) Wait(e Event) {
 	b.ops = append(b.ops, C.eusn_op{kind: C.EUSN_WAIT, handle: C.uint64_t(e)})
 }
 
-// Record puts e behind what has been queued.
+// Record puts e after all queued operations.
 func (b *Batch) Record(e Event) {
 	b.ops = append(b.ops, C.eusn_op{kind: C.EUSN_RECORD, handle: C.uint64_t(e)})
 }
 
 // Start launches a kernel whose only parameter is *params, a structure without
-// Go pointers, which is copied.
+// Go pointers. Start copies the structure.
 func Start[P any](b *Batch, l Launch, params *P) {
 	at, size := len(b.params), int(unsafe.Sizeof(*params))
 	for range (size + 7) / 8 {
@@ -76,7 +76,7 @@ func Start[P any](b *Batch, l Launch, params *P) {
 	})
 }
 
-// failing names the operation that the last Submit stopped at.
+// failing names the operation at which the last Submit stopped.
 func (b *Batch) failing() string {
 	if int(b.done) >= len(b.ops) {
 		return "submit"

@@ -144,8 +144,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestHostStaysOut: a host that touches device memory is found, before and after work is
-// done there, on the thread that did it as on another.
+// TestHostStaysOut: the fake finds a host that touches device memory, before and after
+// work there, on the thread of the work and on another.
 func TestHostStaysOut(t *testing.T) {
 	cudatest.Use(t, adder{new(cudatest.Memory)})
 	b, err := setUp()
@@ -211,7 +211,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestThreads uses a context from threads that have never seen it.
+// TestThreads uses a context from new threads.
 func TestThreads(t *testing.T) {
 	cudatest.Use(t, adder{new(cudatest.Memory)})
 	b, err := setUp()
@@ -222,7 +222,7 @@ func TestThreads(t *testing.T) {
 		t.Helper()
 		done := make(chan error)
 		go func() {
-			runtime.LockOSThread() // and let it die with the goroutine
+			runtime.LockOSThread() // the thread ends with the goroutine
 			done <- f()
 		}()
 		if err := <-done; err != nil {
@@ -337,7 +337,7 @@ func TestOutOfMemoryEverywhere(t *testing.T) {
 	}
 }
 
-// TestMissingFunction: a library without one of our functions is an old driver.
+// TestMissingFunction: a library without a required function is an old driver.
 func TestMissingFunction(t *testing.T) {
 	path, err := cudatest.Build(t.TempDir(), "-DcuDevicePrimaryCtxRelease_v2=cuDevicePrimaryCtxRelease")
 	if err != nil {

@@ -1,17 +1,17 @@
 // Package cuda opens the NVIDIA driver at run time and calls it.
 //
-// It owns the way to the driver (dlopen of libcuda.so.1, our own prototypes),
-// the life of what is allocated there, and the sorting of the driver's errors.
-// It knows no kernel and no network. A program that contains it builds without
-// anything of NVIDIA's and starts on machines without a driver; only Open says
-// that one is missing. Outside linux and cgo, Open returns Unsupported.
+// The package controls the way to the driver (dlopen of libcuda.so.1, our own
+// prototypes), the life of allocations, and the sorting of the driver's errors.
+// The package depends on no kernel and no network. A program with this package
+// builds without any file of NVIDIA and starts on machines without a driver; only
+// Open reports a missing driver. Outside linux and cgo, Open returns Unsupported.
 //
-// A context is current per OS thread, and goroutines change threads. So every
-// C function makes its context current before it calls the driver, and no Go
-// code here locks a thread. A Context belongs to one goroutine at a time.
+// A context is current per OS thread, and goroutines change threads. So every C
+// function makes its context current before a call of the driver, and no Go code
+// here locks a thread. A Context belongs to one goroutine at a time.
 //
-// Operations on a stream are collected in a Batch and handed over in one
-// crossing from Go to C, which allocates nothing.
+// A Batch collects operations on a stream. One crossing from Go to C, without
+// allocation, submits the Batch.
 //
 // # Files
 //

@@ -59,7 +59,7 @@ func Open() (*Driver, error) {
 	if devices == 0 {
 		return nil, &Error{Kind: NoDevice, Op: "count devices"}
 	}
-	if d.version != int(version) || d.devices != int(devices) { // the first time: others may be reading them later
+	if d.version != int(version) || d.devices != int(devices) { // the first time: later, other goroutines may read them
 		d.version, d.devices = int(version), int(devices)
 	}
 	return d, nil
@@ -128,7 +128,7 @@ func (d *Driver) Context(dev Device) (*Context, error) {
 	return c, nil
 }
 
-// Device is what the context works on.
+// Device returns the device of the context.
 func (c *Context) Device() Device { return c.dev }
 
 // Memory is the device's free and total memory in bytes, now.
@@ -155,7 +155,7 @@ func (c *Context) Load(ptx string) (Module, error) {
 	return Module(uintptr(m)), nil
 }
 
-// Function finds a kernel and allows it that many bytes of dynamic shared memory
+// Function finds a kernel and permits the given bytes of dynamic shared memory
 // (48 KiB need no permission).
 func (c *Context) Function(m Module, name string, shared int) (Function, error) {
 	text := C.CString(name)
@@ -177,13 +177,13 @@ func (c *Context) create(op string, kind C.int, bytes int) (C.uint64_t, error) {
 	return h, nil
 }
 
-// Alloc takes device memory. Its contents are undefined.
+// Alloc allocates device memory with undefined contents.
 func (c *Context) Alloc(bytes int) (Pointer, error) {
 	h, err := c.create(fmt.Sprintf("allocate %d bytes on the device", bytes), C.EUSN_DEVICE_MEMORY, bytes)
 	return Pointer(h), err
 }
 
-// Free gives device memory back early; 0 is none. Work on it must have ended.
+// Free releases device memory early; 0 is none. Work on it must have ended.
 func (c *Context) Free(p Pointer) error {
 	for i, t := range c.made {
 		if t.kind == C.EUSN_DEVICE_MEMORY && t.handle == C.uint64_t(p) {
@@ -194,8 +194,8 @@ func (c *Context) Free(p Pointer) error {
 	return nil
 }
 
-// Pin takes page-locked host memory, the only kind that copies during other
-// work. It lives until Close.
+// Pin allocates page-locked host memory, the only kind that copies during other
+// work. The memory lives until Close.
 func (c *Context) Pin(bytes int) ([]byte, error) {
 	h, err := c.create(fmt.Sprintf("allocate %d bytes of pinned memory", bytes), C.EUSN_PINNED_MEMORY, bytes)
 	if err != nil {
@@ -204,7 +204,7 @@ func (c *Context) Pin(bytes int) ([]byte, error) {
 	return unsafe.Slice((*byte)(handlePointer(h)), bytes), nil
 }
 
-// NewStream makes a stream that waits for no other.
+// NewStream makes a stream that never waits for other streams.
 func (c *Context) NewStream() (Stream, error) {
 	h, err := c.create("make a stream", C.EUSN_STREAM, 0)
 	return Stream(h), err
@@ -226,8 +226,8 @@ func (c *Context) WaitFor(e Event) error {
 	return c.d.fail("wait for a batch", C.eusn_sync_event(c.d.api, c.ctx, C.uint64_t(e)))
 }
 
-// Submit queues a batch on a stream in one crossing. It returns before the
-// work is done; pinned memory named in it must not change until then.
+// Submit queues a batch on a stream in one crossing. Submit returns before the
+// work is done; pinned memory in the batch must not change until then.
 func (c *Context) Submit(s Stream, b *Batch) error {
 	if len(b.ops) == 0 {
 		return nil
@@ -243,8 +243,9 @@ func (c *Context) Submit(s Stream, b *Batch) error {
 	return c.d.fail(b.failing(), r)
 }
 
-// Close gives back everything, also half-made and after the device was lost.
-// Only the first error is told; after a loss the driver repeats it for each.
+// Close releases everything, also half-made and after the device was lost.
+// Close returns only the first error; after a loss the driver repeats its
+// error.
 func (c *Context) Close() error {
 	if c.ctx == nil {
 		return nil

@@ -3,7 +3,7 @@
 package cuda
 
 // Driver, Context and Batch exist here so that the engine compiles; Open never
-// gives one out.
+// returns a Driver.
 type (
 	Driver  struct{}
 	Context struct{}

@@ -2,10 +2,10 @@ package cuda
 
 import "fmt"
 
-// Kind is what went wrong, for callers that act on it: errors.Is(err, cuda.NoDriver).
+// Kind classifies an error, for callers that act on it: errors.Is(err, cuda.NoDriver).
 type Kind int
 
-// Kinds of errors. The text says what to do, if that is always the same.
+// Kinds of errors. The text gives the remedy, if the remedy is always the same.
 const (
 	Unsupported Kind = iota + 1 // this build has no driver interface
 	NoDriver
@@ -13,7 +13,7 @@ const (
 	NoDevice
 	OutOfMemory
 	LaunchFailed // a kernel did not start, the context still works
-	Lost         // the context is unusable and what was in device memory with it
+	Lost         // the context is unusable, and its device memory is lost
 	Failed       // any other refusal of the driver
 )
 
@@ -41,7 +41,7 @@ func (k Kind) Error() string {
 type Error struct {
 	Kind   Kind
 	Op     string // what was being done: "cuInit", "load kernels", ...
-	Code   int    // the driver's result, 0 where it gave none
+	Code   int    // the driver's result, 0 without a result
 	Detail string // the driver's or linker's own words, may be empty
 }
 
@@ -63,18 +63,18 @@ func (e *Error) Error() string {
 // Is makes errors.Is(err, cuda.Lost) work.
 func (e *Error) Is(target error) bool { return e.Kind == target }
 
-// kindOf sorts the driver's results. Kinds that poison the context, whatever
-// is called next, are Lost; from there only a new process or the release of
-// every reference to the context leads out.
+// kindOf sorts the driver's results. Kinds that poison the context for every
+// later call are Lost; then only a new process or the release of every
+// reference to the context helps.
 func kindOf(code int) Kind {
 	switch code {
 	case 2:
 		return OutOfMemory
 	case 34, 803, 804: // stub library; driver and library, or device and library, do not match
 		return NoDriver
-	case 35, 222: // driver older than asked for; PTX version not known
+	case 35, 222: // driver older than requested; PTX version not known
 		return OldDriver
-	case 100, 101, 802: // none, no such ordinal, not initialised yet
+	case 100, 101, 802: // no device, no such ordinal, not initialized yet
 		return NoDevice
 	case 701, 704, 705, 708, 712, 713, 720: // refused before anything ran
 		return LaunchFailed

@@ -1,13 +1,13 @@
 package cuda
 
-// Library is the file that Open opens. Tests put a driver of their own here.
+// Library is the file that Open opens. Tests set the path of their own driver.
 var Library = "libcuda.so.1"
 
-// MinVersion is the driver interface the kernels need: CUDA 11.0, which came
-// with driver 450 and is the first to know sm_80.
+// MinVersion is the driver interface required by the kernels: CUDA 11.0, which
+// came with driver 450 and first supported sm_80.
 const MinVersion = 11000
 
-// Device is what is known of a GPU without using it.
+// Device describes a GPU as known before its use.
 type Device struct {
 	Ordinal         int // in the driver's order, which CUDA_VISIBLE_DEVICES may change
 	Name            string
@@ -23,19 +23,19 @@ type Device struct {
 // Pointer is an address in device memory.
 type Pointer uint64
 
-// A Stream runs what is submitted to it in order.
+// A Stream runs submitted work in order.
 type Stream uint64
 
-// An Event is a place in a stream that others can wait for.
+// An Event is a place in a stream. Other streams can wait for an Event.
 type Event uint64
 
-// A Module is a loaded PTX file, a Function one of its kernels.
+// A Module is a loaded PTX file, a Function a kernel of a Module.
 type (
 	Module   uint64
 	Function uint64
 )
 
-// Launch says how a kernel is started.
+// Launch describes the start of a kernel.
 type Launch struct {
 	Function            Function
 	GridX, GridY, GridZ uint32 // blocks

@@ -1,12 +1,12 @@
 package kernels
 
-// Run is one record of the buffer Args.Runs: advance Slot by Count samples
-// from sample From on. Cut makes them.
+// Run is one record of the buffer Args.Runs: advance Slot by Count samples from
+// sample From on. Cut makes these records.
 type Run struct {
 	Slot, From, Count uint32
 	Flags             uint32 // RunReset, RunEmit
 	Steps             uint32 // samples of the sequence before this run; 0 with RunReset
-	Score             uint32 // with RunEmit: whose scores of the call it fills
+	Score             uint32 // with RunEmit: the emit of the call whose scores it fills
 }
 
 // Flags of a Run.
@@ -35,8 +35,8 @@ type tile struct {
 	Columns, First  uint32
 }
 
-// Shape is what of the network and its readouts every kernel needs; Program fills
-// it.
+// Shape holds the sizes of network and readouts for every kernel; Program fills
+// Shape.
 type Shape struct {
 	Channels, Inputs, Members, Units, Stride, Flags                  uint32
 	RowWords, Previous, First, MemberWords                           uint32
@@ -49,9 +49,9 @@ type Shape struct {
 // the image word of the blocks.
 type Bank struct{ Ring, Lags, Signs, Blocks uint32 }
 
-// Args is the one parameter of every kernel, 184 bytes: pass its address as
-// the only entry of the driver's kernelParams. The addresses are the device's.
-// Program.Launches fills it.
+// Args is the one parameter of every kernel, 184 bytes: pass its address as the
+// only entry of the driver's kernelParams. The addresses are device addresses.
+// Program.Launches fills Args.
 type Args struct {
 	Rows, Image, Inputs, Runs, Emits, Readouts, Scores, Work uint64
 	Shape                                                    Shape

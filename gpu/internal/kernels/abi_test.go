@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestABI compares the Go structs with what abi.h asserts of its own: every
-// field, in order.
+// TestABI compares the Go structs with the assertions of abi.h: every field, in
+// order.
 func TestABI(t *testing.T) {
 	header, err := os.ReadFile("abi.h")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 // Batch is a call's runs as the kernels take them, cut into rounds. All memory
 // is kept from call to call.
 type Batch struct {
-	Runs   []Run    // by round; within one, longest first
+	Runs   []Run    // by round; within a round, longest first
 	Emits  []uint32 // by round: numbers, within the round, of the emitting runs
 	Scores int      // scores of the call
 	Rounds []Round
 
 	most  int
-	round []uint32 // of each slot's last run in this call, valid where stamp is the call's
+	round []uint32 // of each slot's last run in this call, valid if stamp is the call's
 	stamp []uint32
 	call  uint32
 	of    []uint32 // round of each run
@@ -39,7 +39,7 @@ func NewBatch(slots, mostRuns int) *Batch {
 // of each slot before the call and is brought up to date.
 func (b *Batch) Cut(runs []reservoir.Run, taken []uint64) {
 	b.call++
-	if b.call == 0 { // wrapped around: old stamps could be taken for new ones
+	if b.call == 0 { // wrapped around: old stamps could equal new stamps
 		clear(b.stamp)
 		b.call = 1
 	}
@@ -69,7 +69,7 @@ func (b *Batch) assign(runs []reservoir.Run) (rounds int) {
 	for k := range rounds {
 		b.count[k+1] += b.count[k]
 	}
-	// Filling moves each round's start to its end, which is the next one's start.
+	// Filling moves each round's start to its end, which is the start of the next round.
 	for i := range runs {
 		k := b.of[i]
 		b.order[b.count[k]] = uint32(i)
@@ -80,7 +80,7 @@ func (b *Batch) assign(runs []reservoir.Run) (rounds int) {
 	return rounds
 }
 
-// sort puts each round's longest runs first, unless they are in order already.
+// sort puts each round's longest runs first, unless the runs are in order already.
 func (b *Batch) sort(runs []reservoir.Run, rounds int) {
 	length := func(i uint32) int { return int(runs[i].To - runs[i].From) }
 	for k := range rounds {

@@ -41,7 +41,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// expectedRuns is each slot's records in order, and its samples at the end.
+// expectedRuns returns each slot's records in order, and its samples at the end.
 func expectedRuns(runs []reservoir.Run, taken []uint64) (counts []uint64, queues map[uint32][]Run) {
 	counts, queues = append([]uint64(nil), taken...), map[uint32][]Run{}
 	score := uint32(0)

@@ -1,9 +1,9 @@
 // Package kernels holds the GPU side: the CUDA C++ sources and the PTX compiled
-// from them. It also has everything of the host side that needs no driver: the
-// layout of every buffer, the packing of a network and its readouts into device
-// images, the cutting of a call into rounds, and the launches of each round. It
-// knows no driver and no device memory, so a driver, a fake one and the PTX
-// interpreter run the same launches.
+// from them. The package also has the parts of the host side that need no
+// driver: the layout of every buffer, the packing of a network and its readouts
+// into device images, the cutting of a call into rounds, and the launches of
+// each round. The package knows no driver and no device memory, so a driver, a
+// fake driver and the PTX interpreter run the same launches.
 //
 // # Bits
 //
@@ -15,8 +15,8 @@
 //
 // # Buffers
 //
-// All are 256-byte aligned device memory (what the driver's allocator gives).
-// Rows (states) are named as the CUDA sources do:
+// All are 256-byte aligned device memory (as from the driver's allocator). Rows
+// (states) are named as in the CUDA sources:
 //
 //	Rows    slots x Program.StateWords() words. A state is engine.Layout's, so
 //	        ReadState and WriteState are plain copies. A new pool must hold reset
@@ -27,7 +27,7 @@
 //	Runs    Batch.Runs, uploaded each call (24 bytes each).
 //	Emits   Batch.Emits, uploaded each call (4 bytes each).
 //	Scores  Batch.Scores times ScoreWidth float32: the call's scores, in the
-//	        order reservoir.Engine asks for.
+//	        order of reservoir.Engine.
 //	Work    Program.WorkBytes(runs of the largest round), 0 for resident networks.
 //
 // # A call
@@ -40,14 +40,14 @@
 //	}
 //	... download scores
 //
-// All launches of a call, and of calls that touch the same slots, go to one
-// stream or are ordered by events: a launch relies on the one before it. Runs
-// of one slot in a call fall into successive rounds. Nothing is left in
-// device memory between calls but the states.
+// All launches of a call, and of calls on the same slots, go to one stream or
+// are ordered by events: a launch relies on the previous launch. Runs of one
+// slot in a call fall into successive rounds. Between calls, device memory
+// holds only the states.
 //
-// Checking samples and arguments (engine.CheckCall) is the host's, before
-// any launch; the kernels trust what they are given. The host also keeps each
-// slot's count of samples, which CheckCall and Cut need.
+// The host checks samples and arguments (engine.CheckCall) before any launch;
+// the kernels check nothing. The host also keeps each slot's count of samples
+// for CheckCall and Cut.
 //
 // # Kernels
 //
@@ -73,12 +73,12 @@
 //	eusn_mixed_finish           counts, previous sample, ring, resets of empty runs. grid (runs)
 //	eusn_mixed_scores           features and scores. grid (emits/64, tiles)
 //
-// The resident kernels, and those of blocks of 8 members, alone take dynamic
+// Only the resident kernels and the kernels of blocks of 8 members take dynamic
 // shared memory (Launch.Shared; Dynamic names them), up to
 // Device.SharedPerBlock: raise CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-// to that once for each of them, and for no other. The other kernels have
-// static shared memory, which counts against the same limit: the driver would
-// refuse to raise theirs so far.
+// to that limit once for each of these kernels, and for no other kernel. The
+// other kernels have static shared memory, which counts against the same limit:
+// the driver would refuse to raise theirs so far.
 //
 // # Files
 //

@@ -15,15 +15,15 @@ import (
 
 var module = sync.OnceValues(func() (*ptx.Module, error) { return ptx.Parse(PTX) })
 
-// ptxEngine runs the launches of a Program in the PTX interpreter: what a GPU
-// ptxEngine is, without a driver and without overlap. Package gpu holds the real
-// one to the conformance suite, through the interpreter too.
+// ptxEngine runs the launches of a Program in the PTX interpreter: the engine of
+// a GPU without a driver and without overlap. Package gpu runs the conformance
+// suite on the real engine, through the interpreter too.
 type ptxEngine struct {
 	net     *reservoir.Network
 	slots   int
 	program *Program
 	batch   *Batch
-	modules []*ptx.Module // a kernel is the first one's that has it
+	modules []*ptx.Module // a kernel comes from the first module that has it
 	mem     ptx.Memory
 	buffers Buffers
 	states  []byte
@@ -38,7 +38,7 @@ type ptxEngine struct {
 	params                      [unsafe.Sizeof(Args{})]byte
 }
 
-// buffer is device memory that the host writes or reads whole.
+// buffer is device memory that the host reads or writes only as a whole.
 type buffer struct {
 	base uint64
 	data []byte
@@ -57,7 +57,7 @@ func (e *ptxEngine) grow(b *buffer, bytes int) {
 }
 
 // put uploads words at the end of the buffer, so that a read or write beyond
-// them is beyond the allocation.
+// the words is beyond the allocation.
 func put[T any](e *ptxEngine, b *buffer, v []T) uint64 {
 	n := len(v) * int(unsafe.Sizeof(*new(T)))
 	e.grow(b, n)
@@ -210,5 +210,5 @@ func (e *ptxEngine) WriteState(slot int32, state []uint32) error {
 	return nil
 }
 
-// h200 is that card.
+// h200 describes that card.
 var h200 = Device{Multiprocessors: 132, SharedPerBlock: 227 << 10}

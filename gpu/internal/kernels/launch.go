@@ -1,6 +1,6 @@
 package kernels
 
-// Buffers are device addresses; doc.go says what each holds.
+// Buffers are device addresses; doc.go describes their contents.
 type Buffers struct {
 	Rows, Image, Readouts, Inputs, Runs, Emits, Scores, Work uint64
 }
@@ -14,7 +14,7 @@ type Launch struct {
 	Args   Args
 }
 
-// choose finds the resident kernels that can run the network.
+// choose finds the resident kernels able to run the network.
 func (p *Program) choose() {
 	h := &p.shape
 	stride, inputs := int(h.Stride), int(h.InputsMost)
@@ -27,7 +27,7 @@ func (p *Program) choose() {
 		if v.features != features || block > v.threads {
 			continue
 		}
-		// Eight samples at a time, where that is little compared with the rest.
+		// Eight samples at a time, if their memory is small compared with the rest.
 		for chunk := 8; chunk >= 1; chunk /= 2 {
 			staged := chunk * inputs * v.tile
 			shared := 4 * (len(tanhWords) + weights + stride*v.tile + staged)
@@ -69,8 +69,8 @@ func (p *Program) Launches(dst []Launch, at Buffers, b *Batch, round int) []Laun
 	return dst
 }
 
-// resident takes the widest tile that gives every multiprocessor a block, or
-// the narrowest there is.
+// resident uses the widest tile that gives every multiprocessor a block, or
+// else the narrowest tile.
 func (p *Program) resident(dst []Launch, args Args) []Launch {
 	f := &p.fits[0]
 	for i := range p.fits {
@@ -83,8 +83,8 @@ func (p *Program) resident(dst []Launch, args Args) []Launch {
 	return append(dst, Launch{f.kernel, [3]uint32{uint32(blocks(int(args.RunCount), f.tile)), p.shape.Members, 1}, uint32(f.block), uint32(f.shared), args})
 }
 
-// streamed is one launch for each sample. Runs are sorted, so those that have
-// one left come first.
+// streamed makes one launch for each sample. Runs are sorted, so runs with
+// samples left come first.
 func (p *Program) streamed(dst []Launch, args Args, runs []Run) []Launch {
 	active := len(runs)
 	for t := uint32(0); ; t++ {
@@ -101,8 +101,8 @@ func (p *Program) streamed(dst []Launch, args Args, runs []Run) []Launch {
 	}
 }
 
-// streamedKernel is the one for a number of runs: the widest tile that gives every
-// multiprocessor a block, or the narrowest there is.
+// streamedKernel returns the kernel for a number of runs: the widest tile that
+// gives every multiprocessor a block, or else the narrowest tile.
 func (p *Program) streamedKernel(active int) (v *streamed, kernel int) {
 	first := firstResident + len(residents)
 	if p.products != Canonical {

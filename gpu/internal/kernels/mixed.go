@@ -10,16 +10,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What the kernels of kind mixed are made for; see mixed.h.
+// Sizes fixed in the kernels of kind mixed; see mixed.h.
 const (
 	mixedUnits  = canon.MixedUnits
 	mixedLanes  = canon.BlockMembers
 	mixedPlaces = mixedUnits * mixedLanes // units of a block
 	mixedHeld   = 4 * 2 * mixedPlaces
-	// mixedWindow is how much shared memory a warp may take for its window, so
-	// that as many fit a multiprocessor as have registers there, and mixedChunk
-	// the most samples in it. Where a window is large a chunk is smaller, down to
-	// mixedLeast as long as the memory allows, and then to one sample.
+	// mixedWindow limits the shared memory of a warp's window, so that shared
+	// memory and registers of a multiprocessor hold equally many warps.
+	// mixedChunk is the maximum of samples in a window. For a large window a
+	// chunk is smaller, down to mixedLeast as long as the memory allows, and then
+	// to one sample.
 	mixedWindow = 8 << 10
 	mixedChunk  = 128
 	mixedLeast  = 16
@@ -28,14 +29,14 @@ const (
 	mixedWarps = 64
 )
 
-// mixedPlan is what a Program has of a network of kind mixed.
+// mixedPlan is the part of a Program for networks of kind mixed.
 type mixedPlan struct {
 	args              Bank
 	blocks, tapBlocks int
-	taps, recurrent   warpFit // recurrent: of no use where there is no such block
+	taps, recurrent   warpFit // recurrent: unused without recurrent blocks
 }
 
-// warpFit is a kernel that takes a block by a warp.
+// warpFit is a kernel that processes a block by a warp.
 type warpFit struct {
 	kernel, shared int
 	chunk          uint32
@@ -78,7 +79,7 @@ func (p *Program) mixed() error {
 	return p.bank.recurrent.fit(mixedHeld, seen[1], 0, p.device)
 }
 
-// fit finds the largest chunk whose window leaves room for others, or the least.
+// fit finds the largest chunk whose window leaves room for other warps, or the least.
 func (f *warpFit) fit(held, seen, lags int, d Device) error {
 	for chunk := mixedChunk; chunk >= 1; chunk /= 2 {
 		f.chunk, f.shared = uint32(chunk), held+4*seen*(lags+chunk)
@@ -89,8 +90,9 @@ func (f *warpFit) fit(held, seen, lags int, d Device) error {
 	return fmt.Errorf("kernels: 8 members of the network see %d inputs, with lags of up to %d samples: they take %d bytes of shared memory, want at most %d; use the CPU", seen, lags, f.shared, d.SharedPerBlock)
 }
 
-// packBlocks writes the table of blocks, and what it refers to. seen is the most
-// inputs that a block of tap members sees, and one of recurrent ones.
+// packBlocks writes the table of blocks and the data of its pointers. seen is
+// the most inputs of a block of tap members, and of a block of recurrent
+// members.
 func (p *Program) packBlocks() (seen [2]int, err error) {
 	p.bank.args.Blocks = uint32(len(p.image))
 	const words = 6 // of an entry
@@ -136,7 +138,7 @@ func (p *Program) packBlocks() (seen [2]int, err error) {
 	return seen, nil
 }
 
-// sources writes where each source's values are in the window, by source, then
+// sources writes the window positions of each source's values, by source, then
 // member.
 func (p *Program) sources(members []reservoir.Member, inputs []int32, columns int) {
 	for k := range columns {
@@ -182,8 +184,8 @@ func (p *Program) blockWeights(members []reservoir.Member, columns int) {
 	}
 }
 
-// mixedRound is the launches of a round before its scores: tap members, then
-// recurrent ones, then what belongs to no block.
+// mixedRound returns the launches of a round before its scores: tap members,
+// then recurrent members, then the parts outside blocks.
 func (p *Program) mixedRound(dst []Launch, args Args) []Launch {
 	b := p.bank
 	for _, part := range []struct {

@@ -13,7 +13,7 @@ import (
 
 // Package gpu runs the conformance suite of kind mixed; see also shapes_test.go.
 
-// Tensor cores do not take a mixed bank.
+// TestMixedHasNoProducts: tensor cores refuse a mixed bank.
 func TestMixedHasNoProducts(t *testing.T) {
 	net := drawMixed(t, mixed(1, 8, 0, 3, 5, reservoir.Clip))
 	for _, products := range []Products{TF32x3, TF32x2} {
@@ -23,8 +23,8 @@ func TestMixedHasNoProducts(t *testing.T) {
 	}
 }
 
-// A bank whose window does not fit shared memory is refused, with its size: here
-// 128 inputs of 256 + 1 values each.
+// TestMixedIsTooWide: a bank whose window exceeds shared memory is refused,
+// with its size: here 128 inputs of 256 + 1 values each.
 func TestMixedIsTooWide(t *testing.T) {
 	net := drawMixed(t, mixed(200, 8, 0, 16, 256, reservoir.Cubic))
 	small := Device{Multiprocessors: 1, SharedPerBlock: 99 << 10}
@@ -44,7 +44,7 @@ func TestMixedIsTooWide(t *testing.T) {
 	}
 }
 
-// Chunks are as long as a window of 8 KiB allows, but 16 samples where they fit.
+// TestMixedChunks: chunks are as long as a window of 8 KiB allows, but 16 samples if they fit.
 func TestMixedChunks(t *testing.T) {
 	for _, c := range []struct {
 		spec reservoir.Spec
@@ -70,8 +70,8 @@ func drawMixed(t *testing.T, s reservoir.Spec) *reservoir.Network {
 }
 
 // TestMixedInstructions counts the instructions of the compiled PTX, each of a
-// warp: of a sample of one stream, and of a visit, beside its samples. docs/gpu.md
-// reckons with them. A loop that grows by a twentieth fails.
+// warp: of a sample of one stream, and of a visit without its samples. docs/gpu.md
+// uses the counts. A loop that grows by a twentieth fails.
 func TestMixedInstructions(t *testing.T) {
 	m, err := module()
 	if err != nil {

@@ -139,7 +139,7 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			text = []byte(strings.Replace(string(text), mu.old, mu.new, 1))
-			// Compiling one file is enough: the other kernels stay as they are.
+			// Compiling one file is enough: the other kernels stay unchanged.
 			unit := mu.file
 			if unit == "device.h" {
 				unit = "resident.h"
@@ -156,7 +156,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestBarrierMutants takes out one barrier after the other.
+// TestBarrierMutants removes one barrier after another.
 func TestBarrierMutants(t *testing.T) {
 	barriers := regexp.MustCompile(`bar\.sync\s+0;`).FindAllStringIndex(PTX, -1)
 	if len(barriers) < 20 {
@@ -175,7 +175,7 @@ func TestBarrierMutants(t *testing.T) {
 	}
 }
 
-// launches is the kernels that a shape may launch.
+// launches returns the kernels that a shape may launch.
 func (s *shape) launches() []string {
 	if s.kernels == "" {
 		return Names
@@ -191,7 +191,7 @@ func (s *shape) launches() []string {
 }
 
 // caught fails if every shape passes with a module's kernels in place of ours.
-// Only shapes that launch the kernel are run, where one is given.
+// For a given kernel, caught runs only shapes that launch the kernel.
 func caught(t *testing.T, text, kernel string) {
 	t.Helper()
 	ours, err := module()
@@ -204,7 +204,7 @@ func caught(t *testing.T, text, kernel string) {
 		return
 	}
 	for _, s := range shapes {
-		// A shape that does not launch the kernel that changed proves nothing.
+		// A shape without the changed kernel proves nothing.
 		if !slices.ContainsFunc(s.launches(), func(name string) bool { return m.Kernel(name) != nil && (kernel == "" || kernel == name) }) {
 			continue
 		}

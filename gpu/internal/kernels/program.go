@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Device is what the launches depend on; no result does.
+// Device holds the properties that decide the launches, but no result.
 type Device struct {
 	Multiprocessors int
 	// SharedPerBlock is the most dynamic shared memory a block may ask for,
@@ -18,21 +18,21 @@ type Device struct {
 	SharedPerBlock int
 }
 
-// Program is one network made ready for a device: its image and how its
-// launches look. It changes only with SetReadouts.
+// Program is one network prepared for a device: its image and its launches.
+// Only SetReadouts changes a Program.
 type Program struct {
 	device Device
 	net    *reservoir.Network
 	shape  Shape
 	image  []uint32
-	fits   []fit      // resident kernels that can run it, most streams first; none: streamed
-	bank   *mixedPlan // of kind mixed alone, which has no fits
+	fits   []fit      // usable resident kernels, most streams first; none: streamed
+	bank   *mixedPlan // only of kind mixed, which has no fits
 	tiles  int        // of the readouts
 
 	products Products
 }
 
-// fit is a resident kernel with what this network asks of it.
+// fit is a resident kernel with the sizes for this network.
 type fit struct {
 	kernel, tile, block, shared int
 	chunk                       uint32
@@ -173,8 +173,8 @@ func (p *Program) column(v []float32, width, at int) {
 	}
 }
 
-// Image is the words to upload to Buffers.Image. The caller must not change
-// them.
+// Image returns the words to upload to Buffers.Image. The caller must not
+// change the words.
 func (p *Program) Image() []uint32 { return p.image }
 
 // StateWords is the length of a state in words.
@@ -187,7 +187,7 @@ func (p *Program) ScoreWidth() int { return int(p.shape.ScoreWidth) }
 // states fit the device's shared memory or, of kind mixed, its registers.
 func (p *Program) Resident() bool { return p.bank != nil || len(p.fits) > 0 }
 
-// WorkBytes is the size of Buffers.Work for rounds of up to that many runs.
+// WorkBytes returns the size of Buffers.Work for rounds of at most that many runs.
 func (p *Program) WorkBytes(runs int) int {
 	if p.Resident() {
 		return 0

@@ -62,8 +62,8 @@ func copyFiles(t *testing.T, dir string) {
 	}
 }
 
-// TestModule compares the Go tables with the module: every kernel there is, of
-// the block sizes it was compiled for, with the one parameter.
+// TestModule compares the Go tables with the module: every kernel, with its
+// block size and its only parameter.
 func TestModule(t *testing.T) {
 	m, err := module()
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// maxTiles is what every device allows in a grid's second dimension.
+// maxTiles is the limit of every device for a grid's second dimension.
 const maxTiles = 1<<16 - 1
 
-// Readouts makes the launches that follow write these readouts' scores and returns
-// the words to upload to Buffers.Readouts before them, none without readouts. On
-// error nothing has changed.
+// Readouts makes the following launches write the scores of these readouts and
+// returns the words to upload to Buffers.Readouts before, none without readouts.
+// An error changes nothing.
 func (p *Program) Readouts(readouts []*readout.Linear) ([]uint32, error) {
 	width, err := engine.CheckReadouts(p.net, readouts)
 	if err != nil {

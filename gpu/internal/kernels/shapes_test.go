@@ -15,19 +15,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// shape is one network on one device, and the kernel this must launch; of kind
-// mixed, the kernels.
+// shape is a network on a device, and the kernel that it must launch (kernels
+// for kind mixed).
 type shape struct {
 	name    string
 	spec    reservoir.Spec
 	device  Device
 	kernels string
-	// streamed keeps the network from being resident even where it fits.
+	// streamed keeps a network that fits from being resident.
 	streamed bool
 }
 
-// Calls have 70 runs in their first round: two tiles of 64, the second nearly
-// empty. The number of multiprocessors chooses the tile.
+// shapeSlots slots give the first round of a call 70 runs: two tiles of 64, the
+// second nearly empty. The number of multiprocessors chooses the tile.
 const shapeSlots = 70
 
 func eusn(kind reservoir.Kind, channels, units int) reservoir.Spec {
@@ -55,7 +55,7 @@ func bank(channels, members, units int, features ...reservoir.Feature) reservoir
 	return s
 }
 
-// mixed is a bank of that many tap members, and recurrent ones.
+// mixed is a bank of the given tap and recurrent members.
 func mixed(channels, members, recurrent, taps, lag int, a reservoir.Activation) reservoir.Spec {
 	s := bank(channels, members+recurrent, 16, reservoir.MixedFeatures...)
 	s.Arithmetic, s.Kind, s.Eps = reservoir.MixedArithmetic, reservoir.Mixed, reservoir.Dist{}
@@ -90,8 +90,7 @@ var shapes = func() []shape {
 		{"streamed bank", bank(2, 2, 120), Device{12, small}, "streamed_16", false},
 		{"streamed ring", eusn(reservoir.RESN, 2, 701), Device{40, small}, "streamed_16", false},
 	}
-	// One multiprocessor: a warp takes the runs of several streams, one after the
-	// other.
+	// One multiprocessor: a warp takes the runs of several streams in turn.
 	list = append(list,
 		shape{"mixed", mixed(2, 24, 8, 6, 11, reservoir.Cubic), Device{1, h200}, "mixed_taps_6 mixed_recurrent", false},
 		shape{"mixed, 3 taps", mixed(1, 16, 0, 3, 40, reservoir.Clip), Device{1, small}, "mixed_taps_3", false},
@@ -139,7 +138,7 @@ func TestShapes(t *testing.T) {
 		})
 	}
 	for _, name := range Names {
-		if launched[name] == 0 && !strings.Contains(name, "tensor") && ran == len(shapes) { // not some of them by -run
+		if launched[name] == 0 && !strings.Contains(name, "tensor") && ran == len(shapes) { // not a selection by -run
 			t.Errorf("no shape launched %s", name)
 		}
 	}
@@ -149,7 +148,7 @@ func TestShapes(t *testing.T) {
 // first difference.
 func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error) {
 	spec, blind := s.spec, s.spec.Input == reservoir.Dist{}
-	if blind { // Draw refuses it
+	if blind { // Draw refuses such a network
 		spec.Input = reservoir.Fixed(1)
 	}
 	net, err := reservoir.Draw(spec)
@@ -214,8 +213,8 @@ func errorOf(errs ...error) error {
 	return nil
 }
 
-// warm starts half of the slots with 200 to 300 samples behind them, so that
-// low-level sums are about to be folded, and some shorter ones.
+// warm starts half of the slots with 200 to 300 earlier samples, so that
+// low-level sums are about to be folded, and other slots with fewer.
 func (s *shape) warm(rng *rand.Rand, want reservoir.Engine, got *ptxEngine) error {
 	long := 300
 	thin := s.spec.Kind == reservoir.Mixed // at 32768 samples sums are halved
@@ -254,8 +253,8 @@ func (s *shape) warm(rng *rand.Rand, want reservoir.Engine, got *ptxEngine) erro
 	return nil
 }
 
-// call is ragged runs: nearly every slot once, some of them empty, then a few
-// slots again, with resets and emits.
+// call returns ragged runs: nearly every slot once, some runs empty, then a few
+// slots repeatedly, with resets and emits.
 func (s *shape) call(rng *rand.Rand, call int) (inputs []float32, runs []reservoir.Run) {
 	most := 12
 	if s.spec.Units > 100 {
@@ -317,7 +316,7 @@ func randomReadouts(rng *rand.Rand, features int, classes []int) []*readout.Line
 				(*v.to)[i] = float32(rng.NormFloat64())
 			}
 		}
-		if i%2 == 0 { // with limits, which about a third of the features are beyond
+		if i%2 == 0 { // with limits exceeded by about a third of the features
 			h.Limit = make([]float32, features)
 			for j := range h.Limit {
 				h.Limit[j] = float32(math.Exp(2 * rng.NormFloat64()))
@@ -346,7 +345,7 @@ func sameStates(want reservoir.Engine, got *ptxEngine) error {
 	return nil
 }
 
-// FuzzShapes compares networks that were not thought of, on devices that do not exist.
+// FuzzShapes compares random networks, on devices that do not exist.
 func FuzzShapes(f *testing.F) {
 	for seed := range uint64(3) {
 		f.Add(seed)

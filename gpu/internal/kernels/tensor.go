@@ -8,28 +8,27 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Products says how a Program multiplies.
+// Products selects the arithmetic of a Program.
 type Products int
 
 const (
 	// Canonical is float32, bit-identical with every other engine.
 	Canonical Products = iota
-	// TF32x3 uses tensor cores: each product as three of TF32 parts. States
-	// differ from the canonical ones in the last bits, and in more of them as a
-	// sequence grows; see the test that measures it.
+	// TF32x3 uses tensor cores: each product as three products of TF32 parts.
+	// The last bits of states differ from canonical states, and more bits as a
+	// sequence grows; a test measures the difference.
 	TF32x3
-	// TF32x2 is TF32x3 without the product that is zero where TF32 holds every
+	// TF32x2 is TF32x3 without the product that is zero if TF32 holds every
 	// weight exactly (reservoir.TF32).
 	TF32x2
 )
 
-// ErrTF32 is a network that tensor cores cannot compute as asked.
+// ErrTF32 reports a network that tensor cores cannot compute as requested.
 var ErrTF32 = errors.New("not for tensor cores")
 
-// NewApproximate is New with tensor cores. Rows of such a program are no
-// canonical states: they must not be mixed with other engines' in a job that
-// promises the same bits. Everything but the sums of the tanh arguments stays
-// canonical.
+// NewApproximate is New with tensor cores. Rows of such a program are not
+// canonical: a job that promises the same bits must not mix them with rows of
+// other engines. Everything but the sums of the tanh arguments stays canonical.
 func NewApproximate(net *reservoir.Network, device Device, products Products) (*Program, error) {
 	p, err := New(net, device)
 	if err != nil || products == Canonical {

@@ -12,17 +12,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// tensorCases are measured against float64. The regime is a stable one (eps *
-// spectral radius about 0.02); in an unstable one every two float32 runs part.
+// tensorCases are measured against float64. The regime is stable (eps *
+// spectral radius about 0.02); in an unstable regime any two float32 runs
+// diverge.
 var tensorCases = []struct {
 	name      string
 	precision reservoir.Precision
 	products  Products
 }{{"3xTF32", reservoir.Float32, TF32x3}, {"2xTF32", reservoir.TF32, TF32x2}}
 
-// tensorLimit is about twice the largest |h - h64| / |h64| of a stream that was
-// measured: 1.4e-7 in both modes, where the canonical arithmetic has 2.0e-7.
-// Without one of the low parts it is 2e-4.
+// tensorLimit is about twice the largest measured |h - h64| / |h64| of a
+// stream: 1.4e-7 in both modes, where the canonical arithmetic has 2.0e-7.
+// Without a low part the value is 2e-4.
 const tensorLimit = 3e-7
 
 // TestTensorError measures the states of the tensor-core kernels, and of the

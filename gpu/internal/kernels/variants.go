@@ -1,6 +1,6 @@
 package kernels
 
-// Kernels of which there is one.
+// Kernels with a single variant.
 const (
 	finish = iota
 	scores
@@ -39,8 +39,8 @@ func Dynamic(kernel int) bool {
 	return kernel >= mixedTaps6 && kernel <= mixedRecurrentAny || kernel >= firstResident && kernel < firstResident+len(residents)
 }
 
-// resident is a kernel that keeps one member's weights and the states of a
-// tile of streams in shared memory. A thread holds units x streams sums.
+// resident is a kernel that keeps one member's weights and the states of a tile
+// of streams in shared memory. A thread holds units x streams sums.
 type resident struct {
 	name                    string
 	features                bool // keeps accumulators
@@ -48,8 +48,9 @@ type resident struct {
 	units, streams, threads int  // of a thread, and threads of a block at most
 }
 
-// Most streams first. Small tiles are for small batches, which would leave
-// multiprocessors idle, and for weights that leave little shared memory.
+// residents lists kernels, most streams first. Small tiles are for small
+// batches, which would leave multiprocessors idle, and for weights that leave
+// little shared memory.
 var residents = []resident{
 	{"eusn_resident_64", false, 64, 8, 8, 256},
 	{"eusn_resident_32", false, 32, 8, 4, 256},
@@ -63,8 +64,8 @@ var residents = []resident{
 
 func (r *resident) block(stride int) int { return stride / r.units * (r.tile / r.streams) }
 
-// streamed is a kernel that takes one sample of a tile of streams by a tile of
-// units as a matrix product.
+// streamed is a kernel that computes one sample of a tile of streams by a tile
+// of units as a matrix product.
 type streamed struct {
 	name           string
 	tile           int // streams of a block
@@ -83,7 +84,7 @@ var tensors = []streamed{
 	{"eusn_tensor2", 64, 128, 128},
 }
 
-// Blocks of the kernels there is one of.
+// Blocks of the kernels with a single variant.
 const (
 	finishThreads = 128
 	scoresThreads = 128

@@ -88,7 +88,7 @@ func Build(dir string, flags ...string) (string, error) {
 	return out, nil
 }
 
-// loaded is the one fake driver of the process: a library stays loaded.
+// loaded is the only fake driver of the process: a library stays loaded.
 var loaded = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "eusn-fake-driver-")
 	if err != nil {
@@ -107,19 +107,19 @@ var loaded = sync.OnceValues(func() (string, error) {
 	saved := cuda.Library
 	cuda.Library = path
 	defer func() { cuda.Library = saved }()
-	if _, err := cuda.Open(); err != nil { // by the real way, while the file is there
+	if _, err := cuda.Open(); err != nil { // through the normal path, while the file exists
 		return "", err
 	}
 	return path, nil
 })
 
-// Fake is the fake driver in the hands of one test.
+// Fake is the fake driver of one test.
 type Fake struct{ t testing.TB }
 
 // Use makes cuda.Open find the fake driver until the test ends, with the
 // settings of driver/driver.c at their normal values. run executes kernels.
-// The test fails if it leaves anything unfreed. Tests that use it cannot run
-// in parallel: there is one driver in a process.
+// Unfreed objects fail the test. Tests that call Use cannot run in parallel: a
+// process has one driver.
 func Use(t testing.TB, run Runner) *Fake {
 	t.Helper()
 	path, err := loaded()
@@ -152,7 +152,7 @@ func (f *Fake) Set(key string, value int) {
 	}
 }
 
-// Count reads a counter: "live" things, "created" ones, "launches",
+// Count reads a counter: "live" objects, "created" objects, "launches",
 // operations "submitted", "waits" for them, bytes "used0" of device 0.
 func (f *Fake) Count(what string) int {
 	f.t.Helper()

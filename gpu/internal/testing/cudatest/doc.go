@@ -1,5 +1,5 @@
-// Package cudatest is a driver without a GPU: a strict fake of libcuda.so.1,
-// compiled by the tests that use it and opened the same way as the real one,
-// whose launches are handed to a Runner. Its rules are in driver/fake.h. It is
-// imported by tests only.
+// Package cudatest is a driver without a GPU: a strict fake of libcuda.so.1.
+// Tests compile and open it in the same way as the real driver, and a Runner
+// executes the launches. driver/fake.h has its rules. Only tests import the
+// package.
 package cudatest

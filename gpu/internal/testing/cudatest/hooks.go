@@ -18,8 +18,8 @@ import (
 type Runner interface {
 	// Load parses a PTX text.
 	Load(ptx string) (Module, error)
-	// Map, Unmap and Written tell of device memory: allocated, freed, written
-	// by the host.
+	// Map, Unmap and Written report device memory: allocated, freed, written by
+	// the host.
 	Map(address uint64, data []byte)
 	Unmap(address uint64)
 	Written(address uint64, bytes int)
@@ -27,21 +27,21 @@ type Runner interface {
 
 // Module is a loaded PTX text.
 type Module interface {
-	// Kernel describes a kernel; ok is false for one that does not exist.
+	// Kernel describes a kernel; ok is false if the kernel does not exist.
 	Kernel(name string) (k Kernel, ok bool)
 	// Launch runs a kernel to its end.
 	Launch(name string, grid, block [3]uint32, shared int, params []byte) error
 }
 
-// Kernel is what a driver checks launches against.
+// Kernel holds the values for the driver's check of launches.
 type Kernel struct {
 	Params       int // bytes
 	Threads      int // of a block, at most
-	StaticShared int // bytes of shared memory it has without asking
+	StaticShared int // bytes of static shared memory
 }
 
-// The state behind the hooks. A hook is called by whichever thread makes the
-// driver work.
+// hooked is the state of the hooks. A hook runs on the thread that calls the
+// driver.
 var hooked struct {
 	sync.Mutex
 	run  Runner
@@ -49,8 +49,7 @@ var hooked struct {
 	by   map[uint64]Module
 }
 
-// Run changes what executes kernels of modules that are loaded, and hears of
-// memory that is allocated, from now on.
+// Run changes the Runner of loaded modules and of memory allocated from now on.
 func (f *Fake) Run(r Runner) { setRunner(r) }
 
 func setRunner(r Runner) {
@@ -121,8 +120,8 @@ func eusn_test_launch(id C.uint64_t, name *C.char, grid, block *C.uint32_t, shar
 	return C.OK
 }
 
-// launch turns a panic into an error: the driver holds its lock here, and a
-// test that ended would wait for it.
+// launch turns a panic into an error: the driver is locked here, and a test
+// that ended would wait for the lock.
 func launch(m Module, name string, grid, block [3]uint32, shared int, params []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -36,8 +36,8 @@ func (m *Memory) Unmap(address uint64) {
 // Written implements Runner.
 func (m *Memory) Written(uint64, int) {}
 
-// At is n bytes at an address, or an error where they are not of one
-// allocation.
+// At returns n bytes at an address, or an error if no single allocation has
+// them all.
 func (m *Memory) At(address uint64, n int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,8 +49,8 @@ func (m *Memory) At(address uint64, n int) ([]byte, error) {
 	return nil, fmt.Errorf("cudatest: %d bytes at %#x belong to no allocation", n, address)
 }
 
-// Interpreter runs PTX on the CPU, with all checks of package ptx. One serves
-// one test.
+// Interpreter runs PTX on the CPU, with all checks of package ptx. Each test
+// needs its own Interpreter.
 func Interpreter() Runner { return new(interpreter) }
 
 type interpreter struct {
@@ -84,7 +84,7 @@ func (r *interpreter) Map(address uint64, data []byte) {
 func (r *interpreter) Unmap(address uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_ = r.mem.Unmap(address) // memory from before this runner is unknown to it
+	_ = r.mem.Unmap(address) // memory from before this runner is unknown here
 }
 
 func (r *interpreter) Written(address uint64, bytes int) {

@@ -1,6 +1,6 @@
-// Package ptxbuild compiles the kernels, and records from which sources and with
-// which compiler. So a forgotten compilation is found on every machine, and a
-// wrong one on every machine that has the compiler.
+// Package ptxbuild compiles the kernels and records their sources and compiler.
+// So every machine finds a forgotten compilation, and every machine with the
+// compiler finds a wrong compilation.
 package ptxbuild
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// Compiler is the program, Version what the committed text was made with:
+	// Compiler is the program, Version the version for the committed text:
 	// Debian's package clang-19.
 	Compiler = "clang-19"
 	Version  = "19.1.7"
@@ -25,8 +25,8 @@ const (
 	record = "BUILD"
 )
 
-// Flags make the same bytes on every machine. Contraction is off: a product
-// and a sum must stay two roundings where the sources have two.
+// Flags make the same bytes on every machine. Contraction is off: a product and
+// a sum must stay two roundings as in the sources.
 var Flags = []string{
 	"-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_80", "-nocudainc", "-nocudalib",
 	"-std=c++17", "-O3", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-S",
@@ -60,7 +60,7 @@ func Compile(dir string, further ...string) ([]byte, error) {
 	return os.ReadFile(out.Name())
 }
 
-// Record is what the file BUILD must say of the files in dir.
+// Record returns the content of the file BUILD for the files in dir.
 func Record(dir string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "compiler: %s %s\nflags: %s\n", Compiler, Version, strings.Join(Flags, " "))
