@@ -18,68 +18,69 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// The errors that a program may want to tell apart, for errors.Is. A context's
-// error is returned as such.
+// Errors that a program may distinguish with errors.Is. A context's error is
+// returned unchanged.
 var (
 	ErrNoJob      = wire.ErrNoJob                            // no stage has run with the name Options.Job
 	ErrClosed     = producer.ErrClosed                       // Close was called, or the caller's connection was closed
 	ErrReadOnly   = errors.New("the client has no channels") // Publish needs Options.Channels
-	ErrBufferFull = producer.ErrBufferFull                   // the context of Publish ended while it waited for room
+	ErrBufferFull = producer.ErrBufferFull                   // the context of Publish ended while Publish waited for room
 )
 
-// NoTime is the time of a sample that has none.
+// NoTime is the time of a sample without a time.
 const NoTime = codec.NoTime
 
 // Options of a Client. All but Channels may be left out.
 type Options struct {
 	URL      string        // the server's address; empty = nats://127.0.0.1:4222
-	NATS     []nats.Option // credentials, TLS and others, such as nats.UserCredentials
+	NATS     []nats.Option // credentials, TLS and other options, such as nats.UserCredentials
 	Job      string        // of the stage; empty = "eusn"
 	Subject  string        // the job's input subject, names and all; empty = "sensors.*"
 	Channels []string      // of the samples, in order; empty = the client only reads
 	Rows     int           // most samples in a message; 0 = 256
-	Latency  time.Duration // for how long a sample waits for others; 0 = 100 ms, negative = not at all
+	Latency  time.Duration // maximum wait of a sample for more samples; 0 = 100 ms, negative = none
 	Buffer   int           // samples taken and not yet stored, of all streams; 0 = 65,536
-	// Resume continues exactly after a restart. Times name the samples, so each needs
-	// one, later than the previous one of its stream. The client needs the right to
-	// read the job's input, and nobody else may publish under its streams' keys.
+	// Resume continues exactly after a restart. Times identify the samples, so each
+	// sample needs a time, later than the previous time of its stream. The client
+	// must have the right to read the job's input, and must be the only publisher of
+	// its keys.
 	Resume bool
 	// Stored is called when the server has stored the next samples of a stream, in
-	// their order, from one goroutine. It must not block or call the Client.
+	// their order, from one goroutine. Stored must not block or call the Client.
 	Stored func(stream string, samples int)
 	Log    *slog.Logger
 }
 
-// Samples are the next samples of one stream, and perhaps the end of its
+// Samples are the next samples of one stream, with an optional end of its
 // sequence.
 type Samples struct {
-	Stream string            // key: what the wildcards of the subject stand for, joined by dots
+	Stream string            // key: the tokens for the wildcards of the subject, joined by dots
 	X      []float32         // samples x channels, row-major; NaN = missing
 	Times  []int64           // ns since 1970, one per sample, NoTime = none; or empty
 	End    bool              // the sequence ends after the last sample
-	Trace  map[string]string // traceparent and tracestate of what led to the samples; nil = none
+	Trace  map[string]string // traceparent and tracestate of the cause of the samples; nil = none
 }
 
-// Label says what a part of a stream was: its samples from From until before To,
-// or the sequence of the prediction with Seq and Row. Of labels with the same
-// target and the same Who the last one counts.
+// Label assigns a class to a part of a stream: its samples from From until
+// before To, or the sequence of the prediction with Seq and Row. Of labels with
+// the same target and the same Who the last label counts.
 type Label struct {
 	Stream   string
 	From, To int64  // ns since 1970
 	Seq      uint64 // of the prediction; 0 = From and To count
-	Row      uint32 // of that sample in the message
-	Class    string // what it was; empty = an earlier label is withdrawn
+	Row      uint32 // of the sample in the message
+	Class    string // the observed class; empty = withdraws an earlier label
 	Who      string
 	When     time.Time // zero = now
 }
 
-// LabelOf is a label of the sequence that a prediction is about.
+// LabelOf returns a label for the sequence of a prediction.
 func LabelOf(p *Prediction, class, who string) Label {
 	return Label{Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: class, Who: who}
 }
 
-// Client is a connection to a job's server. Its methods may be called by several
-// goroutines.
+// Client is a connection to a job's server. Several goroutines may call its
+// methods.
 type Client struct {
 	job  string
 	log  *slog.Logger
@@ -89,9 +90,9 @@ type Client struct {
 	live *producer.Live // nil if the client only reads
 }
 
-// Connect connects to a server. It returns ctx's error as soon as ctx ends;
-// afterwards the client does not depend on ctx. A connection that is lost is
-// restored, without a limit of attempts.
+// Connect connects to a server. Connect returns ctx's error as soon as ctx
+// ends; afterwards the client does not depend on ctx. The client restores a
+// lost connection, without a limit of attempts.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	nc, err := natsclient.Connect(ctx, natsclient.Options{URL: o.URL, Name: "eusn-stream/" + jobOf(o) + "/client", Log: o.Log, More: o.NATS})
 	if err != nil {
@@ -106,9 +107,9 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// New makes a client of a connection, which stays the caller's. URL and NATS are
-// not used. The connection should have nats.MaxReconnects(-1), and
-// nats.ReconnectBufSize(-1) so that it sends nothing long after its time.
+// New makes a client of a connection, which the caller still owns. New ignores
+// URL and NATS. The connection should have nats.MaxReconnects(-1), and
+// nats.ReconnectBufSize(-1) so that no message is sent long after its time.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -137,9 +138,9 @@ func jobOf(o Options) string {
 	return o.Job
 }
 
-// Publish takes samples, all or none, and copies them. They are stored soon
-// after: see Flush. While the buffer is full it waits, until ctx ends; its error
-// means that nothing was taken.
+// Publish accepts samples, all or none, and copies them. The server stores them
+// soon after: see Flush. While the buffer is full Publish waits, until ctx ends;
+// an error means that no sample was accepted.
 func (c *Client) Publish(ctx context.Context, s Samples) error {
 	if c.live == nil {
 		return fmt.Errorf("client: %w: give Options.Channels to publish", ErrReadOnly)
@@ -151,7 +152,7 @@ func (c *Client) Publish(ctx context.Context, s Samples) error {
 	return withClosed(c.live.Publish(ctx, item))
 }
 
-// Flush sends what waits and returns when all that was taken before is stored.
+// Flush sends the waiting samples and returns when all accepted samples are stored.
 func (c *Client) Flush(ctx context.Context) error {
 	if c.live == nil {
 		return nil
@@ -159,8 +160,8 @@ func (c *Client) Flush(ctx context.Context) error {
 	return withClosed(c.live.Flush(ctx))
 }
 
-// Close flushes, and ends the client. Its error says how many samples are not
-// known to be stored.
+// Close flushes, and ends the client. Its error counts the samples not known to
+// be stored.
 func (c *Client) Close(ctx context.Context) error {
 	var err error
 	if c.live != nil {
@@ -172,8 +173,8 @@ func (c *Client) Close(ctx context.Context) error {
 	return err
 }
 
-// Label stores a label, and returns when it is stored. A label that is sent again
-// is stored once, if its When is the same.
+// Label stores a label, and returns when the label is stored. A repeated label
+// with the same When is stored once.
 func (c *Client) Label(ctx context.Context, l Label) error {
 	if l.When.IsZero() {
 		l.When = time.Now()

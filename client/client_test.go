@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A context that ends also ends waiting for a server that accepts and is silent.
+// TestConnectKeepsContext: a context that ends also ends the wait for a silent server.
 func TestConnectKeepsContext(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -97,8 +97,8 @@ func publish(t *testing.T, js jetstream.JetStream, subject string, data []byte) 
 	}
 }
 
-// Predictions yields what is stored, ends with the context's error if it follows, and
-// stops to read if the loop ends.
+// TestPredictions: Predictions yields stored predictions, ends with the context's
+// error while following, and stops when the loop ends.
 func TestPredictions(t *testing.T) {
 	c, js := connect(t, client.Options{})
 	ctx := t.Context()

@@ -15,23 +15,23 @@
 //		fmt.Println(p.Stream, p.Class, p.Integrity)
 //	}
 //
-// Publish joins the samples of a stream into messages and numbers them, so that
-// the stage counts no message twice and notices each that is missing. It returns
-// before they are stored: Flush returns when they are, and Options.Stored tells
-// of each message. Samples that the server does not take wait, and are sent
-// again; when Options.Buffer of them wait, Publish waits too, until its context
-// ends. None is dropped. What was taken and not stored is lost if the process
-// ends: so Close, or send it again.
+// Publish joins the samples of a stream into messages and numbers the messages,
+// so that the stage counts no message twice and detects each missing message.
+// Publish returns before the samples are stored: Flush returns when all are
+// stored, and Options.Stored reports each message. Samples that the server does
+// not accept wait, and are resent; when Options.Buffer samples wait, Publish
+// waits too, until its context ends. No sample is dropped. If the process ends,
+// samples not yet stored are lost: so call Close, or resend them.
 //
-// With Options.Resume a client that was killed continues exactly: send again
-// everything from some sample that is certainly stored, and the client leaves
-// out what the input has. It tells samples by their times.
+// With Options.Resume a restarted client continues exactly: resend all samples
+// from a certainly stored sample on, and the client skips the samples in the
+// input. The times identify the samples.
 //
-// A stream is named by its key: what the wildcards of the job's input subject
-// stand for (Options.Subject), joined by dots. With plant.*.line.* the stream of
-// plant.A.line.3 is "A.3"; with the default, sensors.*, it is one token.
+// A stream is named by its key: the tokens for the wildcards of the job's input
+// subject (Options.Subject), joined by dots. With plant.*.line.* the stream of
+// plant.A.line.3 is "A.3"; with the default, sensors.*, the key is one token.
 //
-// Label stores what somebody says that a sequence, or the samples of a time, were.
+// Label stores the observed class of a sequence, or of the samples of a time.
 //
 // Samples.Trace passes a trace on. In a program with OpenTelemetry:
 //

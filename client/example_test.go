@@ -16,8 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// A client publishes the samples of two pumps and reads what they are
-// classified as.
+// A client publishes the samples of two pumps and reads their predictions.
 func Example() {
 	ctx := context.Background()
 	url, end := startStage(ctx) // elsewhere: eusn-stream run
@@ -40,7 +39,7 @@ func Example() {
 	if err := c.Flush(ctx); err != nil { // all is stored now
 		log.Fatal(err)
 	}
-	// Somebody has seen what pump-1 was, for the next training.
+	// An operator labels the state of pump-1, for the next training.
 	if err := c.Label(ctx, client.Label{Stream: "pump-1", From: 1, To: 2, Class: "rising", Who: "anna"}); err != nil {
 		log.Fatal(err)
 	}
@@ -100,7 +99,7 @@ func startStage(ctx context.Context) (url string, end func()) {
 	}
 }
 
-// Somebody looks at a machine, and says what it was when it was predicted.
+// An operator inspects a machine, and labels its state at the prediction.
 func ExampleLabelOf() {
 	p := &client.Prediction{Stream: "pump-1", Seq: 7, Row: 2, Class: "healthy"}
 	l := client.LabelOf(p, "bearing worn", "anna")

@@ -24,8 +24,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// The test binary is also the server and the client that TestKills kills:
-// EUSN_CLIENT_TEST says which.
+// roleVariable selects the role of the test binary: EUSN_CLIENT_TEST makes it
+// the server or the client that TestKills kills.
 const roleVariable = "EUSN_CLIENT_TEST"
 
 func TestMain(m *testing.M) {
@@ -72,8 +72,8 @@ func beServer(dir, port string) error {
 	select {}
 }
 
-// beClient publishes the samples of the streams s0, s1, ... from where from says
-// on, for ever, and prints what is stored.
+// beClient publishes the samples of the streams s0, s1, ... from the positions
+// in from, without end, and prints the stored samples.
 func beClient(url string, from []string) error {
 	ctx := context.Background()
 	var out sync.Mutex
@@ -109,7 +109,7 @@ func beClient(url string, from []string) error {
 	}
 }
 
-// process starts this binary in a role, and returns the lines that it prints.
+// process starts this binary in a role, and returns its printed lines.
 func process(t *testing.T, role string, args ...string) (kill func(), lines *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
@@ -127,9 +127,9 @@ func process(t *testing.T, role string, args ...string) (kill func(), lines *buf
 	return kill, bufio.NewScanner(pipe)
 }
 
-// Samples that the client has said to be stored are in the input, each once and
-// in order, however often client and server are killed: with the client's
-// messages known to the server for one second only, as after a long failure.
+// TestKills: samples reported as stored are in the input, each once and in
+// order, however often client and server are killed. The server remembers the
+// client's messages for only one second, as after a long failure.
 func TestKills(t *testing.T) {
 	const streams, kills = 5, 6
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -147,11 +147,11 @@ func TestKills(t *testing.T) {
 		return kill
 	}
 	killServer := startServer()
-	stored := make([]int, streams) // as the client said
+	stored := make([]int, streams) // as reported by the client
 	for round := range kills {
 		args := []string{url}
 		for _, n := range stored {
-			args = append(args, fmt.Sprint(max(0, n-9*round))) // sends some again
+			args = append(args, fmt.Sprint(max(0, n-9*round))) // resends some samples
 		}
 		killClient, lines := process(t, "client", args...)
 		first, heard, serverDies := 0, 0, round%2 == 1
@@ -170,14 +170,14 @@ func TestKills(t *testing.T) {
 			}
 		}
 		killClient()
-		for lines.Scan() { // what it said before its end
+		for lines.Scan() { // printed before its end
 			var i, n int
 			if _, err := fmt.Sscanf(lines.Text(), "stored s%d %d", &i, &n); err == nil {
 				stored[i] += n
 			}
 		}
-		// What was stored and not said is left out by the next client: so it
-		// counts from what the input has.
+		// The next client skips samples that were stored but not reported: so
+		// the test continues from the count in the input.
 		for key, n := range readInput(t, url) {
 			i, _ := strconv.Atoi(strings.TrimPrefix(key, "s"))
 			if n < stored[i] {
@@ -192,7 +192,7 @@ func TestKills(t *testing.T) {
 }
 
 // readInput checks that the samples of each stream are 1, 2, 3, ... and returns
-// how many there are.
+// their number.
 func readInput(t *testing.T, url string) map[string]int {
 	t.Helper()
 	nc, err := nats.Connect(url, nats.MaxReconnects(-1))

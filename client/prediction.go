@@ -42,18 +42,18 @@ type Prediction struct {
 	Trace   map[string]string // traceparent and tracestate of the span that sent its message; nil: it was not traced (docs/traces.md)
 }
 
-// ReadOptions say which predictions are read; the zero value is what comes from
-// now on.
+// ReadOptions select the predictions to read; the zero value selects future
+// predictions.
 type ReadOptions struct {
-	From   uint64    // first message: 1 = everything kept; 0 = what Since says
-	Since  time.Time // without From, what was stored then or later; zero = what comes from now on
-	Stored bool      // end with the last message that is stored now; otherwise it follows
+	From   uint64    // first message: 1 = all stored messages; 0 = use Since
+	Since  time.Time // without From, predictions stored at or after Since; zero = future predictions
+	Stored bool      // end with the last message stored now; otherwise follow
 }
 
-// Predictions reads predictions in the order in which they were stored. It ends
-// with an error: ctx's when ctx ends, another one if reading fails; and without
-// one after the last stored message (ReadOptions.Stored). A message of the output
-// that is no prediction is logged and skipped.
+// Predictions reads predictions in the order of storage. The sequence ends with ctx's
+// error when ctx ends, with another error if reading fails, and without an error after
+// the last stored message (ReadOptions.Stored). A message of the output that is not a
+// prediction is logged and skipped.
 func (c *Client) Predictions(ctx context.Context, o ReadOptions) iter.Seq2[Prediction, error] {
 	return func(yield func(Prediction, error) bool) {
 		inner, stop := context.WithCancel(ctx)
@@ -102,7 +102,7 @@ func (c *Client) readOutputs(ctx context.Context, o ReadOptions, outputs chan<- 
 	}))
 }
 
-// The columns whose values need a look into the table.
+// Columns whose values index a table.
 var (
 	class       = outcome.Lookup("class")
 	probability = outcome.Lookup("probability")
@@ -114,7 +114,7 @@ var (
 	high        = outcome.Lookup("high")
 )
 
-// predictionOf is one of the predictions in a message.
+// predictionOf returns prediction i of a message.
 func predictionOf(o *consumer.Output, i int) Prediction {
 	from := &o.Predictions[i]
 	named := outcome.Named{Answer: &from.Answer, Labels: o.Meta.Labels}

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Each column of predictions is a field, which has no value exactly if the answer has
-// none.
+// TestPredictionHasColumns: each column of predictions is a field, without a value
+// exactly if the answer has none.
 func TestPredictionHasColumns(t *testing.T) {
 	full := codec.Prediction{Stream: "s", Seq: 1, Row: 2, Time: 3, Readout: "r", Answer: outcome.Answer{
 		Class: 1, Score: .5, Probability: .6, Scores: []float32{.5}, Set: []int32{1, 0}, Novelty: 1.5, NoveltyP: .4,
