@@ -2,8 +2,8 @@ package codec
 
 import "math"
 
-// recordBatch is a record batch (or the one column of a dictionary batch)
-// whose tables have been checked; its buffers are checked as they are read.
+// recordBatch is a record batch (or the one column of a dictionary batch) with
+// checked tables; its buffers are checked when read.
 type recordBatch struct {
 	rows            int
 	f               flatbuf // a copy: a pointer would move the frame to the heap
@@ -15,9 +15,9 @@ type recordBatch struct {
 	codec           uint8
 	inflate         *inflater
 
-	// left is how many bytes of the body the columns may still claim. Without
-	// it many columns could point at the same bytes, and a message would
-	// decode to many times its size.
+	// left is the number of body bytes that the columns may still claim.
+	// Without left, many columns could refer to the same bytes, and a message
+	// would decode to many times its size.
 	left int
 }
 
@@ -43,11 +43,11 @@ func readBatch(fr *frame, table int, inflate *inflater) (rb recordBatch, err err
 	return rb, nil
 }
 
-// maxValues bounds a column so that its size in bytes fits an int anywhere.
+// maxValues bounds a column so that its size in bytes fits an int on any machine.
 const maxValues = math.MaxInt32 / 16
 
-// node checks that the column has the batch's rows (times per, for the
-// elements of a list) and says whether some are null.
+// node checks that the column has the batch's rows (times per, for the elements
+// of a list) and reports whether some are null.
 func (rb *recordBatch) node(c *column, child, per int) (nulls bool, err error) {
 	i := c.node + child
 	if i >= rb.numNodes {
@@ -66,7 +66,7 @@ func (rb *recordBatch) node(c *column, child, per int) (nulls bool, err error) {
 	return count > 0, nil
 }
 
-// bitmap is the validity bitmap of a column, nil where no value is null. buf
+// bitmap returns the validity bitmap of a column, nil if no value is null. buf
 // counts from the column's first buffer, as in buffer.
 func (rb *recordBatch) bitmap(c *column, child, buf, per int) ([]byte, error) {
 	nulls, err := rb.node(c, child, per)
@@ -94,9 +94,9 @@ func (rb *recordBatch) buffer(c *column, i, need int) ([]byte, error) {
 	return b[:need], rb.claim(c, need)
 }
 
-// claim counts bytes that a column uses against the body's.
+// claim counts the bytes of a column against the bytes of the body.
 func (rb *recordBatch) claim(c *column, n int) error {
-	if rb.compressed { // the inflater's budget counts them
+	if rb.compressed { // the inflater's budget counts the bytes
 		return nil
 	}
 	if rb.left -= n; rb.left < 0 {

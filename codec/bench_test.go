@@ -13,8 +13,7 @@ import (
 var sixChannels = []string{"f0", "f1", "f2", "f3", "f4", "f5"}
 
 // BenchmarkDecode reads messages of a timestamp and six float32 samples per
-// row; "library" is what the Arrow library's reader needs to reach the same
-// matrix.
+// row; "library" is the time of the Arrow library's reader for the same matrix.
 func BenchmarkDecode(b *testing.B) {
 	for _, rows := range []int{1, 10, 64, 1000, 16000} {
 		for _, form := range []struct {

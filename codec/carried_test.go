@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// carriedMessage is a message of predictions with their features, and what is in it.
+// carriedMessage returns a message of predictions with features, and its content.
 func carriedMessage(t testing.TB) ([]byte, PredictionMeta, []Prediction) {
 	t.Helper()
 	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32), Features: 2}
@@ -29,7 +29,7 @@ func carriedMessage(t testing.TB) ([]byte, PredictionMeta, []Prediction) {
 	return slices.Clone(b), meta, rows
 }
 
-// A message comes back as it was.
+// TestCarriedRoundTrip: a decoded message equals the encoded message.
 func TestCarriedRoundTrip(t *testing.T) {
 	b, meta, rows := carriedMessage(t)
 	gotMeta, got, err := DecodePredictions(b)
@@ -39,7 +39,7 @@ func TestCarriedRoundTrip(t *testing.T) {
 	}
 }
 
-// What is no such message is refused, and what cannot be one is not made.
+// TestCarriedRefused: wrong messages are refused, and no wrong message is encoded.
 func TestCarriedRefused(t *testing.T) {
 	_, out := seeds(t)
 	shadow, _, _ := shadowMessage(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// A message whose predictions have all values has exactly the columns of the table, with
-// the table's types, and is read back as it was.
+// TestMessageHasTheColumnsOfTheTable: a message whose predictions have all values has
+// exactly the columns of the table, with the table's types, and decodes unchanged.
 func TestMessageHasTheColumnsOfTheTable(t *testing.T) {
 	e, err := NewPredictionEncoder(PredictionMeta{Labels: []string{"a", "b"}, Columns: 1, First: "r"})
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// NonFinite says what to do with samples no reservoir may see: nulls, NaN and
-// infinities, also those a cast to float32 makes.
+// NonFinite is the policy for samples that no reservoir may receive: nulls, NaN
+// and infinities, including infinities from a cast to float32.
 type NonFinite string
 
 // The policies. The empty string means Reject.
 const (
 	Reject NonFinite = "reject" // refuse the message with ErrNonFinite
-	Hold   NonFinite = "hold"   // leave NaN in X and list them in Missing: the caller repeats the stream's previous sample
-	Zero   NonFinite = "zero"   // put 0 in X and list them in Missing
+	Hold   NonFinite = "hold"   // leave NaN in X and list the index in Missing: the caller repeats the stream's previous sample
+	Zero   NonFinite = "zero"   // put 0 in X and list the index in Missing
 )
 
 // Names of the fields that are not channels.
@@ -25,13 +25,13 @@ const (
 	fieldList   = "x"
 )
 
-// Schema is what a model expects of input messages.
+// Schema describes the input messages of a model.
 type Schema struct {
 	Channels  []string // names in the model's order; at least one, distinct, none of stream_id, ts, end
 	NonFinite NonFinite
 }
 
-// Validate reports the first thing that is wrong with the schema.
+// Validate reports the first error in the schema.
 func (s Schema) Validate() error {
 	switch s.NonFinite {
 	case "", Reject, Hold, Zero:
@@ -59,22 +59,22 @@ func checkChannels(channels []string) error {
 	return nil
 }
 
-// Batch is one decoded message. The caller owns it and may reuse it: the
-// slices grow and never shrink. After an error it is empty.
+// Batch is one decoded message. The caller owns the Batch and may reuse it: the
+// slices grow and never shrink. After an error the Batch is empty.
 type Batch struct {
 	Rows    int
 	X       []float32 // Rows x len(Channels), row-major
-	Times   []int64   // ns since the Unix epoch, UTC, one per row, NoTime for a null; empty where the message has no ts
+	Times   []int64   // ns since the Unix epoch, UTC, one per row, NoTime for a null; empty if the message has no ts
 	Ends    []bool    // one per row: true closes the stream's sequence after the row (null: false); empty without the field
 	Keys    []string  // multi-stream message: distinct stream ids in order of first appearance; empty otherwise
 	Key     []int32   // one per row, index into Keys; empty for a single-stream message
-	Missing []int32   // ascending flat indices into X that held null, NaN or Inf; always empty under Reject
+	Missing []int32   // ascending flat indices into X of null, NaN or Inf; always empty under Reject
 }
 
 // NoTime stands for a null time.
 const NoTime = math.MinInt64
 
-// Reset empties the batch and keeps its room.
+// Reset empties the batch and keeps its capacity.
 func (b *Batch) Reset() {
 	*b = Batch{X: b.X[:0], Times: b.Times[:0], Ends: b.Ends[:0], Keys: b.Keys[:0], Key: b.Key[:0], Missing: b.Missing[:0]}
 }
@@ -83,10 +83,10 @@ func (b *Batch) Reset() {
 // rarely differ in more than tool and column order.
 const knownPlans = 4
 
-// maxKnownSchema bounds what is remembered of one schema, in bytes.
+// maxKnownSchema bounds the remembered bytes of one schema.
 const maxKnownSchema = 64 << 10
 
-// Decoder reads input messages for one model. It belongs to one goroutine.
+// Decoder reads input messages for one model. A Decoder belongs to one goroutine.
 type Decoder struct {
 	schema    Schema
 	plans     [knownPlans]*plan
@@ -95,7 +95,7 @@ type Decoder struct {
 	keys      keyTable
 	dict      []int32  // entries of keys for the values of the message's dictionary, badEntry for unusable ones
 	views     []values // scratch of gather, one per channel
-	listValid []byte   // scratch of gather: which rows of x are not null
+	listValid []byte   // scratch of gather: the rows of x that are not null
 	blocks    [][]byte // scratch of texts
 }
 
@@ -108,11 +108,11 @@ func NewDecoder(s Schema) (*Decoder, error) {
 	return &Decoder{schema: s, views: make([]values, len(s.Channels))}, nil
 }
 
-// Decode reads payload into b. It keeps no reference to payload. Strings in
-// b.Keys stay valid for ever; everything else is overwritten by the next call
-// with the same b.
+// Decode reads payload into b, without references to payload. Strings in b.Keys
+// stay valid for ever; the next call with the same b overwrites everything
+// else.
 //
-// An error is of kind ErrMalformed, ErrSchema or ErrNonFinite, and says which
+// An error is of kind ErrMalformed, ErrSchema or ErrNonFinite, and names the
 // field and row; rows count from 0 over the whole message.
 func (d *Decoder) Decode(payload []byte, b *Batch) error {
 	b.Reset()
@@ -172,7 +172,7 @@ func (d *Decoder) decode(payload []byte, b *Batch) error {
 	}
 }
 
-// plan finds the plan for the schema message, by its bytes if they are known.
+// plan finds the plan for the schema message, by its bytes for a known schema.
 func (d *Decoder) plan(fr *frame) (*plan, error) {
 	for _, p := range d.plans {
 		if p != nil && bytes.Equal(p.schema, fr.meta.b) {

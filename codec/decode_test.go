@@ -62,9 +62,9 @@ func randomSpec(r *rand.Rand) messageSpec {
 	return s
 }
 
-// TestDecodeEqualsLibrary holds the decoder to the Arrow library's reader on
-// random valid messages of every form. One decoder reads them all, so plans,
-// keys and buffers of earlier messages are in its way.
+// TestDecodeEqualsLibrary compares the decoder with the Arrow library's reader
+// on random valid messages of every form. One decoder reads all messages, so
+// earlier messages leave plans, keys and buffers.
 func TestDecodeEqualsLibrary(t *testing.T) {
 	hold, zero := newDecoder(t, Hold), newDecoder(t, Zero)
 	var b Batch

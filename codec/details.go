@@ -7,11 +7,11 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 )
 
-// Details are the columns that a message of a shadow and a message of predictions with
-// features have behind a prediction's columns.
+// Details are the columns after a prediction's columns, in a message of a shadow and
+// in a message of predictions with features.
 type Details struct {
 	Began  int64  // time of the sequence's first sample, ns; NoTime: unknown, or time went back in the sequence
-	Input  uint64 // the input message that led to the prediction
+	Input  uint64 // the input message of the prediction
 	Stored int64  // when the server stored the input message, ns
 
 	Active        int32  // messages of shadows: the class of the readout that answers
@@ -33,7 +33,7 @@ type detail struct {
 	text  func(*Details) *string
 }
 
-// Names of the columns that tell the messages with details apart.
+// Names of the columns that distinguish messages with details.
 const (
 	fieldActive   = "active_class"
 	fieldFeatures = "features"
@@ -65,7 +65,7 @@ func intType(n number) dataType { return dataType{kind: typeInt, num: n} }
 // maxFeatures is far beyond any network.
 const maxFeatures = 1 << 24
 
-// useDetails adds the fields of the details that the meta asks for.
+// useDetails adds the fields of the details selected by the meta.
 func (e *PredictionEncoder) useDetails(meta *PredictionMeta) error {
 	switch {
 	case meta.Features < 0 || meta.Features > maxFeatures:
@@ -134,7 +134,7 @@ var detailNames = func() (names []string) {
 	return append(names, fieldFeatures)
 }()
 
-// findDetails finds out which details a message has, and checks their types.
+// findDetails finds the details of a message, and checks their types.
 func (r *predictionReader) findDetails(c *collector) error {
 	switch features := c.want[fieldFeatures]; {
 	case c.want[fieldActive] != nil:
@@ -250,7 +250,7 @@ func (n *numbers) at(i int) uint64 {
 	return binary.LittleEndian.Uint64(n.data[8*i:])
 }
 
-// floats reads a column of float32 lists of one length; nil if the message lacks it.
+// floats reads a column of float32 lists of one length; nil if the message has none.
 func (rb *recordBatch) floats(c *column) ([]float32, error) {
 	if c == nil {
 		return nil, nil

@@ -11,14 +11,14 @@ var (
 	// ErrMalformed: the bytes are not a complete, consistent Arrow IPC stream,
 	// or a value breaks the format (a null stream id, a time out of range).
 	ErrMalformed = errors.New("malformed message")
-	// ErrSchema: a readable message that is not what the model expects: a
-	// field is missing or of another type, or the version is unknown.
+	// ErrSchema: a readable message that does not fit the model: a field is
+	// missing or of another type, or the version is unknown.
 	ErrSchema = errors.New("schema mismatch")
 	// ErrNonFinite: a null, NaN or infinite sample under the policy "reject".
 	ErrNonFinite = errors.New("non-finite sample")
 )
 
-// messageError carries its kind without repeating it in the text.
+// messageError has a kind that the text does not repeat.
 type messageError struct {
 	kind error
 	text string

@@ -39,7 +39,7 @@ func ExampleInputEncoder() {
 	// Output: 2 [1 20.5 1.5 21] [false true]
 }
 
-// Whatever the bytes, a decoder says what is wrong with them.
+// A decoder describes the error in any bytes.
 func ExampleDecoder_Decode() {
 	encoder, err := codec.NewInputEncoder([]string{"speed"}, codec.InputOptions{})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// extra is one of outcome.Extras, a nullable field that only some models fill. A message
-// has it if one of its predictions has a value, after the fields that all predictions
-// have. So the messages of other models do not have the field.
+// extra is a column of outcome.Extras, a nullable field that only some models fill. A
+// message has the field if a prediction has a value, after the fields common to all
+// predictions. So the messages of other models do not have the field.
 type extra struct {
 	of    *outcome.Column
 	field arrow.Field
@@ -26,14 +26,14 @@ var extras = func() (all []extra) {
 	return all
 }()
 
-// fieldOf is the field of a column, but for scores, whose type depends on the message.
+// fieldOf returns the field of a column, except scores, whose type depends on the message.
 func fieldOf(c *outcome.Column) arrow.Field {
 	return arrow.Field{Name: c.Arrow, Type: arrowTypes[c.Type].field, Nullable: c.Null}
 }
 
 func typeOf(c *outcome.Column) dataType { return arrowTypes[c.Type].typ }
 
-// arrowTypes are the types of columns, as we write them and as the reader sees them.
+// arrowTypes are the types of columns, as written and as seen by the reader.
 var arrowTypes = map[outcome.Type]struct {
 	field arrow.DataType
 	typ   dataType
@@ -112,7 +112,7 @@ func (e *extra) read(r *predictionReader, rb *recordBatch, c *column, to []Predi
 // numberFields are the parts of a prediction's number. A row has all three or none.
 var numberFields = [...]string{"value", "low", "high"}
 
-// agrees reports whether a part of the number may be there, or not: the first one decides.
+// agrees reports whether a part of the number may be present: the first part decides.
 func (p *Prediction) agrees(name string, there bool) bool {
 	if name == numberFields[0] {
 		p.Number.Known = there
@@ -120,7 +120,7 @@ func (p *Prediction) agrees(name string, there bool) bool {
 	return there == p.Number.Known
 }
 
-// extrasOf says which extras a message of these predictions has, a bit each.
+// extrasOf returns the extras of a message of these predictions, a bit each.
 func extrasOf(p []Prediction) (mask uint) {
 	for k := range extras {
 		known := extras[k].of.Known
@@ -134,8 +134,8 @@ func extrasOf(p []Prediction) (mask uint) {
 	return mask
 }
 
-// nullable writes the node and the bitmap of a field; there says which rows have a
-// value.
+// nullable writes the node and the bitmap of a field; there reports whether a row
+// has a value.
 func (t *template) nullable(p []Prediction, there func(*outcome.Answer) bool) {
 	nulls := 0
 	for i := range p {
@@ -151,8 +151,8 @@ func (t *template) nullable(p []Prediction, there func(*outcome.Answer) bool) {
 	}
 }
 
-// list writes a field of lists: offsets into the values of all rows, n of row i, which
-// values writes. has says which rows have a list.
+// list writes a field of lists: offsets into the values of all rows, n of row i,
+// written by values. has reports whether a row has a list.
 func (t *template) list(p []Prediction, has func(*outcome.Answer) bool, n func(i int) int, values func(i int)) {
 	t.nullable(p, has)
 	t.open()
@@ -174,22 +174,22 @@ func (t *template) list(p []Prediction, has func(*outcome.Answer) bool, n func(i
 
 // lists are the rows of a field of lists.
 type lists struct {
-	valid   []byte // nil: all rows have one
+	valid   []byte // nil: no row is null
 	offsets []byte
 	data    []byte // 32 bits of each value
 }
 
-// has reports whether row i has a list; of are its first value and the one behind its last.
+// has reports whether row i has a list; of returns the range of its values.
 func (l *lists) has(i int) bool { return l.valid == nil || bit(l.valid, i) }
 
 func (l *lists) of(i int) (from, to int) {
 	return int(binary.LittleEndian.Uint32(l.offsets[4*i:])), int(binary.LittleEndian.Uint32(l.offsets[4*i+4:]))
 }
 
-// value is one of the values.
+// value returns value k.
 func (l *lists) value(k int) uint32 { return binary.LittleEndian.Uint32(l.data[4*k:]) }
 
-// lists reads a field of lists, and checks all offsets. values are those of all rows.
+// lists reads a field of lists, and checks all offsets. values counts the values of all rows.
 func (rb *recordBatch) lists(c *column) (l lists, values int, err error) {
 	if l.valid, err = rb.bitmap(c, 0, 0, 1); err != nil {
 		return l, 0, err
@@ -256,7 +256,7 @@ func (e *extra) readLists(rb *recordBatch, c *column, to []Prediction) error {
 	return nil
 }
 
-// elements checks that a list's elements are at least so many, none of them null.
+// elements checks that a list has at least want elements, none of them null.
 func (rb *recordBatch) elements(c *column, want int) error {
 	i := c.node + 1
 	if i >= rb.numNodes {

@@ -39,8 +39,8 @@ func appendTimes(rb *recordBatch, c *column, b *Batch) error {
 	return nil
 }
 
-// appendEnds appends the column end of one record batch to b.Ends. A null says
-// nothing, so it ends nothing.
+// appendEnds appends the column end of one record batch to b.Ends. A null ends
+// no sequence.
 func appendEnds(rb *recordBatch, c *column, b *Batch) error {
 	valid, err := rb.bitmap(c, 0, 0, 1)
 	if err != nil {

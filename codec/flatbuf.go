@@ -2,19 +2,19 @@ package codec
 
 import "encoding/binary"
 
-// flatbuf reads one flatbuffer with every access checked against the bytes
-// that are there. The first bad access sets bad and from then on everything
-// reads as zero, so a caller may read a whole table and ask once.
+// flatbuf reads one flatbuffer with every access checked against the available
+// bytes. The first bad access sets bad, and later reads return zero, so a
+// caller may read a whole table and check once.
 //
-// Positions are byte offsets into b. Slots are field numbers of a table in
-// the order of the Arrow .fbs files; position 0 means "absent", which no
-// table, field or vector can have because the root offset is there.
+// Positions are byte offsets into b. Slots are field numbers of a table in the
+// order of the Arrow .fbs files; position 0 means "absent": no table, field or
+// vector has position 0 because the root offset is there.
 type flatbuf struct {
 	b   []byte
 	bad bool
 }
 
-// ok says whether n bytes at pos are there, and remembers if not.
+// ok reports whether n bytes at pos exist, and otherwise sets bad.
 func (f *flatbuf) ok(pos, n int) bool {
 	if f.bad || pos < 0 || n < 0 || pos > len(f.b)-n {
 		f.bad = true
@@ -62,7 +62,7 @@ func (f *flatbuf) deref(pos int) int {
 	return pos + int(off)
 }
 
-// field is the position of a table's field, 0 where the table leaves it out.
+// field returns the position of a table's field, 0 if the table omits the field.
 func (f *flatbuf) field(table, slot int) int {
 	vtable := table - int(int32(f.u32(table)))
 	size := int(f.u16(vtable))
@@ -107,7 +107,7 @@ func (f *flatbuf) fieldI64(table, slot int) int64 {
 	return 0
 }
 
-// fieldTable is the position of a sub-table, 0 where absent.
+// fieldTable returns the position of a sub-table, 0 if absent.
 func (f *flatbuf) fieldTable(table, slot int) int {
 	if p := f.field(table, slot); p != 0 {
 		return f.deref(p)
@@ -115,9 +115,9 @@ func (f *flatbuf) fieldTable(table, slot int) int {
 	return 0
 }
 
-// fieldVector is the position of a vector's first element and its length,
-// which is checked against the bytes: a vector of n elements of the given
-// size holds n*size bytes.
+// fieldVector returns the position of a vector's first element and its length,
+// checked against the bytes: a vector of n elements of the given size holds
+// n*size bytes.
 func (f *flatbuf) fieldVector(table, slot, size int) (pos, n int) {
 	p := f.fieldTable(table, slot)
 	if p == 0 {
@@ -131,7 +131,7 @@ func (f *flatbuf) fieldVector(table, slot, size int) (pos, n int) {
 	return p + 4, int(count)
 }
 
-// fieldString is a view of a string, nil where absent.
+// fieldString returns a view of a string, nil if absent.
 func (f *flatbuf) fieldString(table, slot int) []byte {
 	p, n := f.fieldVector(table, slot, 1)
 	if f.bad {

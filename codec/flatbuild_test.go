@@ -24,7 +24,7 @@ func (f *flatbuild) table(n int) int {
 	return pos
 }
 
-// point makes the four bytes at pos refer to target, which lies behind them.
+// point makes the four bytes at pos refer to target, which lies after them.
 func (f *flatbuild) point(pos, target int) {
 	binary.LittleEndian.PutUint32(f.b[pos:], uint32(target-pos))
 }
@@ -88,7 +88,7 @@ func message(meta []byte) []byte {
 	return slices.Concat(head, meta, eos)
 }
 
-// sharedFields is a schema whose n fields are one and the same table.
+// sharedFields is a schema whose n fields share a table.
 func sharedFields(n int, name string) []byte {
 	var f flatbuild
 	s := f.schema()
@@ -103,8 +103,8 @@ func sharedFields(n int, name string) []byte {
 	return f.b
 }
 
-// doublingField is a field with two children that are one table, which again
-// has two: 2^depth fields.
+// doublingField is a field with two children that share a table with two
+// children: 2^depth fields.
 func doublingField(depth int) []byte {
 	var f flatbuild
 	s := f.schema()
@@ -147,7 +147,7 @@ func nestedField(depth int) []byte {
 	return f.b
 }
 
-// sharedMetadata is a schema without fields whose n metadata entries are one.
+// sharedMetadata is a schema without fields whose n metadata entries share a table.
 func sharedMetadata(n int, value string) []byte {
 	var f flatbuild
 	s := f.schema()

@@ -26,10 +26,10 @@ type frame struct {
 	v4     bool // metadata version V4, else V5
 }
 
-// nextFrame cuts the first IPC message off b and returns what follows it.
-// more is false at the end-of-stream marker, which must be the last thing in
-// the payload: without it a message cut between two record batches would pass
-// for a shorter one.
+// nextFrame cuts the first IPC message off b and returns the remaining bytes.
+// more is false at the end-of-stream marker, which must end the payload:
+// without the marker a message cut between two record batches would pass for a
+// shorter message.
 func nextFrame(b []byte) (fr frame, rest []byte, more bool, err error) {
 	if len(b) == 0 {
 		return fr, nil, false, malformed("no end-of-stream marker: the message is cut short or its writer was not closed")
@@ -77,7 +77,7 @@ func (fr *frame) parse() (body int64, err error) {
 	switch {
 	case m.bad || fr.header == 0:
 		return 0, malformed("message metadata is not a readable flatbuffer")
-	case version != 3 && version != 4: // older ones lay buffers out differently
+	case version != 3 && version != 4: // older versions lay buffers out differently
 		return 0, malformed("metadata version V%d, want V4 or V5", version+1)
 	}
 	fr.v4 = version == 3

@@ -34,7 +34,7 @@ func split(t testing.TB, payload []byte) (parts [][]byte) {
 	}
 }
 
-// writeRow writes a message of one row; values append it field by field.
+// writeRow writes a message of one row; values append the row field by field.
 func writeRow(t testing.TB, fields []arrow.Field, values ...func(array.Builder)) []byte {
 	t.Helper()
 	schema := arrow.NewSchema(fields, nil)
@@ -73,8 +73,8 @@ func TestEveryTruncation(t *testing.T) {
 	}
 }
 
-// TestSharedBytes: record batches whose columns all point at the same bytes
-// would decode to more than they carry.
+// TestSharedBytes: record batches whose columns all share the same bytes would
+// decode to more than their size.
 func TestSharedBytes(t *testing.T) {
 	payload := writeMessage(t, newRand(3), messageSpec{fields: sampleFields(arrow.PrimitiveTypes.Float32), rows: []int{64}})
 	parts := split(t, payload)
@@ -87,11 +87,11 @@ func TestSharedBytes(t *testing.T) {
 	for i := range n {
 		clear(f.b[bufs+16*i : bufs+16*i+8]) // every buffer at offset 0
 	}
-	// Still enough bytes for all three columns: harmless, and read as asked.
+	// Enough bytes for all three columns: harmless, and decoded as written.
 	if err := newDecoder(t, Reject).Decode(payload, &Batch{}); err != nil {
 		t.Fatal(err)
 	}
-	// Keep the bytes of one column only, and say so.
+	// Keep the bytes of only one column, and set the lengths.
 	short := len(parts[1]) - len(fr.body) + 64*4
 	f.b = f.b[:len(f.b):len(f.b)]
 	at := f.field(f.deref(0), 3)

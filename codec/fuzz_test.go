@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the seed corpora under testdata/fuzz")
 
-// TestSeedCorpus writes the seeds as fuzz corpora, or checks that they are
-// there: the go tool then replays them in every test run.
+// TestSeedCorpus writes the seeds as fuzz corpora, or checks that the corpora
+// exist: the go tool then replays the seeds in every test run.
 func TestSeedCorpus(t *testing.T) {
 	in, out := seeds(t)
 	in = append(in, message(sharedFields(5, "ax")), message(doublingField(20)), message(nestedField(70)), message(sharedMetadata(5, "v")), eos)
@@ -36,11 +36,11 @@ func TestSeedCorpus(t *testing.T) {
 }
 
 // FuzzDecode: no bytes panic, hang or allocate without bound, a used decoder
-// agrees with a fresh one, and what is accepted is a consistent batch that
-// survives encoding.
+// agrees with a fresh decoder, and an accepted message is a consistent batch
+// that survives encoding.
 //
-// Run it with -fuzzminimizetime 10x: the default lets the go tool spend a
-// minute on shortening every input that reaches something new.
+// Use -fuzzminimizetime 10x: by default the go tool spends a minute on
+// shortening every input with new coverage.
 func FuzzDecode(f *testing.F) {
 	encoders := map[InputOptions]*InputEncoder{}
 	for _, o := range allInputOptions() {
@@ -86,7 +86,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// checkBatch holds a batch decoded under Zero to what Batch promises.
+// checkBatch checks a batch decoded under Zero against the rules of Batch.
 func checkBatch(t *testing.T, b *Batch) {
 	t.Helper()
 	oneEach := func(what string, n int) {
@@ -117,7 +117,7 @@ func checkBatch(t *testing.T, b *Batch) {
 	}
 }
 
-// FuzzDecodePredictions: as FuzzDecode; what is accepted survives encoding.
+// FuzzDecodePredictions: as FuzzDecode; an accepted message survives encoding.
 func FuzzDecodePredictions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		var meta PredictionMeta

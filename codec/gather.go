@@ -17,18 +17,18 @@ type values struct {
 // that the rows being filled stay in the first-level cache.
 const tileRows = 128
 
-// nullBits is the NaN that stands for a null until the policy is applied, so
-// that an error can tell a null from a NaN.
+// nullBits is the NaN that marks a null until the policy is applied, so that an
+// error can distinguish a null from a NaN.
 const nullBits = 0x7fc6e756
 
-// Null is the value that stands for a null until ApplyNonFinite.
+// Null is the value that marks a null until ApplyNonFinite.
 func Null() float32 { return math.Float32frombits(nullBits) }
 
-// gather appends the samples of one record batch to b.X and applies the
-// policy to those that are not finite.
+// gather appends the samples of one record batch to b.X and applies the policy
+// to non-finite samples.
 func (d *Decoder) gather(p *plan, rb *recordBatch, b *Batch) error {
 	width := len(d.schema.Channels)
-	if err := d.readValues(p, rb); err != nil { // before growing: it holds rows against bytes
+	if err := d.readValues(p, rb); err != nil { // before growing: checks rows against bytes
 		return err
 	}
 	base := len(b.X)
@@ -102,7 +102,7 @@ func (d *Decoder) gatherList(c *column, rb *recordBatch, x []float32) (finite bo
 }
 
 // into writes values [from, to) to x[0], x[stride], ... as float32, nulls as
-// nullBits, and says whether all of them are finite.
+// nullBits, and reports whether all values are finite.
 func (v *values) into(x []float32, stride, from, to int) (finite bool) {
 	switch v.num {
 	case float32s:
@@ -211,7 +211,7 @@ func castOne(num number, b []byte) float32 {
 	return math.Float32frombits(le.Uint32(b))
 }
 
-// fromHalf is a number of half precision, which float32 has exactly, subnormals too.
+// fromHalf converts a number of half precision exactly, subnormals too.
 func fromHalf(bits uint16) float32 {
 	const halfBias, bias = 15, 127
 	sign, exponent, fraction := uint32(bits)>>15<<31, uint32(bits)>>10&0x1f, uint32(bits)&0x3ff
@@ -228,9 +228,9 @@ func fromHalf(bits uint16) float32 {
 
 func isFinite(f float32) bool { return math.Float32bits(f)&0x7f800000 != 0x7f800000 }
 
-// ApplyNonFinite applies the schema's policy to the values of b.X that are not
-// finite, from index from on, and lists them in b.Missing. A decoder of another
-// format than Arrow calls it at its end.
+// ApplyNonFinite applies the schema's policy to the non-finite values of b.X
+// from index from on, and lists them in b.Missing. A decoder of another format
+// than Arrow calls ApplyNonFinite at its end.
 func (s Schema) ApplyNonFinite(b *Batch, from int) error {
 	for i := from; i < len(b.X); i++ {
 		f := b.X[i]

@@ -23,15 +23,15 @@ import (
 //
 // Memory: a row of a few bytes becomes a name, a map entry and list entries
 // (times 64 covers the smallest rows, each of a new stream), a compressed body
-// its budget and twice that for the arena's growth, the zstd decoder 2 MiB
-// when it is first needed, and lz4 up to four blocks of 4 MiB from the
-// library's pool, because a frame may declare blocks of that size.
+// its budget and twice that for the arena's growth, the zstd decoder 2 MiB at
+// its first use, and lz4 up to four blocks of 4 MiB from the library's pool,
+// because a frame may declare such blocks.
 const (
 	mostPerByte   = 64
 	mostForBodies = 3 * inflateSlack
 	mostForZstd   = 2 << 20
 	mostForLZ4    = 4 * 4 << 20
-	mostTime      = time.Second // the least of three calls: on a busy machine one may wait
+	mostTime      = time.Second // the least of three calls: on a busy machine a call may wait
 )
 
 // watch calls f on the payload and reports a panic, a slow call, a large
@@ -78,7 +78,7 @@ func watch(t testing.TB, what string, payload []byte, f func([]byte) error) (all
 
 var zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// decodeFresh decodes with a new decoder, which knows no schema and no names.
+// decodeFresh decodes with a new decoder, without known schemas and names.
 func decodeFresh(t testing.TB) func([]byte) error {
 	return func(payload []byte) error { return newDecoder(t, Hold).Decode(payload, &Batch{}) }
 }
@@ -129,7 +129,7 @@ func seeds(t testing.TB) (in, out [][]byte) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out = slices.Insert(out, len(out)/(2-i), slices.Clone(payload)) // those with sets last
+			out = slices.Insert(out, len(out)/(2-i), slices.Clone(payload)) // seeds with sets last
 		}
 	}
 	return in, out
@@ -157,7 +157,7 @@ func mutate(r *rand.Rand, seeds [][]byte) []byte {
 			binary.LittleEndian.PutUint32(b[at&^3:], uint32(extremes[r.IntN(len(extremes))]))
 		case 4:
 			binary.LittleEndian.PutUint64(b[at&^7:], extremes[r.IntN(len(extremes))])
-		case 5: // replace a piece by a piece of another message, or of this one
+		case 5: // replace a piece by a piece of this or another message
 			other := seeds[r.IntN(len(seeds))]
 			from := r.IntN(len(other))
 			n := r.IntN(min(64, len(other)-from) + 1)
@@ -218,7 +218,7 @@ func kindOf(err error) string {
 	return "non-finite"
 }
 
-// TestHostile: messages made to cost more than they weigh.
+// TestHostile: messages made to cost more than their size.
 func TestHostile(t *testing.T) {
 	refuse := func(name string, payload []byte, kind error) {
 		t.Helper()
@@ -230,8 +230,8 @@ func TestHostile(t *testing.T) {
 			t.Errorf("%s: accepted as predictions", name)
 		}
 	}
-	// First that the builders below write what they say: small ones are read,
-	// and only lack the channels.
+	// First check the builders below: small messages are readable, and lack
+	// only the channels.
 	refuse("three fields", message(sharedFields(3, "f")), ErrSchema)
 	refuse("fifteen fields", message(doublingField(3)), ErrSchema)
 	refuse("nested", message(nestedField(10)), ErrSchema)
@@ -240,7 +240,7 @@ func TestHostile(t *testing.T) {
 	refuse("children of children, doubling", message(doublingField(60)), ErrMalformed)
 	refuse("nested deeply", message(nestedField(50_000)), ErrMalformed)
 	refuse("one long metadata value, many times", message(sharedMetadata(10_000, strings.Repeat("v", 1<<20))), ErrSchema)
-	// A map of few names is searched without hashing; this one is not.
+	// A map of few names is searched without hashing; this map is larger.
 	many := make([]string, 50)
 	for i := range many {
 		many[i] = strings.Repeat("c", i+1)
@@ -260,7 +260,7 @@ func TestHostile(t *testing.T) {
 	refuse("metadata length negative", []byte{255, 255, 255, 255, 0, 0, 0, 128, 0, 0}, ErrMalformed)
 }
 
-// TestBombs: bodies that decompress to far more than they weigh, or say so.
+// TestBombs: bodies that decompress to far more than their size, or declare so.
 func TestBombs(t *testing.T) {
 	zeros := make([]byte, 64<<20)
 	enc, err := zstd.NewWriter(nil)

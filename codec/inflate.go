@@ -11,9 +11,9 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// A message may decompress to this many times its size plus the slack. Sensor
-// samples compress to nine tenths; only constant ones come near the factor,
-// and below the slack any message is welcome.
+// Limit of decompression: a message's size times the factor, plus the slack.
+// Sensor samples compress to nine tenths; only constant samples come near the
+// factor, and below the slack any message is accepted.
 const (
 	inflateFactor = 8
 	inflateSlack  = 1 << 20
@@ -27,8 +27,8 @@ const (
 
 var errRatio = fmt.Errorf("decompresses to more than %d times the message's size + %d bytes", inflateFactor, inflateSlack)
 
-// inflater decompresses the buffers of one message within a budget. Its results
-// are in its arena, and valid until the next begin.
+// inflater decompresses the buffers of one message within a budget. The arena
+// holds the results, which are valid until the next begin.
 type inflater struct {
 	left  int64 // bytes this message may still decompress to
 	codec uint8
@@ -41,7 +41,7 @@ type inflater struct {
 // reset sets the budget for a message of n bytes.
 func (d *inflater) reset(n int) { d.left = inflateFactor*int64(n) + inflateSlack }
 
-// begin starts a record batch: slices returned for the one before are reused.
+// begin starts a record batch: slices of the previous batch are reused.
 func (d *inflater) begin(codec uint8) { d.codec, d.arena = codec, d.arena[:0] }
 
 // buffer decompresses one buffer:
@@ -81,8 +81,8 @@ func (d *inflater) buffer(b []byte) ([]byte, error) {
 	return dst, err
 }
 
-// alloc takes n bytes from the arena. A full arena is replaced by a larger one;
-// slices of the old one stay valid, and only the new one is kept.
+// alloc takes n bytes from the arena. A larger arena replaces a full arena;
+// slices of the old arena stay valid, and only the new arena is kept.
 func (d *inflater) alloc(n int) []byte {
 	used := len(d.arena)
 	if cap(d.arena)-used < n {
@@ -100,8 +100,8 @@ func (d *inflater) unLZ4(dst, src []byte) (err error) {
 	if len(src) < 4 || binary.LittleEndian.Uint32(src) != lz4Magic {
 		return errors.New("not an lz4 frame")
 	}
-	// The library indexes its history by lengths from the frame; a panic there
-	// is the frame's fault.
+	// The library indexes its history by lengths from the frame; the frame
+	// causes a panic there.
 	defer func() {
 		if r := recover(); r != nil {
 			d.lz4, err = nil, fmt.Errorf("lz4: %v", r)
@@ -119,7 +119,7 @@ func (d *inflater) unLZ4(dst, src []byte) (err error) {
 	if _, err := io.ReadFull(d.lz4, dst); err != nil {
 		return fmt.Errorf("lz4: %w", err)
 	}
-	// Reading on to the end checks the frame's checksum, where it has one.
+	// Reading on to the end checks the frame's checksum, if present.
 	var more [1]byte
 	if n, err := d.lz4.Read(more[:]); n != 0 || err != io.EOF {
 		return fmt.Errorf("lz4: frame does not end after the %d bytes declared (%v)", len(dst), err)
@@ -135,7 +135,7 @@ func (d *inflater) unZstd(dst, src []byte) (err error) {
 	}()
 	if d.zstd == nil {
 		// DecodeAll uses dst as its window, so a frame that declares a large
-		// window costs nothing; the cap limit keeps it from growing dst.
+		// window costs nothing; the cap limit keeps DecodeAll from growing dst.
 		d.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecodeAllCapLimit(true))
 		if err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TestInflateForms reads frames as other writers make them: the Arrow
-// libraries differ in block sizes, checksums and whether sizes are declared.
+// TestInflateForms reads frames of other writers: the Arrow libraries differ in
+// block sizes, checksums and declared sizes.
 func TestInflateForms(t *testing.T) {
 	r := newRand(1)
 	var want []byte
@@ -78,7 +78,7 @@ func TestInflateForms(t *testing.T) {
 	}
 }
 
-// TestInflateChecksum: a checksum that is there is checked.
+// TestInflateChecksum: a checksum in the frame is checked.
 func TestInflateChecksum(t *testing.T) {
 	data := make([]byte, 5000)
 	var b bytes.Buffer
@@ -104,8 +104,8 @@ func TestInflateChecksum(t *testing.T) {
 	}
 }
 
-// TestInflateWrongLength: a length that is the compressed one has a name, for
-// a library is known to write it.
+// TestInflateWrongLength: the length of the compressed bytes has its own
+// message, because a library is known to write it.
 func TestInflateWrongLength(t *testing.T) {
 	var b bytes.Buffer
 	w := lz4.NewWriter(&b)

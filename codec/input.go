@@ -6,7 +6,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 )
 
-// InputLayout says how an InputEncoder writes samples.
+// InputLayout is the arrangement of samples in messages of an InputEncoder.
 type InputLayout string
 
 // The layouts. The empty string means Columns.
@@ -15,7 +15,7 @@ const (
 	List    InputLayout = "list"    // one field x: FixedSizeList<float32>[channels]
 )
 
-// InputOptions says what an InputEncoder's messages hold.
+// InputOptions select the content of an InputEncoder's messages.
 type InputOptions struct {
 	Layout InputLayout
 	Times  bool // field ts from Batch.Times
@@ -23,8 +23,8 @@ type InputOptions struct {
 	Keys   bool // field stream_id: utf8, from Batch.Keys and Batch.Key
 }
 
-// InputEncoder writes input messages of one schema. It belongs to one
-// goroutine.
+// InputEncoder writes input messages of one schema. An InputEncoder belongs to
+// one goroutine.
 type InputEncoder struct {
 	channels []string
 	opts     InputOptions
@@ -33,8 +33,8 @@ type InputEncoder struct {
 
 var timestampNS = &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
 
-// NewInputEncoder returns an encoder of messages with these channels, under
-// the rules of Schema.Channels.
+// NewInputEncoder returns an encoder of messages with these channels, under the
+// rules of Schema.Channels.
 func NewInputEncoder(channels []string, opts InputOptions) (*InputEncoder, error) {
 	if err := checkChannels(channels); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func NewInputEncoder(channels []string, opts InputOptions) (*InputEncoder, error
 }
 
 // Encode writes b as one message, valid until the next call. Every slice that
-// the options name must have one entry per row. X is written as it is: NaN
-// stays NaN, and Missing is not looked at.
+// the options name must have one entry per row. X is written unchanged: NaN
+// stays NaN, and Missing is ignored.
 func (e *InputEncoder) Encode(b *Batch) ([]byte, error) {
 	if err := e.check(b); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (e *InputEncoder) Encode(b *Batch) ([]byte, error) {
 	return t.finish(), nil
 }
 
-// check holds the lengths of b's slices against its rows.
+// check compares the lengths of b's slices with its rows.
 func (e *InputEncoder) check(b *Batch) error {
 	length := func(what string, got, want int) error {
 		if got != want {

@@ -27,7 +27,7 @@ func randomBatch(r *rand.Rand, rows, channels, streams int) *Batch {
 	return b
 }
 
-// only leaves in b what the options name.
+// only keeps the parts of b named by the options.
 func only(b *Batch, o InputOptions) *Batch {
 	c := &Batch{Rows: b.Rows, X: b.X}
 	if o.Times {
@@ -54,8 +54,8 @@ func allInputOptions() (all []InputOptions) {
 	return all
 }
 
-// TestInputRoundTrip: what an encoder writes, our decoder and the Arrow
-// library read back, also with one encoder used for many messages.
+// TestInputRoundTrip: our decoder and the Arrow library read an encoder's
+// messages, also of one encoder used for many messages.
 func TestInputRoundTrip(t *testing.T) {
 	for _, o := range allInputOptions() {
 		e, err := NewInputEncoder(testChannels, o)

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// A decoder remembers the names of streams so that a message of known ones
-// allocates nothing. Beyond these bounds it forgets all of them at the next
-// message; then it allocates again, and nothing else changes.
+// A decoder remembers the names of streams so that a message of known names
+// allocates nothing. Beyond these bounds the decoder forgets all names at the
+// next message; then it allocates once more, and nothing else changes.
 const (
 	maxKnownKeys     = 1 << 16
 	maxKnownKeyBytes = 4 << 20
@@ -19,7 +19,7 @@ const (
 // badEntry is the entry of a dictionary value that cannot name a stream.
 const badEntry = -1
 
-// keyTable maps stream ids to the positions they have in the current message.
+// keyTable maps stream ids to positions in the current message.
 type keyTable struct {
 	ids     map[string]int32 // name -> index of entries
 	entries []keyEntry
@@ -29,7 +29,7 @@ type keyTable struct {
 
 type keyEntry struct {
 	name    string
-	message uint64 // the message in which position was given
+	message uint64 // the message of position
 	pos     int32  // index into Batch.Keys
 }
 
@@ -57,8 +57,8 @@ func (t *keyTable) entry(name []byte) (e int32, ok bool) {
 	return e, true
 }
 
-// pos is the position of an entry's name in b.Keys, where it is put if it is
-// new to this message.
+// pos returns the position of an entry's name in b.Keys, and appends a name
+// that is new to this message.
 func (t *keyTable) pos(e int32, b *Batch) int32 {
 	k := &t.entries[e]
 	if k.message != t.message {
@@ -109,7 +109,7 @@ func (d *Decoder) textKeys(rb *recordBatch, c *column, b *Batch) error {
 		if len(name) == 0 {
 			return badKey(b, i, c, "empty")
 		}
-		if !bytes.Equal(name, last) { // rows of one stream mostly come in a row
+		if !bytes.Equal(name, last) { // consecutive rows mostly belong to one stream
 			e, ok := d.keys.entry(name)
 			if !ok {
 				return badKey(b, i, c, "not UTF-8")
@@ -149,7 +149,7 @@ func appendInteger(dst []byte, num number, b []byte) []byte {
 	return strconv.AppendInt(dst, integer(num, b), 10)
 }
 
-// integer reads one integer; a uint64 beyond int64 comes out negative.
+// integer reads one integer; a uint64 beyond int64 becomes negative.
 func integer(num number, b []byte) int64 {
 	le := binary.LittleEndian
 	switch num {
@@ -189,7 +189,7 @@ func (d *Decoder) dictionaryKeys(rb *recordBatch, c *column, b *Batch) error {
 	return nil
 }
 
-// dictionary reads a dictionary batch if it belongs to stream_id.
+// dictionary reads a dictionary batch of stream_id.
 func (d *Decoder) dictionary(p *plan, fr *frame) error {
 	if p.stream == nil || !p.stream.typ.dictionary || fr.meta.fieldI64(fr.header, 0) != p.stream.typ.id {
 		return nil
@@ -198,7 +198,7 @@ func (d *Decoder) dictionary(p *plan, fr *frame) error {
 	if err != nil {
 		return err
 	}
-	if fr.meta.fieldU8(fr.header, 2) == 0 { // else a delta, which adds to what there is
+	if fr.meta.fieldU8(fr.header, 2) == 0 { // else a delta, which adds to the entries
 		d.dict = d.dict[:0]
 	}
 	c := column{name: p.stream.name, typ: dataType{kind: p.stream.typ.kind}}
@@ -218,7 +218,7 @@ func (d *Decoder) dictionary(p *plan, fr *frame) error {
 			}
 		}
 		if !ok {
-			e = badEntry // an error only for the row that uses it
+			e = badEntry // an error only for rows with this value
 		}
 		d.dict = append(d.dict, e)
 	}
@@ -226,14 +226,14 @@ func (d *Decoder) dictionary(p *plan, fr *frame) error {
 }
 
 // KeyTable gives stream ids their places in Batch.Keys, for decoders of other
-// formats than Arrow. Ids that it has seen before cost no allocation.
+// formats than Arrow. Known ids cost no allocation.
 type KeyTable struct{ table keyTable }
 
 // Begin starts a message.
 func (t *KeyTable) Begin() { t.table.begin() }
 
-// Append adds the stream id of the next row to b. It reports false for one that
-// is empty or not UTF-8, and adds nothing.
+// Append adds the stream id of the next row to b. For an id that is empty or
+// not UTF-8, Append adds nothing and returns false.
 func (t *KeyTable) Append(name []byte, b *Batch) bool {
 	if len(name) == 0 {
 		return false

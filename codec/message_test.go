@@ -33,7 +33,7 @@ var streamTypes = []arrow.DataType{
 	arrow.BinaryTypes.StringView,
 }
 
-// extraFields must be skipped, whatever they are.
+// extraFields must be skipped, whatever their types.
 var extraFields = []arrow.Field{
 	{Name: "note", Type: arrow.BinaryTypes.String, Nullable: true},
 	{Name: "tags", Type: arrow.ListOf(arrow.BinaryTypes.String), Nullable: true},
@@ -90,7 +90,7 @@ func writeMessage(t testing.TB, r *rand.Rand, s messageSpec) []byte {
 		for range rows + cut {
 			for i, f := range b.Fields() {
 				field := s.fields[i]
-				// Ids are not null here: that is an error of its own.
+				// Ids are not null here: null ids have their own error.
 				null := field.Nullable && field.Name != fieldStream && r.Float64() < s.nulls
 				appendRandom(t, r, f, null, s.odd)
 			}

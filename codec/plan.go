@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// plan says where the wanted fields lie in the record batches of one schema.
+// plan locates the wanted fields in the record batches of one schema.
 type plan struct {
 	schema   []byte   // metadata bytes of the schema message
-	channels []column // in the model's order; nil where list is set
+	channels []column // in the model's order; nil if list is set
 	list     *column  // the field x
 	time     *column
 	end      *column
@@ -55,7 +55,7 @@ func (p *plan) findSamples(c *collector, channels []string) error {
 	return nil
 }
 
-// checkTypes refuses fields of a type that cannot be what they are for.
+// checkTypes refuses fields whose type does not fit their use.
 func (p *plan) checkTypes(channels int) error {
 	for i := range p.channels {
 		if c := &p.channels[i]; c.typ.scalar() == notNumber {
@@ -81,7 +81,7 @@ func (c *column) wants(what string) error {
 	return mismatch("field %q: want %s, got %s", c.name, what, c.typ)
 }
 
-// streamType says whether a field of the type can name streams.
+// streamType reports whether a field of the type can name streams.
 func streamType(t dataType) bool {
 	text := t.kind == typeUtf8 || t.kind == typeLargeUtf8 || t.kind == typeUtf8View
 	if t.dictionary {
@@ -113,8 +113,8 @@ func (c *collector) visit(sf schemaField) error {
 	if c.count <= showNames {
 		c.names = append(c.names, fmt.Sprintf("%q", sf.name[:min(len(sf.name), showBytes)]))
 	}
-	// A schema may point at one long name many times, and looking up a name
-	// reads it: the longest wanted one is as much as is ever worth reading.
+	// A schema may refer to one long name many times, and looking up a name
+	// reads it: no longer name than the longest wanted name is worth reading.
 	if len(sf.name) > c.longest {
 		return nil
 	}
@@ -142,11 +142,11 @@ func (c *collector) seen() string {
 	return s
 }
 
-// shape is what the metadata of a message say, for one that follows with the same.
-// Messages of a sensor mostly differ in their samples alone: schema and record batch
-// metadata are equal to the byte, and so is what is read from them.
+// shape is the metadata of a message, for a later message with the same metadata.
+// Messages of a sensor mostly differ only in their samples: schema and record batch
+// metadata are equal to the byte, and so is their parsed form.
 type shape struct {
-	head  []byte      // of the message, up to the body of its one record batch; empty: none is known
+	head  []byte      // of the message, up to the body of its one record batch; empty: unknown
 	body  int         // its length
 	batch recordBatch // without the body
 }
@@ -154,8 +154,8 @@ type shape struct {
 // endBytes is the length of the end-of-stream marker.
 const endBytes = 8
 
-// known finds the plan and the record batch of a message with the metadata of one
-// that was read before; nil = there is none.
+// known finds the plan and the record batch of a message by the metadata of an
+// earlier message; nil = none.
 func (d *Decoder) known(payload []byte) (*plan, recordBatch) {
 	for _, p := range d.plans {
 		if p == nil || len(p.shape.head) == 0 {
@@ -172,14 +172,14 @@ func (d *Decoder) known(payload []byte) (*plan, recordBatch) {
 	return nil, recordBatch{}
 }
 
-// remember keeps the shape of a message of one record batch and nothing else but its
-// schema. A compressed one is not worth it.
+// remember keeps the shape of a message with only a schema and one record batch. A
+// compressed message is not worth keeping.
 func (p *plan) remember(payload []byte, rb *recordBatch) {
 	head := payload[:len(payload)-endBytes-len(rb.body)]
 	if p.schema == nil || rb.compressed || len(head) > maxKnownSchema {
 		return
 	}
-	meta := len(rb.f.b) // it ends where the body begins
+	meta := len(rb.f.b) // the metadata ends at the start of the body
 	s := &p.shape
 	s.head, s.body, s.batch = append(s.head[:0], head...), len(rb.body), *rb
 	s.batch.body, s.batch.left, s.batch.f = nil, len(rb.body), flatbuf{b: s.head[len(s.head)-meta:]}

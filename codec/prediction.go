@@ -16,19 +16,19 @@ import (
 type Prediction struct {
 	Stream string
 	Seq    uint64 // sequence number of the input message
-	Row    uint32 // the last row of it that was used
-	Time   int64  // of that row, ns since the Unix epoch, UTC; NoTime where it has none
-	// Answer is what the readout says: Class and Set are indexes into
-	// PredictionMeta.Labels, Scores are PredictionMeta.Columns of them.
+	Row    uint32 // the last used row of the message
+	Time   int64  // of the row, ns since the Unix epoch, UTC; NoTime if none
+	// Answer is the result of the readout: Class and Set are indexes into
+	// PredictionMeta.Labels, Scores are PredictionMeta.Columns numbers.
 	outcome.Answer
-	// Readout names the one that answered, where readouts of the job were promoted;
-	// empty = the one that the job began with, or one that a message does not name.
+	// Readout names the readout of the prediction, in a job with promotions; empty
+	// = the job's first readout, or unknown.
 	Readout string
 	// Details is nil in a job's output: see PredictionMeta.Shadow and Features.
 	Details *Details
 }
 
-// Place is where a prediction belongs, as JSON has it.
+// Place is the place of a prediction, as in JSON.
 type Place struct {
 	Stream string     `json:"stream"`
 	Seq    uint64     `json:"seq"`
@@ -36,7 +36,7 @@ type Place struct {
 	Time   *time.Time `json:"time,omitempty"` // UTC; nil: not known
 }
 
-// Place is where the prediction belongs.
+// Place returns the place of the prediction.
 func (p *Prediction) Place() Place {
 	place := Place{Stream: p.Stream, Seq: p.Seq, Row: p.Row}
 	if p.Time != NoTime {
@@ -46,15 +46,15 @@ func (p *Prediction) Place() Place {
 	return place
 }
 
-// PredictionMeta is what all predictions of a message have in common.
+// PredictionMeta is common to all predictions of a message.
 type PredictionMeta struct {
 	Model   string   // name
 	SHA256  string   // of the model file, hexadecimal
-	Readout string   // which readout
+	Readout string   // name of the readout
 	Labels  []string // class names
 	Columns int      // scores per row; 0: no field scores
-	// First is what field readout calls the readout that the job began with. Empty:
-	// no field readout, as in the messages of a job without promotions.
+	// First is the name of the job's first readout in the field readout. Empty: no
+	// field readout, as in the messages of a job without promotions.
 	First string
 	// Shadow: a message of a shadow. Readout is the shadow's name, and Details have the
 	// class and the name of the readout that answers.
@@ -64,7 +64,7 @@ type PredictionMeta struct {
 	Features int
 }
 
-// Names of the output fields that are not input fields too.
+// Names of the output fields that are not also input fields.
 const (
 	fieldSeq         = "seq"
 	fieldRow         = "row"
@@ -76,8 +76,8 @@ const (
 	fieldReadout     = "readout"
 )
 
-// baseColumns are the columns of one value per row that every message has, in its order.
-// Between the last two are scores, if there are any.
+// baseColumns are the columns of one value per row in every message, in its order.
+// Scores, if present, lie between the last two.
 var baseColumns = func() (all []*outcome.Column) {
 	for _, name := range []string{fieldStream, fieldSeq, fieldRow, fieldTime, fieldClass, fieldScore, fieldProbability, fieldFlags} {
 		all = append(all, outcome.Lookup(name))
@@ -97,14 +97,14 @@ const (
 // maxColumns is far beyond any model; the encoder's template holds one row.
 const maxColumns = 1 << 20
 
-// PredictionEncoder writes output messages of one model and readout. It belongs to
-// one goroutine.
+// PredictionEncoder writes output messages of one model and readout. An encoder
+// belongs to one goroutine.
 type PredictionEncoder struct {
 	columns  int
 	first    string // see PredictionMeta
 	fields   []arrow.Field
-	details  []detail      // behind the extras; nil: none
-	features int           // behind the details; 0: none
+	details  []detail      // after the extras; nil: none
+	features int           // after the details; 0: none
 	more     []arrow.Field // of details and features
 	md       arrow.Metadata
 	made     map[uint]*template // by their extras
@@ -147,7 +147,7 @@ func NewPredictionEncoder(meta PredictionMeta) (*PredictionEncoder, error) {
 	return e, e.use(0)
 }
 
-// use takes the template of messages with these extras.
+// use selects the template of messages with these extras.
 func (e *PredictionEncoder) use(mask uint) (err error) {
 	if e.t = e.made[mask]; e.t != nil {
 		return nil
@@ -165,8 +165,8 @@ func (e *PredictionEncoder) use(mask uint) (err error) {
 }
 
 // Encode writes p, which may be empty, as one message, valid until the next
-// call. Every prediction must have as many Scores as the meta has Columns, and
-// a Stream in UTF-8: anything else would be a message that no consumer can read.
+// call. Every prediction must have as many Scores as the meta has Columns, and a
+// Stream in UTF-8: no consumer could read any other message.
 func (e *PredictionEncoder) Encode(p []Prediction) ([]byte, error) {
 	err := e.checkDetails(p)
 	if err == nil {

@@ -51,7 +51,7 @@ func (r *predictionReader) read(payload []byte) error {
 	}
 }
 
-// predictionReader holds what one call of DecodePredictions knows.
+// predictionReader holds the state of one call of DecodePredictions.
 type predictionReader struct {
 	meta    PredictionMeta
 	details []detail // nil: the message has none
@@ -214,8 +214,8 @@ func (rows *predictionRows) prediction(i int, meta *PredictionMeta) (p Predictio
 	return p, nil
 }
 
-// textsOf reads a utf8 column without nulls, which is never a view; nil where the
-// message does not have it.
+// textsOf reads a utf8 column without nulls, which is never a view; nil if the
+// message lacks the column.
 func textsOf(rb *recordBatch, c *column) (*texts, error) {
 	if c == nil {
 		return nil, nil
@@ -227,7 +227,7 @@ func textsOf(rb *recordBatch, c *column) (*texts, error) {
 	return &t, err
 }
 
-// plain is value i, which must be UTF-8.
+// plain returns value i, which must be UTF-8.
 func (t *texts) plain(i int) (string, error) {
 	b, err := t.at(i)
 	if err == nil && !utf8.Valid(b) {
@@ -236,7 +236,7 @@ func (t *texts) plain(i int) (string, error) {
 	return string(b), err
 }
 
-// noNulls refuses nulls where the format has none.
+// noNulls refuses nulls in a column without nulls.
 func noNulls(rb *recordBatch, c *column, child, per int) error {
 	nulls, err := rb.node(c, child, per)
 	if err == nil && nulls {

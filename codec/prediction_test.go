@@ -50,7 +50,7 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 		if n != 8 && i%3 != 1 { // nor numbers
 			one.Number = outcome.Number{Value: r.Float32(), Low: -r.Float32(), High: 1 + r.Float32(), Known: true}
 		}
-		if n != 8 && i%7 > 0 { // nor what inputs are like
+		if n != 8 && i%7 > 0 { // nor values typical of inputs
 			one.Inputs = [][]float32{{}, {r.Float32(), -r.Float32(), float32(math.Inf(1))}, {r.Float32()}}[i%3]
 		}
 		for range columns {
@@ -202,8 +202,8 @@ func TestFlagString(t *testing.T) {
 	}
 }
 
-// A class that no label names is refused, in any row: a reader would look
-// outside the labels.
+// TestPredictionClassOutOfRange: a class without a label is refused, in any
+// row: a reader would look outside the labels.
 func TestPredictionClassOutOfRange(t *testing.T) {
 	for _, c := range []struct {
 		labels []string
@@ -230,7 +230,8 @@ func TestPredictionClassOutOfRange(t *testing.T) {
 	}
 }
 
-// Without a set the message has no such field, and the same encoder goes back to that.
+// TestPredictionWithoutSets: without a set the message has no field for sets; the same encoder
+// writes both kinds.
 func TestPredictionWithoutSets(t *testing.T) {
 	e, err := NewPredictionEncoder(testMeta(2))
 	if err != nil {
@@ -259,7 +260,7 @@ func TestPredictionWithoutSets(t *testing.T) {
 	}
 }
 
-// A message has all three fields of a number or none, and a row likewise.
+// TestPredictionNumbersWhole: a message has all three fields of a number or none, as has a row.
 func TestPredictionNumbersWhole(t *testing.T) {
 	number := arrow.PrimitiveTypes.Float32
 	more := []arrow.Field{{Name: "value", Type: number, Nullable: true}, {Name: "low", Type: number, Nullable: true}, {Name: "high", Type: number, Nullable: true}}

@@ -15,8 +15,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// reference decodes a message that the tests wrote themselves with the Arrow
-// library's reader: an implementation that shares nothing with ours.
+// reference decodes a message of the tests with the Arrow library's reader: an
+// implementation that shares nothing with ours.
 func reference(t testing.TB, payload []byte, channels []string, policy NonFinite) *Batch {
 	t.Helper()
 	b := &Batch{}
@@ -128,7 +128,7 @@ func referenceNumber(t testing.TB, col arrow.Array, i int) float32 {
 	return 0
 }
 
-// halfValue is a number of half precision by its definition (IEEE 754).
+// halfValue returns a number of half precision by its definition (IEEE 754).
 func halfValue(bits uint16) float32 {
 	sign, exponent, fraction := 1.0, int(bits>>10&0x1f), float64(bits&0x3ff)
 	if bits>>15 == 1 {
@@ -145,7 +145,7 @@ func halfValue(bits uint16) float32 {
 	return float32(sign * math.Ldexp(1+fraction/1024, exponent-15))
 }
 
-// All numbers of half precision, as a column and as a list.
+// TestHalfPrecision reads all numbers of half precision, as a column and as a list.
 func TestHalfPrecision(t *testing.T) {
 	mem := memory.DefaultAllocator
 	for _, list := range []bool{false, true} {
@@ -190,7 +190,7 @@ func TestHalfPrecision(t *testing.T) {
 	}
 }
 
-// diff says how two batches differ, "" if not at all; NaN equals NaN.
+// diff describes the difference of two batches, "" if equal; NaN equals NaN.
 func diff(got, want *Batch) string {
 	bits := func(x []float32) (u []uint32) {
 		for _, f := range x {

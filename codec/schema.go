@@ -1,6 +1,6 @@
 package codec
 
-// column says where a field lies in every record batch of its schema.
+// column locates a field in every record batch of its schema.
 type column struct {
 	name  string
 	typ   dataType
@@ -9,17 +9,17 @@ type column struct {
 	views int // ... this many view-typed fields before it
 }
 
-// schemaField is one top-level field as the schema walk meets it.
+// schemaField is one top-level field as found by the schema walk.
 type schemaField struct {
 	name []byte // view into the message
 	col  column // without name
 }
 
-// Nested deeper than this is refused; the Arrow libraries use the same limit.
+// maxDepth limits the nesting of fields; the Arrow libraries use the same limit.
 const maxDepth = 64
 
-// schemaWalk counts nodes and buffers over the field tree in the order in
-// which record batches hold them.
+// schemaWalk counts nodes and buffers over the field tree in the order of
+// record batches.
 type schemaWalk struct {
 	f               *flatbuf
 	node, buf, view int
@@ -30,8 +30,8 @@ type schemaWalk struct {
 // walkSchema calls visit for every top-level field of a schema message.
 //
 // A flatbuffer may refer to one table many times, so a small schema can
-// describe an exponentially large tree. A real field takes 16 bytes of its own
-// or more; the walk refuses a schema that has more visits than that.
+// describe an exponentially large tree. A real field has 16 bytes of its own or
+// more; the walk refuses a schema with more visits.
 func walkSchema(fr *frame, visit func(schemaField) error) error {
 	f := &fr.meta
 	if f.fieldI16(fr.header, 0) != 0 {
@@ -56,8 +56,8 @@ func walkSchema(fr *frame, visit func(schemaField) error) error {
 	return nil
 }
 
-// field reads the type of one field and counts what it and its children have
-// in a record batch.
+// field reads the type of one field and counts its nodes and buffers, with
+// those of its children, in a record batch.
 func (w *schemaWalk) field(table, depth int) (dataType, error) {
 	w.left--
 	if w.f.bad || w.left < 0 || depth > maxDepth {

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// shadowMessage is a message of a shadow, and what is in it.
+// shadowMessage returns a message of a shadow, and its content.
 func shadowMessage(t testing.TB) ([]byte, PredictionMeta, []Prediction) {
 	t.Helper()
 	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32), Shadow: true}
@@ -29,7 +29,7 @@ func shadowMessage(t testing.TB) ([]byte, PredictionMeta, []Prediction) {
 	return slices.Clone(b), meta, rows
 }
 
-// A message of a shadow comes back as it was.
+// TestShadowRoundTrip: a decoded message equals the encoded message.
 func TestShadowRoundTrip(t *testing.T) {
 	b, meta, rows := shadowMessage(t)
 	gotMeta, got, err := DecodePredictions(b)
@@ -41,7 +41,7 @@ func TestShadowRoundTrip(t *testing.T) {
 	}
 }
 
-// What is no message of a shadow is refused.
+// TestShadowRefused: other messages are refused.
 func TestShadowRefused(t *testing.T) {
 	_, out := seeds(t)
 	if meta, _, err := DecodePredictions(out[0]); err != nil || meta.Shadow {

@@ -8,11 +8,11 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 )
 
-// A decoder that has read messages of the same metadata says of the next one what a
-// new decoder says, whatever is wrong with it: the same samples, or the same error.
+// TestKnownShapes: a decoder that knows the metadata gives the same result for
+// the next message as a new decoder: the same samples, or the same error.
 func TestKnownShapes(t *testing.T) {
 	r := newRand(9)
-	var series [][][]byte // of messages with the same metadata, but where the nulls differ
+	var series [][][]byte // of messages with the same metadata, but different positions of nulls
 	for _, o := range allInputOptions() {
 		e, err := NewInputEncoder(testChannels, o)
 		if err != nil {

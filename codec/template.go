@@ -12,13 +12,13 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
-// template writes messages of one schema with one record batch. The Arrow
-// library writes such a message once; from then on only the numbers that
-// differ between messages are changed in the copy: rows, null counts, places
-// of buffers, body length. Nothing is allocated once out has grown.
+// template writes messages of a schema with a record batch. The Arrow
+// library writes such a message once; from then on only the numbers that differ
+// between messages are changed in the copy: rows, null counts, places of
+// buffers, body length. Nothing is allocated once out has grown.
 //
-// Use: begin, then for every field its node and its buffers in the order of
-// the format, then finish.
+// Use: begin, then for every field its node and its buffers in the order of the
+// format, then finish.
 type template struct {
 	head             []byte // schema message and record batch message, without body
 	rows, bodyLength int    // positions in head
@@ -58,8 +58,8 @@ func newTemplate(schema *arrow.Schema) (*template, error) {
 	return t, nil
 }
 
-// sampleMessage is a message of one row. One row and not none, because the
-// format leaves out numbers that are zero and then there is no place for them.
+// sampleMessage returns a message of one row, not of none, because the format
+// omits numbers that are zero, and then has no place for them.
 func sampleMessage(schema *arrow.Schema) ([]byte, error) {
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
@@ -93,7 +93,7 @@ func (t *template) node(length, nulls int) {
 	t.nextNode += 16
 }
 
-// open begins the next buffer, which the caller appends to out; close ends it.
+// open begins the next buffer, which the caller appends to out; close ends the buffer.
 func (t *template) open() { t.bufStart = len(t.out) }
 
 func (t *template) close() {

@@ -13,8 +13,8 @@ type texts struct {
 	wide    bool // 64-bit offsets
 
 	views  []byte   // utf8_view: 16 bytes a row, instead of the above
-	blocks [][]byte // where long strings lie
-	left   int      // bytes that long strings may still have
+	blocks [][]byte // places of long strings
+	left   int      // bytes still available for long strings
 }
 
 // at is a view of value i. Only that of a utf8_view can be wrong here: offsets
@@ -53,8 +53,8 @@ func (t *texts) viewed(v []byte) ([]byte, error) {
 	return t.blocks[block][offset : offset+n], nil
 }
 
-// sharedView is how many bytes of a string each row may take of a block that
-// other rows take it from, too: writers store a repeated id once. Without a
+// sharedView is the number of bytes of a string that each row may take from a
+// block shared with other rows: writers store a repeated id once. Without a
 // bound a small message could name one long string many times.
 const sharedView = 64
 
@@ -86,7 +86,7 @@ func (rb *recordBatch) texts(c *column, blocks *[][]byte) (t texts, err error) {
 	return t, err
 }
 
-// viewTexts reads views and blocks; at checks each view when it is followed.
+// viewTexts reads views and blocks; at checks each view when following it.
 func (rb *recordBatch) viewTexts(c *column, blocks *[][]byte) (t texts, err error) {
 	if t.views, err = rb.buffer(c, 1, 16*rb.rows); err != nil {
 		return t, err

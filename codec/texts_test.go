@@ -20,7 +20,7 @@ import (
 var viewID = arrow.Field{Name: "stream_id", Type: arrow.BinaryTypes.StringView}
 
 // viewMessage writes rows of zeros with ids as a utf8_view, after a field of
-// that type that no model reads; blocks are of 32 KiB.
+// the same type that no model reads; blocks are of 32 KiB.
 func viewMessage(t *testing.T, ids []string) []byte {
 	t.Helper()
 	schema := arrow.NewSchema(append([]arrow.Field{{Name: "note", Type: arrow.BinaryTypes.StringView}, viewID}, sampleFields(arrow.PrimitiveTypes.Float32)...), nil)
@@ -56,8 +56,8 @@ func TestViewedNames(t *testing.T) {
 	}
 }
 
-// TestViewsThatLie changes one long view of a good message: nothing but an
-// error may come of it.
+// TestViewsThatLie changes one long view of a good message: only an error may
+// result.
 func TestViewsThatLie(t *testing.T) {
 	long := "a name longer than a view"
 	good := viewMessage(t, []string{"short", long})
@@ -88,7 +88,8 @@ func TestViewsThatLie(t *testing.T) {
 }
 
 // TestViewsShare: rows may name one stored string, as writers that store a
-// repeated id once do; a long one too often costs more than the message weighs.
+// repeated id once do; too many rows with a long string cost more than the
+// message's size.
 func TestViewsShare(t *testing.T) {
 	first := strings.Repeat("n", 60)
 	for length, ok := range map[int]bool{60: true, 20_000: false} {
@@ -103,7 +104,7 @@ func TestViewsShare(t *testing.T) {
 		if at < 0 {
 			t.Fatal("the test has lost its subject")
 		}
-		for i := 1; i < 1000; i += 2 { // every other row names what row 1 names
+		for i := 1; i < 1000; i += 2 { // every second row has the name of row 1
 			copy(payload[at+16*(i-1):], payload[at:at+16])
 		}
 		_, err := watch(t, fmt.Sprint("views of ", length), payload, decodeFresh(t))
@@ -113,7 +114,7 @@ func TestViewsShare(t *testing.T) {
 	}
 }
 
-// TestFileFormat: the format of files is the mistake made most, so it is named.
+// TestFileFormat: the file format is the most frequent mistake, so the error names it.
 func TestFileFormat(t *testing.T) {
 	schema := arrow.NewSchema(sampleFields(arrow.PrimitiveTypes.Float32), nil)
 	f, err := os.Create(filepath.Join(t.TempDir(), "x.arrow"))

@@ -59,7 +59,7 @@ const (
 
 var numberNames = [...]string{"", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bool"}
 
-// size is how many bytes that many elements take.
+// size returns the bytes of the given number of elements.
 func (n number) size(elements int) int {
 	if n == bools {
 		return (elements + 7) / 8
@@ -67,7 +67,7 @@ func (n number) size(elements int) int {
 	return elements * n.width()
 }
 
-// width is the size of one element in bytes; not of bools, which are bits.
+// width returns the size of one element in bytes; not of bools, which are bits.
 func (n number) width() int {
 	switch n {
 	case int8s, uint8s:
@@ -80,10 +80,10 @@ func (n number) width() int {
 	return 8
 }
 
-// dataType is as much of a field's type as the codec tells apart.
+// dataType is the part of a field's type that the codec distinguishes.
 type dataType struct {
 	kind uint8
-	num  number // kind Int, FloatingPoint or Bool: which; List or FixedSizeList: of its elements
+	num  number // kind Int, FloatingPoint or Bool: the number; List or FixedSizeList: of its elements
 	size int    // FixedSizeList: elements per row
 	unit int16  // Timestamp: 0 s, 1 ms, 2 us, 3 ns
 
@@ -92,7 +92,7 @@ type dataType struct {
 	index      number
 }
 
-// is says whether the type is plain (not dictionary-encoded) of that kind.
+// is reports whether the type is plain (not dictionary-encoded) of the given kind.
 func (t dataType) is(kind uint8) bool { return t.kind == kind && !t.dictionary }
 
 // scalar is the numeric type of a plain numeric field.
@@ -133,8 +133,8 @@ func (t dataType) String() string {
 	return s
 }
 
-// buffers is how many buffers a field of the type has of its own in a record
-// batch; views says that a variable number follows, counted elsewhere.
+// buffers returns the number of a field's own buffers in a record batch; views
+// reports that a variable number follows, counted elsewhere.
 func (t dataType) buffers(dense bool) (n int, views bool) {
 	switch {
 	case t.dictionary:
