@@ -3,12 +3,12 @@ package reservoir
 // defaultUnits is the size of a member.
 const defaultUnits = 100
 
-// WithDefaults completes a recipe. A field that is zero, where zero would mean
-// nothing, gets its default: this build's Arithmetic, EuSN, 1 member of
-// 100 units, Float32, and the feature Last. If no scale of the kind is given,
-// all scales get theirs: for eusn eps 0.01, gamma 0.001, recurrent 0.1; for esn
-// and resn spectral radius 0.9, leak 0.1. Channels and Input have no default. A
-// recipe that Validate accepts is returned unchanged.
+// WithDefaults completes a recipe. A zero field without a meaning of zero gets
+// its default: this build's Arithmetic, EuSN, 1 member of 100 units, Float32,
+// and the feature Last. If no scale of the kind is given, all scales get
+// defaults: for eusn eps 0.01, gamma 0.001, recurrent 0.1; for esn and resn
+// spectral radius 0.9, leak 0.1. Channels and Input have no default.
+// WithDefaults returns a recipe accepted by Validate unchanged.
 func (s Spec) WithDefaults() Spec {
 	fill(&s.Kind, EuSN)
 	fill(&s.Arithmetic, s.arithmetic())
@@ -28,7 +28,7 @@ func (s Spec) WithDefaults() Spec {
 	return s
 }
 
-// fill gives v its default where it is zero.
+// fill sets v to its default if v is zero.
 func fill[T comparable](v *T, byDefault T) {
 	var zero T
 	if *v == zero {

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// The package's documentation, which "go doc" prints, has what another program
-// needs to rebuild a model's arithmetic: the generator's constants, the numbers
-// of its sequences, how squares accumulate, and the tensors in the order in
-// which a file has them. They are held here to the code's.
+// TestDocIsEnoughToRebuild compares the package's documentation, printed by "go
+// doc", with the code. The text is enough to rebuild a model's arithmetic: the
+// generator's constants, the numbers of its sequences, the accumulation of
+// squares, and the tensors in file order.
 func TestDocIsEnoughToRebuild(t *testing.T) {
 	raw, err := os.ReadFile("doc.go")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The generator is written down in the package's documentation, doc.go, so that
-// another program can redraw every weight.
+// golden is a constant of the generator, which the package's documentation,
+// doc.go, describes, so that another program can redraw every weight.
 const golden = 0x9e3779b97f4a7c15
 
 // Tensor numbers in the key.
@@ -146,9 +146,9 @@ func drawMember(s Spec, r int) Member {
 	return m
 }
 
-// drawSubset picks the inputs a member sees: all of them, or, where Subset is
-// set and there are more than 3, floor of a log-uniform draw in
-// [1, min(Inputs, Subset)+1) of them: a partial Fisher-Yates shuffle whose
+// drawSubset picks the inputs of a member: all inputs or, if Subset is set and
+// there are more than 3, floor of a log-uniform draw in
+// [1, min(Inputs, Subset)+1) inputs: a partial Fisher-Yates shuffle whose
 // swap k goes to k + (bits(k+1)>>32 * (Inputs-k)) >> 32, then sorted.
 func drawSubset(s Spec, r int) []int32 {
 	inputs := shuffleInputs(s, r)
@@ -156,7 +156,7 @@ func drawSubset(s Spec, r int) []int32 {
 	return inputs
 }
 
-// shuffleInputs is drawSubset before it is sorted.
+// shuffleInputs is drawSubset before sorting.
 func shuffleInputs(s Spec, r int) []int32 {
 	inputs := make([]int32, s.Inputs())
 	for i := range inputs {

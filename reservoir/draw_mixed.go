@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// How kind mixed draws its members is written down in docs/mixed-bank.md, so
-// that another program can redraw every weight.
+// docs/mixed-bank.md documents the drawing of members of kind mixed, so that
+// another program can redraw every weight.
 
 // Further tensor numbers in the key; see draw.go.
 const (
@@ -26,8 +26,8 @@ func (s source) normal(k int) float64 {
 // below is in 0..n-1.
 func (s source) below(k, n int) int { return int(s.bits(k) >> 32 * uint64(n) >> 32) }
 
-// drawMixed makes all members of kind mixed: those with taps in order, then the
-// recurrent ones by the number of inputs they see, those of one number in order.
+// drawMixed makes all members of kind mixed: tap members in order, then
+// recurrent members by their number of inputs, equal numbers in order.
 func drawMixed(s Spec) []Member {
 	members := make([]Member, s.Members)
 	for r := range members {
@@ -70,8 +70,8 @@ func drawTaps(s Spec, r int) Member {
 	return m
 }
 
-// drawPairs picks the inputs and lags of a tap member: raw samples or differences
-// alone, of at most three channels.
+// drawPairs picks the inputs and lags of a tap member: only raw samples or only
+// differences, of at most three channels.
 func drawPairs(s Spec, r int) (inputs, lags []int32) {
 	places := shuffleInputs(s, r)
 	src, first := newSource(s.Seed, r, tensorTaps), int32(0)
@@ -94,7 +94,7 @@ func drawPairs(s Spec, r int) (inputs, lags []int32) {
 	return inputs, lags
 }
 
-// drawRecurrent makes recurrent member r: one of kind eusn with eps 1, but for
+// drawRecurrent makes recurrent member r: of kind eusn with eps 1, except for
 // its biases.
 func drawRecurrent(s Spec, r int) Member {
 	s.Kind, s.Eps = EuSN, Fixed(1)

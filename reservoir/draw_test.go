@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEpsRho: the drawn recurrent scale makes eps times the spectral radius of
-// W - W' what was asked for, as the random-matrix estimate has it.
+// TestEpsRho: the drawn recurrent scale gives eps times the spectral radius of
+// W - W' the requested value, by the random-matrix estimate.
 func TestEpsRho(t *testing.T) {
 	s := paperSpec(400, 1, .1, 0, 0)
 	s.Recurrent, s.EpsRho = Dist{}, Fixed(.2)
@@ -39,7 +39,7 @@ func TestTF32(t *testing.T) {
 	}
 }
 
-// TestSubset: a member sees a part of the inputs only where there are more than
+// TestSubset: a member sees a part of the inputs only if there are more than
 // three.
 func TestSubset(t *testing.T) {
 	for channels, want := range map[int]int{2: 2, 3: 3, 4: 1} {

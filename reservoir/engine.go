@@ -25,58 +25,58 @@ type Run struct {
 	From, To int32
 }
 
-// Engine owns a pool of states (slots) of one network and advances many of them
-// by many samples each per call. Every implementation gives the same
-// bits for the same samples, whatever else is in the call: package enginetest
-// holds them to it. An engine with other bits has another Arithmetic.
+// Engine owns a pool of states (slots) of one network and advances many states
+// by many samples each per call. Every implementation gives the same bits for
+// the same samples, independent of the rest of the call: package enginetest
+// checks this rule. An engine with other bits has another Arithmetic.
 //
 // An Engine belongs to one goroutine at a time.
 type Engine interface {
-	// Name says which implementation this is: "generic", "avx2", ...
+	// Name returns the name of the implementation: "generic", "avx2", ...
 	Name() string
-	// Network is what the engine computes. The caller must not change it.
+	// Network returns the engine's network. The caller must not change it.
 	Network() *Network
-	// Arithmetic is Canonical, or a name that differs wherever bits may. Engines of one
-	// name give the same bits; what an engine has computed must not be replayed by one
-	// with another name.
+	// Arithmetic is Canonical, or a different name if bits may differ. Engines of one
+	// name give the same bits; an engine with another name must not replay the
+	// computation.
 	Arithmetic() string
 	// Slots is the size of the pool; slots are 0..Slots-1, all reset at first.
 	Slots() int
-	// SetReadouts replaces the readouts without touching a state. No readouts at
-	// all is allowed: emitting runs then write nothing.
+	// SetReadouts replaces the readouts without changing a state. An empty list
+	// is allowed: emitting runs then write nothing.
 	SetReadouts(readouts []*readout.Linear) error
 	// ScoreWidth is how many scores an emitting run writes: the readouts'
 	// columns, in order.
 	ScoreWidth() int
-	// Advance takes the runs in order. inputs is samples x Channels, row-major,
-	// as they were measured (the engine applies the transform). scores receives
-	// ScoreWidth values per emitting run, in the order of the runs. A slot may
-	// appear in several runs. A run of no samples is allowed.
+	// Advance processes the runs in order. inputs is samples x Channels,
+	// row-major, as measured (the engine applies the transform). scores
+	// receives ScoreWidth values per emitting run, in the order of the runs. A
+	// slot may appear in several runs. A run of no samples is allowed.
 	//
 	// A sample that is not finite, or beyond MaxInput, is refused with
-	// *InputError before any state changes; so is everything else that is
-	// wrong with the arguments.
+	// *InputError before any state changes; so is every other error in the
+	// arguments.
 	Advance(inputs []float32, runs []Run, scores []float32) error
 	// Features writes the slot's FeatureCount features to dst.
 	Features(slot int32, dst []float32) error
 	// ReadState copies the slot's state (Words words, see Layout) to state.
 	ReadState(slot int32, state []uint32) error
-	// WriteState replaces the slot's state. One with values that are not finite
-	// is refused.
+	// WriteState replaces the slot's state. A state with values that are not
+	// finite is refused.
 	WriteState(slot int32, state []uint32) error
 	// Close frees the pool. The engine must not be used afterwards.
 	Close() error
 }
 
-// Canonical names the arithmetic of every engine that gives the promised bits.
+// Canonical names the arithmetic of every engine with the promised bits.
 const Canonical = "canonical"
 
-// ErrLost is an engine whose device failed: its states are gone, every call
-// returns this error, and only Close is left. The states must be written to
-// another engine from where they were saved.
+// ErrLost reports an engine whose device failed: its states are gone, every
+// call returns this error, and only Close remains. The saved states must be
+// written to another engine.
 var ErrLost = errors.New("engine lost")
 
-// InputError is a sample that would poison a state for ever.
+// InputError reports a sample that would poison a state for ever.
 type InputError struct {
 	Sample, Channel int // of the call
 	Value           float32

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
-// A recipe is a few numbers; the weights follow from them on every machine.
+// A recipe is a few numbers that determine the weights on every machine.
 func ExampleDraw() {
 	net, err := reservoir.Draw(reservoir.Spec{Channels: 3, Units: 4, Seed: 7, Input: reservoir.Fixed(1)})
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
 
-// Stored model files of version 1 are read as what was written, and written again
-// to the byte. Their fingerprints, which states in snapshots and predictions name, do
-// not change. See CONTRIBUTING.md, "When a format changes".
+// TestStoredModels: stored model files of version 1 read as written, and encode to
+// the same bytes. Their fingerprints, named by states in snapshots and by
+// predictions, do not change. See CONTRIBUTING.md, "When a format changes".
 func TestStoredModels(t *testing.T) {
 	ring := testModel(t)
 	net, err := Draw(Spec{Arithmetic: Arithmetic, Kind: RESN, Channels: 3, Members: 1, Units: 5, Seed: 1 << 60, Precision: Float32,
@@ -108,7 +108,7 @@ func TestStoredModels(t *testing.T) {
 		if again, err := got.Encode(); err != nil || !bytes.Equal(again, stored) {
 			t.Errorf("%s: today's file of the same model is another one (%v)", name, err)
 		}
-		// Other programs may leave the fingerprint out.
+		// Other programs may omit the fingerprint.
 		bare, err := got.encode(map[string]string{})
 		if err != nil {
 			t.Fatal(err)

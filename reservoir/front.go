@@ -6,19 +6,19 @@ import (
 	"math"
 )
 
-// Front is what a model does to the samples of a stream before the network sees
-// them: its front end. The parts run in the order of the fields, each on what the
-// one before it gave; those that are 0 are left out. Lengths are in samples as
-// they come in. A channel goes in and a channel comes out, so the network has as
-// many channels as the messages. See Run for the arithmetic.
+// Front transforms the samples of a stream before the network: a model's front
+// end. The parts run in the order of the fields, each on the output of the
+// previous part; parts with 0 are skipped. Lengths are in input samples. Each
+// channel stays a channel, so the network has as many channels as the messages.
+// See Run for the arithmetic.
 type Front struct {
-	Centre    int `json:"centre,omitzero"`    // subtracts a running mean of about so many samples
-	Normalise int `json:"normalise,omitzero"` // subtracts it, and divides by a running deviation; not together with Centre
+	Centre    int `json:"centre,omitzero"`    // subtracts a running mean of about this many samples
+	Normalise int `json:"normalise,omitzero"` // also divides by a running deviation; not together with Centre
 	Envelope  int `json:"envelope,omitzero"`  // running mean of the magnitude
-	Decimate  int `json:"decimate,omitzero"`  // the mean of so many samples becomes one
+	Decimate  int `json:"decimate,omitzero"`  // replaces this many samples by their mean
 
-	// Fill takes the place of values that are missing before the first one of a
-	// sequence, one of each channel: the mean of the training samples.
+	// Fill replaces missing values before the first value of a sequence, one
+	// number for each channel: the mean of the training samples.
 	Fill []float32 `json:"fill"`
 }
 
@@ -51,7 +51,7 @@ func (f *Front) CheckParts(p Policy) error {
 	return errors.Join(errs...)
 }
 
-// checkDecimate tells bad which sequences of a policy do not end between two means.
+// checkDecimate reports to bad a policy whose sequences may end within a mean.
 func (f *Front) checkDecimate(p Policy, bad func(format string, args ...any)) {
 	d := f.Decimate
 	switch {
@@ -62,7 +62,7 @@ func (f *Front) checkDecimate(p Policy, bad func(format string, args ...any)) {
 	}
 }
 
-// validate is CheckParts, and that of the rest.
+// validate runs CheckParts and checks the other fields.
 func (f *Front) validate(p Policy, channels int) error {
 	errs := []error{f.CheckParts(p)}
 	if len(f.Fill) != channels {
@@ -77,7 +77,7 @@ func (f *Front) validate(p Policy, channels int) error {
 }
 
 // frontNumbers of each channel continue from one sample to the next: mean, variance,
-// envelope, sum. Those of parts that are not in use stay 0.
+// envelope, sum. Numbers of unused parts stay 0.
 const frontNumbers = 4
 
 // StateSize is how many numbers a stream's state has. No front end, nil, has
@@ -101,10 +101,10 @@ func (f *Front) Out(n int64) int64 {
 	return n / int64(f.Decimate)
 }
 
-// Run takes the next samples of a sequence, row-major, after n of it. What comes
-// out stands at the beginning of samples; Run returns how many these are. The
-// state is as the sample before left it; a sequence begins with zeros, whatever
-// was there.
+// Run transforms the next samples of a sequence, row-major, after n earlier
+// samples. The output replaces the beginning of samples; Run returns its number
+// of samples. The state comes from the previous call; for n = 0 Run clears it
+// first.
 //
 // Canonical, and the same on every platform: float64, one rounding for each
 // operation, in the order written. With k = n+1 for the first sample, then one
@@ -112,17 +112,17 @@ func (f *Front) Out(n int64) int64 {
 //
 //	centre, normalise:  d = x - mean;  mean = mean + d/min(k, length)
 //	normalise:          variance = (1 - 1/min(k, length)) * (variance + d*d/min(k, length))
-//	                    y = x - mean; normalise: y = y/sqrt(variance), or 0 where
+//	                    y = x - mean; normalise: y = y/sqrt(variance), or 0 if
 //	                    sqrt(variance) is not above 2^-22 * |mean|
 //	envelope:           e = e + (|y| - e)/min(k, length);  y = e
-//	decimate:           sum = sum + y; where k is a multiple of the length: y = sum/length, sum = 0;
-//	                    else nothing comes out
+//	decimate:           sum = sum + y; if k is a multiple of the length: y = sum/length, sum = 0;
+//	                    else no output
 //
-// where v/min(k, length) is v times the rounded 1/min(k, length), and d*d/min is
+// with v/min(k, length) as v times the rounded 1/min(k, length), and d*d/min as
 // (d/min)*d. The result is rounded to float32, and limited to MaxInput.
 //
-// So the first samples of a sequence are averaged as they come, and later ones
-// with weights that decay with the length as their time constant.
+// So the first samples of a sequence have equal weights, and later samples have
+// weights that decay with the length as their time constant.
 func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (out int) {
 	if len(samples) == 0 {
 		return 0
@@ -136,7 +136,7 @@ func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (
 	return int(f.Out(n+int64(len(samples)/channels)) - f.Out(n))
 }
 
-// channel is Run of one channel, whose values stand stride apart. Products are
+// channel is Run of one channel, whose values are stride apart. Products are
 // converted, so that no platform fuses them with a sum.
 func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stride int) {
 	mean, variance, envelope, sum := state[0], state[1], state[2], state[3]
@@ -169,7 +169,7 @@ func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stri
 			}
 			y, sum = sum/float64(f.Decimate), 0
 		}
-		x[put] = limited(y) // behind what is still to be read
+		x[put] = limited(y) // after it are unread samples
 		put += stride
 	}
 	*state = [frontNumbers]float64{mean, variance, envelope, sum}
@@ -178,7 +178,7 @@ func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stri
 // share is the weight of the n-th sample in a running mean.
 func share(n int64, length int) float64 { return 1 / float64(min(n, int64(length))) }
 
-// limited is a value that every engine takes.
+// limited returns a value that every engine accepts.
 func limited(y float64) float32 {
 	return max(-MaxInput, min(MaxInput, float32(y)))
 }

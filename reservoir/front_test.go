@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// frontSeries is that of testdata/front.py.
+// frontSeries is the series of testdata/front.py.
 func frontSeries(n int) []float32 {
 	x := make([]float32, 3*n)
 	for i := range n {
@@ -31,9 +31,9 @@ func frontSeries(n int) []float32 {
 	return x
 }
 
-// What comes out of a front end is, bit for bit, what a NumPy program that
-// knows its definition alone says. On every architecture: products that a
-// compiler fuses with a sum give other bits.
+// TestFrontGolden: the output of a front end equals, bit for bit, the output of
+// a NumPy program written from the definition only. On every architecture:
+// products fused with a sum by a compiler give other bits.
 func TestFrontGolden(t *testing.T) {
 	f, err := os.Open("testdata/front.golden")
 	if err != nil {
@@ -54,7 +54,7 @@ func TestFrontGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := frontSeries(n)
-		state := slices.Repeat([]float64{math.NaN()}, front.StateSize(3)) // what was there does not matter
+		state := slices.Repeat([]float64{math.NaN()}, front.StateSize(3)) // the earlier content does not matter
 		got := x[:3*front.Run(state, 0, x, 3)]
 		if len(got)*4 != len(want) || len(got) == 0 {
 			t.Errorf("%s: %d values come out, want %d", name, len(got), len(want)/4)
@@ -79,13 +79,13 @@ func TestFrontGolden(t *testing.T) {
 	}
 }
 
-// A constant channel normalises to 0, not to a quotient of two roundings; and
-// so does the first sample.
+// TestFrontOfConstantChannel: a constant channel normalises to 0, not to a
+// quotient of two roundings; and so does the first sample.
 func TestFrontOfConstantChannel(t *testing.T) {
 	front := Front{Normalise: 100}
 	x := slices.Repeat([]float32{1234.567}, 5000)
 	for i := range 50 {
-		x[1000+i] += float32(i) // then it stands still again
+		x[1000+i] += float32(i) // then the signal is constant
 	}
 	front.Run(make([]float64, front.StateSize(1)), 0, x, 1)
 	if slices.IndexFunc(x[:1000], func(v float32) bool { return v != 0 }) >= 0 || x[1010] == 0 || x[4999] != 0 {
@@ -127,7 +127,7 @@ func TestFrontRefused(t *testing.T) {
 	}
 }
 
-// What the front end costs for a sample of three channels.
+// BenchmarkFront measures the front end for a sample of three channels.
 func BenchmarkFront(b *testing.B) {
 	for name, front := range map[string]Front{
 		"decimate": {Decimate: 10}, "centre, envelope, decimate": {Centre: 1000, Envelope: 20, Decimate: 10}, "normalise": {Normalise: 1000},
@@ -147,8 +147,8 @@ func BenchmarkFront(b *testing.B) {
 	}
 }
 
-// A front end is a part of what a network is known by, and of nothing that was
-// there before; a file that says it has one must have it.
+// TestFrontInModelFile: a front end is a part of the network's fingerprint, and
+// changes no older fingerprint; a file that declares a front end must have one.
 func TestFrontInModelFile(t *testing.T) {
 	print := func(m *Model) string {
 		bare := *m

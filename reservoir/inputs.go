@@ -14,18 +14,18 @@ type Norm struct {
 	Mean, Scale, Diff []float32
 }
 
-// InputRange is what the labelled training series held of one channel, missing
-// values aside, before the input transform.
+// InputRange describes the labelled training series of one channel, without
+// missing values, before the input transform.
 type InputRange struct {
-	Values     int64   `json:"values"` // how many; where there are none, all the rest is 0
+	Values     int64   `json:"values"` // number of values; for 0, all other fields are 0
 	Min        float32 `json:"min"`
 	Max        float32 `json:"max"`
 	Mean       float64 `json:"mean"`
 	Deviation  float64 `json:"deviation"`   // population
-	LongestRun int     `json:"longest_run"` // most samples running, within a series, that had one value
+	LongestRun int     `json:"longest_run"` // most consecutive samples, within a series, with equal value
 }
 
-// validate reports what cannot be.
+// validate reports impossible ranges.
 func (r InputRange) validate() error {
 	finite := func(x float64) bool { return x-x == 0 }
 	switch {
@@ -39,9 +39,9 @@ func (r InputRange) validate() error {
 	return nil
 }
 
-// InputStatistics accumulate what a model knows of its training samples: the
-// input transform's constants and each channel's range. The same samples in
-// the same order give the same bits on every platform.
+// InputStatistics accumulate the model's description of training samples: the
+// input transform's constants and each channel's range. The same samples in the
+// same order give the same bits on every platform.
 type InputStatistics struct {
 	value []channelStatistics
 	diff  []spread
@@ -56,10 +56,10 @@ func NewInputStatistics(channels int) *InputStatistics {
 type SeriesStatistics struct {
 	to     *InputStatistics
 	before []float32 // the sample before; empty: none
-	run    []int     // samples for which each channel has had its last value
+	run    []int     // consecutive samples with each channel's last value
 }
 
-// Series begins a series: differences and runs do not reach over its start.
+// Series begins a series: differences and runs do not cross its start.
 func (s *InputStatistics) Series() *SeriesStatistics {
 	return &SeriesStatistics{to: s, run: make([]int, len(s.value))}
 }
@@ -91,17 +91,17 @@ func (f *SeriesStatistics) addSample(sample []float32) {
 	f.before = append(f.before[:0], sample...)
 }
 
-// Skip says that samples were left out: the next one does not follow the last.
+// Skip reports omitted samples: the next sample does not follow the last.
 func (f *SeriesStatistics) Skip() {
 	f.before = f.before[:0]
 	clear(f.run)
 }
 
-// Norm is the input transform of a recipe: each channel's mean and deviation
-// over all samples, and the deviation of its differences between neighboring
-// samples. Parts that the recipe does not use are the identity. The scale of a
-// channel depends on that channel alone. A channel with one value is left out
-// (scale 0); Model.ChannelRemarks tells which.
+// Norm returns the input transform of a recipe: each channel's mean and
+// deviation over all samples, and the deviation of its differences between
+// neighboring samples. Unused parts are the identity. The scale of a channel
+// depends only on that channel. A channel with a constant value gets scale 0;
+// Model.ChannelRemarks lists such channels.
 func (s *InputStatistics) Norm(spec Spec) Norm {
 	n, limit := identityNorm(len(s.value)), spec.largestScale()
 	for k := range s.value {
@@ -123,11 +123,11 @@ func (s *InputStatistics) Norm(spec Spec) Norm {
 	return n
 }
 
-// ChannelRemark tells of a channel of which the network sees nothing, or rounded
-// values.
+// ChannelRemark describes a channel that reaches the network with rounded values
+// or not at all.
 type ChannelRemark struct {
 	Channel string `json:"channel"`
-	Unused  bool   `json:"unused"` // the network sees nothing of it
+	Unused  bool   `json:"unused"` // the network does not see the channel
 	Reason  string `json:"reason"`
 }
 
@@ -135,7 +135,7 @@ type ChannelRemark struct {
 // has few steps for its values.
 const coarse = 0x1p-20
 
-// ChannelRemarks returns the channels that the input transform leaves out, and those
+// ChannelRemarks returns the channels omitted by the input transform, and channels
 // whose variation is hardly larger than the steps of float32.
 func (m *Model) ChannelRemarks() (remarks []ChannelRemark) {
 	if !m.Network.Spec.Standardise || len(m.Training.Inputs) != len(m.Channels) {
@@ -169,7 +169,7 @@ func identityNorm(channels int) Norm {
 	return Norm{Mean: make([]float32, channels), Scale: ones, Diff: slices.Clone(ones)}
 }
 
-// Ranges are those of all channels.
+// Ranges returns the ranges of all channels.
 func (s *InputStatistics) Ranges() []InputRange {
 	out := make([]InputRange, len(s.value))
 	for c, v := range s.value {
@@ -180,14 +180,14 @@ func (s *InputStatistics) Ranges() []InputRange {
 	return out
 }
 
-// channelStatistics are what the training data hold of a channel.
+// channelStatistics describe the training data of a channel.
 type channelStatistics struct {
 	spread
 	min, max float32
-	longest  int // run of one value
+	longest  int // longest run of equal values
 }
 
-// addValue takes a value that is there, the run-th of its kind.
+// addValue adds a value that is not missing, the run-th consecutive equal value.
 func (r *channelStatistics) addValue(x float32, run int) {
 	if r.n == 0 || x < r.min {
 		r.min = x
@@ -199,18 +199,18 @@ func (r *channelStatistics) addValue(x float32, run int) {
 	r.spread.addValue(float64(x))
 }
 
-// constant reports whether the values are one value, or two neighbors in float32,
-// which differ by rounding alone.
+// constant reports whether all values are equal, or two neighbors in float32,
+// which differ only by rounding.
 func (r *channelStatistics) constant() bool {
 	return r.n == 0 || math.Nextafter32(r.min, r.max) >= r.max
 }
 
-// step is half a unit in the last place or more of a float32, relative to it.
-// Differences with a smaller deviation are rounding.
+// step is half a unit in the last place or more of a float32, relative to its
+// value. Differences with a smaller deviation are rounding.
 const step = 0x1p-24
 
-// spread accumulates the mean and the deviation of numbers, about the first of
-// them so that a large mean costs no digits.
+// spread accumulates the mean and the deviation of numbers, relative to the
+// first number so that a large mean costs no digits.
 type spread struct {
 	n                  int
 	first, sum, square float64
@@ -223,7 +223,7 @@ func (s *spread) addValue(x float64) {
 	s.n++
 	d := x - s.first
 	s.sum += d
-	s.square += float64(d * d) // converted, so that no platform fuses it: states depend on these bits
+	s.square += float64(d * d) // converted, so that no platform fuses the product: states depend on these bits
 }
 
 func (s *spread) mean() float64 {
@@ -241,7 +241,7 @@ func (s *spread) deviation() float64 {
 	return math.Sqrt(max(0, s.square/float64(s.n)-float64(m*m)))
 }
 
-// inverse is 1/deviation, or 0 if that is more than the limit.
+// inverse returns 1/deviation, or 0 if the inverse exceeds the limit.
 func (s *spread) inverse(limit float64) float32 {
 	if dev := s.deviation(); dev*limit >= 1 {
 		return float32(1 / dev)
@@ -250,8 +250,8 @@ func (s *spread) inverse(limit float64) float32 {
 }
 
 // largestScale bounds the scales of the transform, so that scale times weight is
-// within what Network.Validate accepts, for all weights that Draw makes.
+// accepted by Network.Validate, for all weights from Draw.
 func (s Spec) largestScale() float64 {
-	const margin = 16 // normal weights of mixed banks exceed the size that they are drawn with
+	const margin = 16 // normal weights of mixed banks exceed their nominal size
 	return min(largestScale, maxScale*maxWeight/(margin*max(s.Input.Hi, 1e-30)))
 }

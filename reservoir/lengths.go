@@ -2,25 +2,25 @@ package reservoir
 
 import "fmt"
 
-// lengthFactor is how many times longer than the longest training sequence, or
-// shorter than the shortest, a sequence is still like them. Features are sums
-// and extremes over a sequence's samples: with half or twice as many they still
-// are near what was learnt; a tenth or ten times are another matter.
+// lengthFactor limits the length of a sequence relative to the longest and the
+// shortest training sequence. Features are sums and extremes over a sequence's
+// samples: with half or twice as many samples they stay near the learned
+// features, with a tenth or ten times they do not.
 const lengthFactor = 2
 
 // Unlike reports whether a sequence of that many samples is far shorter or
-// longer than any the model was trained on: less than half of the shortest, or
-// more than twice the longest. One that is predicted early is short for that
-// reason, and only ever too long. It depends on nothing but the length.
+// longer than every training sequence: less than half of the shortest, or more
+// than twice the longest. An early prediction is short on purpose, and
+// therefore only ever too long. Only the length counts.
 func (t Training) Unlike(samples int64, early bool) bool {
 	return !early && samples*lengthFactor < int64(t.MinLength) ||
 		t.MaxLength > 0 && samples > lengthFactor*int64(t.MaxLength)
 }
 
-// CheckLengths refuses a model whose policy makes sequences that its readout has
-// never seen: windows or counts of other lengths than it was trained on, and
-// endless ones of which it has seen the ends of series alone. A model that does
-// not say what it was trained on passes.
+// CheckLengths refuses a model whose policy makes sequences unknown to its
+// readout: windows or counts of other lengths than in training, and endless
+// sequences after training only on ends of series. A model without a description
+// of its training passes.
 func (m *Model) CheckLengths() error {
 	p, t := m.Policy, m.Training
 	if p.Kind == Endless && t.MaxLength > 0 && t.MinLength == 0 { // by a program that trained on whole series

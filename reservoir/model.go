@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Network is everything that determines states: the recipe, the input
-// transform's constants and the drawn weights. Immutable once an engine holds
-// it.
+// Network holds all data that determine states: the recipe, the input
+// transform's constants and the drawn weights. A Network is immutable once an
+// engine uses it.
 type Network struct {
 	Spec    Spec
 	Norm    Norm
@@ -20,26 +20,26 @@ type Network struct {
 
 // Member is one block of the bank. N is Spec.Units.
 type Member struct {
-	Inputs     []int32   // which transformed inputs it sees, ascending; of a tap member that of each tap, in any order
-	Lags       []int32   // of a tap member the lag of each tap, samples; of others nil
+	Inputs     []int32   // indices of its transformed inputs, ascending; of a tap member the input of each tap, in any order
+	Lags       []int32   // of a tap member the lag of each tap, samples; of other members nil
 	Keep, Gain float32   // h' = keep*h + gain*tanh(...); of kind mixed both are 1
 	Recurrent  []float32 // N x N row-major; for resn the N values M[i][(i+N-1) mod N]; of a tap member the N values M[i][i]
 	Input      []float32 // N x len(Inputs) row-major
 	Bias       []float32 // N
 }
 
-// Model is what people exchange: a network, its trained readouts, and how
-// streams are cut and read. Save and Load are its file form.
+// Model is the unit of exchange: a network, its trained readouts, and the rules
+// to cut and read streams. Save and Load write and read its file.
 type Model struct {
 	Network  *Network
 	Readouts []*readout.Linear
 	Policy   Policy
 	Channels []string // channel names, Spec.Channels of them, in order
-	Front    *Front   // what samples go through before the network; nil: nothing
+	Front    *Front   // transforms samples before the network; nil: none
 	Training Training
 }
 
-// Training says where the readouts came from.
+// Training describes the origin of the readouts.
 type Training struct {
 	Dataset     string `json:"dataset,omitzero"`
 	Fingerprint string `json:"fingerprint,omitzero"` // sha256 of the training series
@@ -47,7 +47,7 @@ type Training struct {
 	Samples     int64  `json:"samples,omitzero"`
 	MinLength   int    `json:"min_length,omitzero"` // shortest training sequence; 0: not known
 	MaxLength   int    `json:"max_length,omitzero"` // longest training sequence
-	Alpha       string `json:"alpha,omitzero"`      // ridge regularisation, and how it was chosen
+	Alpha       string `json:"alpha,omitzero"`      // ridge regularization, and the method of its choice
 	Tool        string `json:"tool,omitzero"`       // program and version
 
 	Inputs []InputRange `json:"inputs,omitzero"` // of each channel; none: not known
@@ -56,7 +56,7 @@ type Training struct {
 	LongestInterval int64   `json:"longest_interval_ns,omitzero"` // between two samples, in all but 2 % of the training sequences, ns; 0: not known
 }
 
-// Validate reports everything that is wrong with the model.
+// Validate reports all errors in the model.
 func (m *Model) Validate() error {
 	if m.Network == nil {
 		return errors.New("reservoir: model: want a network, got none")
@@ -98,9 +98,9 @@ func (m *Model) Validate() error {
 	return errors.Join(errs...)
 }
 
-// FirstMissing are the values that take the place of those that are missing at
-// the beginning of a sequence: what the input transform makes 0 of, or the front
-// end knows.
+// FirstMissing returns the replacements of missing values at the beginning of a
+// sequence: the values that the input transform maps to 0, or the values of the
+// front end.
 func (m *Model) FirstMissing() []float32 {
 	if m.Front != nil {
 		return m.Front.Fill

@@ -26,7 +26,7 @@ const (
 	maxModel  = 4 << 30
 )
 
-// ErrModel marks everything that makes a model file unusable.
+// ErrModel marks every error that makes a model file unusable.
 var ErrModel = errors.New("not a usable model file")
 
 type tensorInfo struct {
@@ -39,7 +39,7 @@ type readoutInfo struct {
 	Name        string   `json:"name"`
 	Classes     []string `json:"classes"`
 	Temperature float64  `json:"temperature,omitzero"`
-	Limited     bool     `json:"limited,omitzero"` // there are limits
+	Limited     bool     `json:"limited,omitzero"` // the file has limits
 
 	Coverage *readout.Coverage    `json:"coverage,omitempty"`
 	Novelty  *noveltyInfo         `json:"novelty,omitempty"`  // nil: no detector
@@ -59,9 +59,9 @@ type earlyInfo struct {
 type noveltyInfo struct {
 	Level   float32        `json:"level"`
 	Unit    float32        `json:"unit"`
-	Detects bool           `json:"detects,omitzero"` // the readout's class is whether it is novel
+	Detects bool           `json:"detects,omitzero"` // the readout's class reports novelty
 	Usual   *novelty.Usual `json:"usual,omitempty"`  // nil: nothing divides the residual
-	Inputs  bool           `json:"inputs,omitzero"`  // it reads inputs
+	Inputs  bool           `json:"inputs,omitzero"`  // the detector reads inputs
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
@@ -135,7 +135,7 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	return append(append(out, text...), body...), nil
 }
 
-// Fingerprint is the SHA-256 of all that the model is, in hexadecimal: of its
+// Fingerprint returns the SHA-256 of the whole model, in hexadecimal: of its
 // file form without the fingerprint.
 func (m *Model) Fingerprint() (string, error) {
 	b, err := m.encode(map[string]string{})
@@ -157,7 +157,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("reservoir: save model: %w", err)
 	}
-	defer os.Remove(f.Name()) // fails after the rename, as it should
+	defer os.Remove(f.Name()) // fails after the rename, as intended
 	_, err = f.Write(b)
 	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
 	if err == nil {
@@ -169,15 +169,14 @@ func (m *Model) Save(path string) error {
 	return nil
 }
 
-// Load reads a model file. An error wraps ErrModel where the content is at
-// fault.
+// Load reads a model file. An error wraps ErrModel if the content is at fault.
 func Load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reservoir: load model: %w", err)
 	}
 	defer f.Close()
-	start := make([]byte, 8) // tells most other files, whose size has no bound
+	start := make([]byte, 8) // detects most other files, whose size has no bound
 	n, err := io.ReadFull(f, start)
 	if err == nil {
 		if _, err := headerLength(start); err != nil {
@@ -197,8 +196,8 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
-// Decode parses a model's file form. Whatever the bytes, it neither panics nor
-// allocates more than a small multiple of them.
+// Decode parses a model's file form. For any bytes, Decode neither panics nor
+// allocates more than a small multiple of their size.
 func Decode(b []byte) (*Model, error) {
 	m, err := decode(b)
 	if err != nil {
@@ -350,7 +349,7 @@ func (m *Model) tensors() []tensor {
 	return ts
 }
 
-// linearTensors are those of a readout's scores.
+// linearTensors returns the tensors of a readout's scores.
 func linearTensors(l *readout.Linear, prefix string) []tensor {
 	f, k := int64(l.Features()), int64(l.Columns())
 	ts := []tensor{{prefix + "center", []int64{f}, l.Center, nil}}

@@ -59,8 +59,8 @@ func TestModelFileRoundTrip(t *testing.T) {
 	}
 }
 
-// Readouts and what is known of the training do not change the fingerprint of the
-// network, which states name.
+// TestNetworkFingerprint: readouts and the description of the training do not
+// change the fingerprint of the network, which states name.
 func TestNetworkFingerprint(t *testing.T) {
 	plain := testModel(t)
 	plain.Readouts, plain.Training = nil, Training{}
@@ -94,7 +94,7 @@ func TestNetworkFingerprint(t *testing.T) {
 	}
 }
 
-// Ranges that cannot be are refused, with the channel.
+// TestInputRangesRefused: impossible ranges are refused, with the channel.
 func TestInputRangesRefused(t *testing.T) {
 	nan := math.NaN()
 	good := InputRange{Values: 2, Min: 1, Max: 2, Mean: 1.5, Deviation: .5, LongestRun: 1}
@@ -127,7 +127,7 @@ func TestInputRangesRefused(t *testing.T) {
 }
 
 // TestModelFileRefused damages a good file in each way a user may meet and
-// asks for one error that names the cause.
+// expects one error that names the cause.
 func TestModelFileRefused(t *testing.T) {
 	good, err := testModel(t).Encode()
 	if err != nil {
@@ -189,8 +189,8 @@ func TestModelFileRefused(t *testing.T) {
 	}
 }
 
-// One bit turned over anywhere leaves the model what it was or makes its file
-// refused: no class is predicted with weights that were never trained.
+// TestDamageIsFound: one flipped bit at any place leaves the model equal or
+// makes its file refused: no class is predicted with untrained weights.
 func TestDamageIsFound(t *testing.T) {
 	m := testModel(t)
 	good, err := m.Encode()
@@ -214,8 +214,8 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// A file without the fingerprint, as other programs may write it, is the same
-// model.
+// TestFingerprintMayBeAbsent: a file without the fingerprint, as other programs
+// may write it, is the same model.
 func TestFingerprintMayBeAbsent(t *testing.T) {
 	m := testModel(t)
 	b, err := m.encode(map[string]string{})
@@ -227,8 +227,8 @@ func TestFingerprintMayBeAbsent(t *testing.T) {
 	}
 }
 
-// TestDecodeAllocation: a few bytes that declare a lot must not make the
-// reader reserve a lot.
+// TestDecodeAllocation: a few bytes that declare a large size must not make the
+// reader allocate it.
 func TestDecodeAllocation(t *testing.T) {
 	good, err := testModel(t).Encode()
 	if err != nil {
@@ -246,8 +246,8 @@ func TestDecodeAllocation(t *testing.T) {
 	}
 }
 
-// TestLoadReadsNoOtherFile: a file of any size that is no model is told by its
-// first bytes.
+// TestLoadReadsNoOtherFile: the first bytes reveal a file of any size that is
+// not a model.
 func TestLoadReadsNoOtherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zeros")
 	if err := os.WriteFile(path, nil, 0o644); err != nil {
@@ -284,14 +284,14 @@ func TestSaveErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no bytes make the reader panic; what it accepts is valid and
+// FuzzDecode: no bytes make the reader panic; an accepted model is valid and
 // encodes back to an equal model.
 func FuzzDecode(f *testing.F) {
 	good, err := testModel(f).Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
-	bare, err := testModel(f).encode(map[string]string{}) // what is changed here is not refused for that alone
+	bare, err := testModel(f).encode(map[string]string{}) // so that the fingerprint does not refuse changes
 	if err != nil {
 		f.Fatal(err)
 	}

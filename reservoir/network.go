@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// checkValues tells bad if values are not as many as wanted, or too large.
+// checkValues reports to bad a wrong number of values, or values that are too large.
 func checkValues(bad func(format string, args ...any), what string, v []float32, want int, limit float32) {
 	if len(v) != want {
 		bad("%s has %d values, want %d", what, len(v), want)
@@ -20,8 +20,8 @@ func checkValues(bad func(format string, args ...any), what string, v []float32,
 	}
 }
 
-// ascend reports whether the indices of a member's inputs ascend, as they do where the member
-// has no taps, and are below the number of inputs.
+// ascend reports whether the indices of a member's inputs are below the number of inputs and,
+// if the member has no taps, ascend.
 func (s Spec) ascend(member int, inputs []int32) bool {
 	for i, c := range inputs {
 		if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= inputs[i-1] && !s.HasTaps(member) {
@@ -31,8 +31,8 @@ func (s Spec) ascend(member int, inputs []int32) bool {
 	return true
 }
 
-// Validate reports everything that is wrong with the network: shapes, numbers
-// that are not finite or large enough to overflow a state.
+// Validate reports all errors in the network: shapes, numbers that are not
+// finite or large enough to overflow a state.
 func (n *Network) Validate() error {
 	if err := n.Spec.Validate(); err != nil {
 		return err
@@ -81,7 +81,7 @@ func largest(values []float32) (most float64) {
 }
 
 // Transform writes the transformed inputs of one raw sample to dst (Inputs
-// values). previous is the sample before it, nil for the first. Canonical: one
+// values). previous is the previous sample, nil for the first. Canonical: one
 // subtraction and one product each.
 func (n *Network) Transform(dst, sample, previous []float32) {
 	c := n.Spec.Channels
@@ -105,9 +105,9 @@ func (n *Network) Transform(dst, sample, previous []float32) {
 
 // Bounds of the input transform and of the weights. The largest scale of the transform
 // times the largest input weight is at most maxScale*maxWeight. Within these bounds and
-// MaxInput no sum can overflow to infinity, whose difference would be a NaN that stays for
-// ever. A scale may exceed maxScale, up to largestScale, if the weights are small enough,
-// as all weights that Draw makes are.
+// MaxInput no sum can overflow to infinity, whose difference would be a permanent NaN. A
+// scale may exceed maxScale, up to largestScale, if the weights are small enough, as all
+// weights from Draw are.
 const (
 	maxScale     = 1e12
 	largestScale = 1e16

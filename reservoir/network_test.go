@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// TestNetworkRefusals spoils one thing at a time of a network that is taken,
-// at the largest numbers allowed.
+// TestNetworkRefusals makes one error at a time in an accepted network, at the
+// largest allowed numbers.
 func TestNetworkRefusals(t *testing.T) {
 	fresh := func() *Network {
 		s := paperSpec(4, 3, .1, .01, 1)

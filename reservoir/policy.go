@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// PolicyKind says where a stream's sequences begin and end. A Euler state
-// never forgets, so a model states it and the stage keeps to it.
+// PolicyKind selects the begin and the end of a stream's sequences. A Euler
+// state never forgets, so a model declares the policy and the stage follows it.
 type PolicyKind string
 
 // Sequence policies.
 const (
 	Marked  PolicyKind = "marked"  // an end mark in the data closes the sequence
 	Window  PolicyKind = "window"  // hopping window: every Hop samples, a prediction over the last Length
-	Gap     PolicyKind = "gap"     // session window: silence longer than Gap closes it
+	Gap     PolicyKind = "gap"     // session window: silence longer than Gap closes the window
 	Count   PolicyKind = "count"   // tumbling window: every Length samples
 	Endless PolicyKind = "endless" // never; predictions only every Early samples
 )
@@ -29,14 +29,14 @@ type Policy struct {
 	Early  int           `json:"early,omitzero"`  // also predict every Early samples, marked early; 0 = never
 }
 
-// Whole reports whether a prediction, early or not, is of all that its sequence will
-// have, as readouts are learnt: those at ends, or, where there are no ends, all.
+// Whole reports whether a prediction, early or not, uses its whole sequence, as in
+// training: predictions at ends or, for sequences without end, all predictions.
 func (p Policy) Whole(early bool) bool { return early == (p.Kind == Endless) }
 
-// MaxPhases bounds Length/Hop: the states one windowed stream needs.
+// MaxPhases bounds Length/Hop: the states of one windowed stream.
 const MaxPhases = 256
 
-// Validate reports everything that is wrong with the policy.
+// Validate reports all errors in the policy.
 func (p Policy) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -74,7 +74,7 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// States is how many states, and slots, one stream needs.
+// States returns the number of states, and slots, of one stream.
 func (p Policy) States() int {
 	if p.Kind == Window {
 		return p.Length / p.Hop

@@ -12,19 +12,19 @@ import (
 // DefaultSeed draws the default bank: fixed once, chosen on no data.
 const DefaultSeed = 1
 
-// DefaultBank is the recipe that needs no search: bank standard, see Bank.
+// DefaultBank returns the recipe that needs no search: bank standard, see Bank.
 func DefaultBank(channels int) Spec { return mixedBank(channels, 80, 40) }
 
-// EulerBank is a bank of networks of the paper's kind, to compare the mixed banks
-// with: 40 Euler State Networks of 50 units with log-uniform scales, and five
-// features per unit. Each network sees the standardised channels and their first differences,
-// or 1 to 9 of them if there are many.
+// EulerBank returns a bank of networks of the paper's kind, for comparison with the mixed
+// banks: 40 Euler State Networks of 50 units with log-uniform scales, and five features per
+// unit. Each network sees the standardized channels and their first differences, or 1 to 9 of
+// them if there are many.
 //
-// eps is 1: it only sets the size of the states, which standardised features do
-// not show. The values that it multiplies are drawn: gamma, so that a member
-// forgets within 2 to 3,300 samples, and eps times the spectral radius, the
-// fastest turn of a member's state in radians per sample, below chaos. Short
-// memories see local shapes, long ones the course of the whole sequence.
+// eps is 1: eps only sets the size of the states, which standardized features do not show.
+// The factors of eps are drawn: gamma, so that a member forgets within 2 to 3,300 samples,
+// and eps times the spectral radius, the fastest turn of a member's state in radians per
+// sample, below chaos. Short memories see local shapes, long memories the course of the whole
+// sequence.
 func EulerBank(channels int) Spec {
 	return Spec{
 		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels,
@@ -42,11 +42,11 @@ func EulerBank(channels int) Spec {
 // Banks names the recipes of Bank, the default first.
 var Banks = []string{"standard", "large", "small", "tiny", "euler"}
 
-// Bank is the recipe of that name, one of Banks, without a search: euler is
+// Bank returns the named recipe, one of Banks, without a search: euler is
 // EulerBank; the others are of kind Mixed, see docs/mixed-bank.md. large and
-// standard have tap members and recurrent ones, small and tiny few tap members
-// of few taps, for many streams or small machines. Their largest lag is not set:
-// Train and offline.Retrain set it, see ForLength.
+// standard have tap members and recurrent members, small and tiny few tap
+// members of few taps, for many streams or small machines. Train and
+// offline.Retrain set the largest lag, see ForLength.
 func Bank(name string, channels int) (Spec, error) {
 	switch name {
 	case "euler":
@@ -63,7 +63,7 @@ func Bank(name string, channels int) (Spec, error) {
 	return Spec{}, fmt.Errorf("reservoir: bank %q, want one of %s", name, strings.Join(Banks, ", "))
 }
 
-// mixedBank has that many members with taps, and without.
+// mixedBank returns a bank of the given tap and recurrent members.
 func mixedBank(channels, taps, recurrent int) Spec {
 	s := Spec{
 		Arithmetic: MixedArithmetic, Kind: Mixed, Channels: channels,
@@ -83,8 +83,9 @@ func mixedBank(channels, taps, recurrent int) Spec {
 	return s
 }
 
-// PaperOptions are the hyper-parameters of one network of the paper. Those of
-// other kinds stay zero. Input must be given; of the rest see Spec.WithDefaults.
+// PaperOptions are the hyperparameters of one network of the paper. Options of
+// other kinds stay zero. Input must be given; for the others see
+// Spec.WithDefaults.
 type PaperOptions struct {
 	Kind           Kind    // zero: EuSN
 	Units          int     // zero: 100

@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Every recipe is one that can be drawn, whatever the channels.
+// TestBanks: every recipe can be drawn, for any number of channels.
 func TestBanks(t *testing.T) {
 	for _, name := range reservoir.Banks {
 		for _, channels := range []int{1, 2, 5, 70} {

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// tensorReader reads the tensors of one safetensors file, remembering the
-// first error.
+// tensorReader reads the tensors of one safetensors file and keeps the first
+// error.
 type tensorReader struct {
 	info map[string]tensorInfo
 	body []byte
@@ -70,7 +70,7 @@ func openTensors(b []byte) (*tensorReader, map[string]string, error) {
 	return r, meta, nil
 }
 
-// headerLength is what a file's first 8 bytes declare.
+// headerLength returns the length declared by a file's first 8 bytes.
 func headerLength(b []byte) (uint64, error) {
 	if len(b) < 8 {
 		return 0, fmt.Errorf("%d bytes, too short for a safetensors header", len(b))
@@ -119,7 +119,7 @@ func (r *tensorReader) words(name, dtype string) []byte {
 	return r.body[t.Offsets[0]:t.Offsets[1]]
 }
 
-// linear reads what a readout's scores are made of.
+// linear reads the tensors of a readout's scores.
 func (r *tensorReader) linear(l *readout.Linear, prefix string, limited bool) {
 	l.Center, l.Weights, l.Intercept = r.floats(prefix+"center"), r.floats(prefix+"weights"), r.floats(prefix+"intercept")
 	if limited {
@@ -145,7 +145,7 @@ func (r *tensorReader) ints(name string) []int32 {
 	return v
 }
 
-// lags reads those of a member that has them.
+// lags reads the lags of a member, if it has lags.
 func (r *tensorReader) lags(has bool, name string) []int32 {
 	if !has {
 		return nil
@@ -153,8 +153,8 @@ func (r *tensorReader) lags(has bool, name string) []int32 {
 	return r.ints(name)
 }
 
-// complete checks that every tensor's shape is the model's and that none is
-// left over.
+// complete checks the shape of every tensor against the model, and that no
+// tensor is left over.
 func (r *tensorReader) complete(m *Model) error {
 	var errs []error
 	for _, t := range m.tensors() {

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Arithmetic is the version of the canonical arithmetic (package canon and
-// the step of doc.go) of all kinds but Mixed, which has MixedArithmetic. It
-// changes only if some state would change.
+// Arithmetic is the version of the canonical arithmetic (package canon and the
+// step of doc.go) of all kinds except Mixed, which has MixedArithmetic. The
+// version changes only if some state would change.
 const Arithmetic = 1
 
 // Kind is the reservoir's update rule.
@@ -23,7 +23,7 @@ const (
 	RESN Kind = "resn" // as ESN, M = spectral radius times a cyclic shift
 )
 
-// Feature is what a readout sees of each unit.
+// Feature is a value of each unit for the readout.
 type Feature string
 
 // Features accumulate sample by sample; their order in the feature vector is
@@ -49,19 +49,19 @@ const (
 	TF32    Precision = "tf32"    // rounded to 10, exact in a TF32 product
 )
 
-// Dist is a scale drawn once per member, log-uniform in [Lo, Hi]; a fixed
-// value where Lo equals Hi.
+// Dist is a scale drawn once per member, log-uniform in [Lo, Hi]; a fixed value
+// if Lo equals Hi.
 type Dist struct {
 	Lo float64 `json:"lo"`
 	Hi float64 `json:"hi"`
 }
 
-// Fixed is the distribution that always gives v.
+// Fixed returns the distribution that always gives v.
 func Fixed(v float64) Dist { return Dist{v, v} }
 
-// Spec is the recipe of a reservoir: a few hundred bytes from which Draw makes
-// the same weights on every platform. DefaultBank and Paper make one; of your
-// own, Channels and Input must be given, and WithDefaults has the rest. The
+// Spec is the recipe of a reservoir: a few hundred bytes that let Draw make the
+// same weights on every platform. DefaultBank and Paper return recipes; in your
+// own recipe, set Channels and Input, and WithDefaults sets the rest. The
 // paper's network is one member with fixed scales, no transform and the feature
 // Last.
 type Spec struct {
@@ -75,7 +75,7 @@ type Spec struct {
 
 	Standardise bool `json:"standardise"` // (x - mean) / deviation of the training data, per channel
 	Difference  bool `json:"difference"`  // append the scaled first difference: Channels more inputs
-	Subset      int  `json:"subset"`      // a member sees 1..Subset of the inputs where there are more than 3; 0 = all
+	Subset      int  `json:"subset"`      // a member sees 1..Subset of the inputs if there are more than 3; 0 = all
 
 	Features []Feature `json:"features"`
 
@@ -91,7 +91,7 @@ type Spec struct {
 	Taps Taps `json:"taps,omitzero"` // mixed
 }
 
-// Limits keep one bad recipe from asking for the machine's whole memory.
+// Limits keep one bad recipe from using the machine's whole memory.
 const (
 	MaxUnits    = 8192
 	MaxMembers  = 4096
@@ -114,8 +114,8 @@ func (s Spec) Has(f Feature) bool { return slices.Contains(s.Features, f) }
 // feature in canonical order, one value per unit.
 func (s Spec) FeatureCount() int { return s.Members * s.Units * len(s.Features) }
 
-// OrderedFeatures are the recipe's, in the order that a member's have in the feature
-// vector.
+// OrderedFeatures returns the recipe's features, in the order within a member's part
+// of the feature vector.
 func (s Spec) OrderedFeatures() []Feature {
 	if s.Kind == Mixed {
 		return MixedFeatures
@@ -129,7 +129,7 @@ func (s Spec) OrderedFeatures() []Feature {
 	return ordered
 }
 
-// Validate reports everything that is wrong with the recipe.
+// Validate reports all errors in the recipe.
 func (s Spec) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) {
@@ -168,7 +168,7 @@ func (s Spec) Validate() error {
 	return errors.Join(errs...)
 }
 
-// validateFeatures tells bad what is wrong with the choice of features.
+// validateFeatures reports to bad the errors in the choice of features.
 func (s Spec) validateFeatures(bad func(format string, args ...any)) {
 	if len(s.Features) == 0 {
 		bad("no features, want at least one of last, mean, ppv, max, std")
@@ -182,7 +182,7 @@ func (s Spec) validateFeatures(bad func(format string, args ...any)) {
 	}
 }
 
-// checkDist tells bad what is wrong with the range of a distribution.
+// checkDist reports to bad the errors in the range of a distribution.
 func (d Dist) checkDist(bad func(format string, args ...any), name string, zeroOK bool, max float64) {
 	switch {
 	case !(d.Lo <= d.Hi) || math.IsInf(d.Hi, 0):
@@ -196,8 +196,7 @@ func (d Dist) checkDist(bad func(format string, args ...any), name string, zeroO
 	}
 }
 
-// validateScales tells bad what is wrong with the distributions, each kind
-// having its own.
+// validateScales reports to bad the errors in the distributions of each kind.
 func (s Spec) validateScales(bad func(format string, args ...any)) {
 	dist := func(name string, d Dist, zeroOK bool, max float64) { d.checkDist(bad, name, zeroOK, max) }
 	if s.Kind == Mixed { // whose biases are products of both, and never 0

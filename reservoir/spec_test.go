@@ -31,8 +31,8 @@ func TestSpecRefusals(t *testing.T) {
 	}
 }
 
-// TestSpecDefaults: a recipe of channels and Input alone draws a network that
-// says all it is; what is given stays.
+// TestSpecDefaults: a recipe with only channels and Input draws a network with
+// a complete recipe; given values stay.
 func TestSpecDefaults(t *testing.T) {
 	for _, kind := range []Kind{"", EuSN, ESN, RESN} {
 		net, err := Draw(Spec{Channels: 2, Kind: kind, Input: Fixed(1)})
@@ -56,7 +56,7 @@ func TestSpecDefaults(t *testing.T) {
 	}
 }
 
-// TestDrawRefusesForgottenInput: its states would say nothing of the samples.
+// TestDrawRefusesForgottenInput: its states would not depend on the samples.
 func TestDrawRefusesForgottenInput(t *testing.T) {
 	for _, s := range []Spec{{Channels: 1}, Paper(1, PaperOptions{Bias: 1}), {Channels: 1, Kind: ESN, Input: Fixed(0)}} {
 		if _, err := Draw(s); err == nil || !strings.Contains(err.Error(), "input: want a positive scale") {

@@ -4,11 +4,11 @@ import (
 	"math"
 )
 
-// Splice makes of the features of two sequences those of one that is like the first for a
-// share of the time, then like the second: shares of samples and means are means of both, the
-// deviation is that of both together, the maximum the larger one, and the last state the second's.
-// It is as if both parts began from rest: what a state carries across the seam is left out. nil
-// where the kind is not mixed: the others' networks were not measured.
+// Splice combines the features of two sequences into the features of a sequence like the first for
+// a share of the time, then like the second: shares of samples and means are weighted means, the
+// deviation covers both together, the maximum is the larger one, and the last state is the
+// second's. Both parts begin from rest: no state crosses the seam. nil for kinds except mixed,
+// which were not measured.
 func (s Spec) Splice() func(dst, a, b []float32, share float32) {
 	if s.Kind != Mixed {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A splice has the features that the values of both parts have together, in these shares.
+// TestSplice: a splice has the features of the values of both parts, in these shares.
 func TestSplice(t *testing.T) {
 	spec, err := Bank("tiny", 1)
 	if err != nil {
@@ -21,7 +21,7 @@ func TestSplice(t *testing.T) {
 		}
 		return x
 	}
-	// of are features of values of a unit, as a bank has them.
+	// of returns features of values of a unit, as in a bank.
 	of := func(x []float64) []float32 {
 		n, sum, square, positive, changes := float64(len(x)), 0., 0., 0., 0.
 		for i, v := range x {

@@ -11,41 +11,41 @@ import (
 // docs/mixed-bank.md. The other kinds have Arithmetic.
 const MixedArithmetic = 2
 
-// Mixed is a bank of tap members and small recurrent ones; see Taps and
-// docs/mixed-bank.md. The scales mean there: Gamma the leak of every unit of a
-// tap member and of every recurrent member, EpsRho as ever with eps 1, Input the
-// size of the input weights, Bias that of the biases in units of the input
+// Mixed is a bank of tap members and small recurrent members; see Taps and
+// docs/mixed-bank.md. The scales are: Gamma the leak of every unit of a tap
+// member and of every recurrent member, EpsRho as always with eps 1, Input the
+// size of the input weights, Bias the size of the biases in units of the input
 // weights' size.
 const Mixed Kind = "mixed"
 
 // Features that only kind mixed has. Units are in groups of 8: units 0 to 7 of
 // a member, then 8 to 15.
 const (
-	Changes Feature = "sc"   // share of samples where the argument becomes positive, or ceases to be
-	Win     Feature = "win"  // share of samples where the argument is the largest of its group
-	Lose    Feature = "lose" // share of samples where it is the smallest
+	Changes Feature = "sc"   // share of samples with a change of the sign of the argument
+	Win     Feature = "win"  // share of samples with the argument the largest of its group
+	Lose    Feature = "lose" // share of samples with the argument the smallest
 )
 
-// MixedFeatures are those of kind mixed, all of them, in canonical order.
+// MixedFeatures are all features of kind mixed, in canonical order.
 var MixedFeatures = []Feature{Last, Mean, Positive, Max, Std, Changes, Win, Lose}
 
 // Activation is the function that a unit of kind mixed adds to its state.
 type Activation string
 
-// The activations of kind mixed. Those of the other kinds are always Tanh. See
-// package canon for the order of operations.
+// Activations of kind mixed. Other kinds always use Tanh. See package canon for
+// the order of operations.
 const (
 	Tanh  Activation = "tanh"
 	Cubic Activation = "cubic" // c - 4/27 c^3 of the argument c limited to [-1.5, 1.5]
 	Clip  Activation = "clip"  // the argument limited to [-1, 1]
 )
 
-// Taps are what kind mixed has beyond the scales. A tap member sees few inputs,
-// each at several lags, and its units do not see each other; the other members
-// are recurrent, as of kind eusn.
+// Taps are the fields of kind mixed besides the scales. A tap member sees few
+// inputs, each at several lags, and its units do not see each other; the other
+// members are recurrent, as of kind eusn.
 type Taps struct {
-	Members    int        `json:"members"` // so many of Spec.Members, the first, are tap members
-	Count      int        `json:"count"`   // pairs of an input and a lag that a tap member sees
+	Members    int        `json:"members"` // number of tap members, the first of Spec.Members
+	Count      int        `json:"count"`   // pairs of an input and a lag of a tap member
 	MaxLag     int        `json:"max_lag"` // the largest lag, samples; ForLength chooses it
 	Activation Activation `json:"activation"`
 }
@@ -56,7 +56,7 @@ const (
 	maxMaxLag = 256 // samples
 )
 
-// validateMixed tells bad what is wrong with a recipe of kind mixed, but for its
+// validateMixed reports to bad the errors in a recipe of kind mixed, except its
 // scales.
 func (s Spec) validateMixed(bad func(format string, args ...any)) {
 	t := s.Taps
@@ -97,8 +97,8 @@ func (s Spec) recurrentWeights(r int) int {
 	return s.Units * s.Units
 }
 
-// checkTaps reports what in member m, of index r, is not as kind mixed has it,
-// or has taps that another kind has not.
+// checkTaps reports an error in member m, of index r, that breaks the rules of
+// kind mixed, or has taps although of another kind.
 func (s Spec) checkTaps(r int, m Member) error {
 	if s.Kind == Mixed && (m.Keep != 1 || m.Gain != 1) {
 		return fmt.Errorf("keep %v and gain %v, want 1 and 1", m.Keep, m.Gain)
@@ -120,7 +120,7 @@ func (s Spec) checkTaps(r int, m Member) error {
 	return nil
 }
 
-// arithmetic is the version that the kind has.
+// arithmetic returns the version for the kind.
 func (s Spec) arithmetic() int {
 	if s.Kind == Mixed {
 		return MixedArithmetic
@@ -128,9 +128,9 @@ func (s Spec) arithmetic() int {
 	return Arithmetic
 }
 
-// ForLength completes a recipe for training sequences of that median length: of
-// kind mixed the largest lag, where it is not set, is a quarter of the length, at
-// least 1 and at most 64 samples. Other kinds are returned as they are.
+// ForLength completes a recipe for training sequences of the given median length:
+// for kind mixed an unset largest lag becomes a quarter of the length, at least 1
+// and at most 64 samples. Other kinds stay unchanged.
 func (s Spec) ForLength(median int) Spec {
 	if s.Kind == Mixed && s.Taps.MaxLag == 0 {
 		s.Taps.MaxLag = min(64, max(1, median/4))
@@ -138,11 +138,11 @@ func (s Spec) ForLength(median int) Spec {
 	return s
 }
 
-// featureClip is where a readout of kind mixed limits its scaled features.
+// featureClip is the limit of scaled features in a readout of kind mixed.
 const featureClip = 1.5
 
-// SoftScaling returns how a training scales the features of kind mixed, for sequences of
-// that median length: softly, where a share of samples is uncertain by three samples, and then
+// SoftScaling returns the scaling of features of kind mixed in training, for sequences of the
+// given median length: softly, with a share of samples uncertain by three samples, and then
 // clipped. Kinds of features follow each other in runs, each kind with its floor (package
 // internal/fit, Soft). Features of other kinds of networks are divided by their deviation: run
 // is 0.

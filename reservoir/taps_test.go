@@ -104,8 +104,9 @@ func TestMixedForLength(t *testing.T) {
 	}
 }
 
-// Every tap sees raw samples or differences alone, of at most three channels, the
-// first without a lag; half of the units do not see a constant.
+// TestMixedDraw: every tap sees only raw samples or only differences, of at most
+// three channels, the first without a lag; half of the units do not see a
+// constant.
 func TestMixedDraw(t *testing.T) {
 	s := smallMixed()
 	s.Channels, s.Members, s.Taps.Members, s.Taps.MaxLag = 20, 400, 320, 64

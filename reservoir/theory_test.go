@@ -77,8 +77,8 @@ func eigenvalues(t *testing.T, a mat.Matrix) []complex128 {
 	return e.Values(nil)
 }
 
-// TestSpectrum holds Proposition 1 (the eigenvalues of J are 1 - eps*gamma +-
-// i*eps*beta, +-i*beta those of Wh) and Corollary 1 (its spectral radius).
+// TestSpectrum tests Proposition 1 (the eigenvalues of J are 1 - eps*gamma +-
+// i*eps*beta, with +-i*beta of Wh) and Corollary 1 (its spectral radius).
 func TestSpectrum(t *testing.T) {
 	for _, c := range []struct{ eps, gamma, r float64 }{{.01, .001, 1}, {.1, .1, .1}, {1, .01, .01}, {1e-3, 1, 10}} {
 		net := mustDraw(t, paperSpec(40, 1, c.eps, c.gamma, c.r))
