@@ -1,7 +1,7 @@
 // Package classify is the library for programs that classify series and streams in memory:
-// Train makes a model from labelled series, Predict classifies series with it, NewStream a
-// stream sample by sample. Features computes the features, for a readout of your own. See
-// the examples. Models are files, too: see reservoir.Load.
+// Train makes a model from labelled series, Predict classifies series with it, NewStream
+// classifies a stream sample by sample. Features computes the features for your own
+// readout. See the examples. A model may also come from a file: see reservoir.Load.
 //
 // # Files
 //

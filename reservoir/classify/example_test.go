@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
-// Train on slices, then classify a stream while its samples come in.
+// Train on slices, then classify a stream sample by sample.
 func Example() {
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
 	model, err := classify.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})

@@ -8,8 +8,8 @@ import (
 )
 
 // TestScaleStandsAlone trains on the same two waves in units from 1e-15 to 1e9, on
-// large offsets, and beside channels of other sizes: the network sees each with a
-// deviation of one.
+// large offsets, and next to channels of other sizes: the network sees each wave
+// with a deviation of one.
 func TestScaleStandsAlone(t *testing.T) {
 	for _, c := range []struct {
 		name         string
@@ -58,8 +58,8 @@ func TestScaleStandsAlone(t *testing.T) {
 	}
 }
 
-// TestConstantChannels: a channel with one value, or with two neighbors in float32, is
-// left out, and the model tells why.
+// TestConstantChannels: a channel with a constant value, or with two neighbors in
+// float32, is omitted, and the model reports the reason.
 func TestConstantChannels(t *testing.T) {
 	const last = 1e6 + .0625
 	for reason, values := range map[string][2]float32{

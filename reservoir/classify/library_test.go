@@ -17,7 +17,7 @@ import (
 )
 
 // waves are noisy sines of two frequencies on two channels, of lengths that
-// cross the limits of one engine call and of one step.
+// cross the limits of an engine call and of a step.
 func waves(n int) (series [][]float32, labels []string) {
 	rng := rand.New(rand.NewPCG(8, 5))
 	for i := range n {
@@ -36,14 +36,14 @@ func smallBank(channels int) reservoir.Spec {
 	return s
 }
 
-// TestFeaturesEqualOneByOne: what else is in the call, and how many calls it
-// takes, changes no bit; nor does it for a stream that is fed by the sample.
+// TestFeaturesEqualOneByOne: neither other series in the call nor the number of
+// calls changes a bit, also for a stream fed sample by sample.
 func TestFeaturesEqualOneByOne(t *testing.T) {
 	t.Run("eusn", func(t *testing.T) { checkOneByOne(t, smallBank(2)) })
 	t.Run("mixed", func(t *testing.T) { checkOneByOne(t, untrainedMixed(2)) })
 }
 
-// untrainedMixed is a small recipe of kind mixed, as Bank gives it.
+// untrainedMixed is a small recipe of kind mixed, as from Bank.
 func untrainedMixed(channels int) reservoir.Spec {
 	return reservoir.Spec{
 		Arithmetic: reservoir.MixedArithmetic, Kind: reservoir.Mixed, Channels: channels, Members: 16, Units: 16, Seed: 9, Precision: reservoir.Float32,
@@ -53,7 +53,7 @@ func untrainedMixed(channels int) reservoir.Spec {
 	}
 }
 
-// Training knows the lengths, and so the largest lag and the scales.
+// TestTrainMixed: training sees the lengths, and so sets the largest lag and the scales.
 func TestTrainMixed(t *testing.T) {
 	series, labels := waves(40)
 	lengths := make([]int, len(series))
@@ -172,7 +172,7 @@ func checkAllocations(t *testing.T, spec reservoir.Spec) {
 	}
 }
 
-// TestLibraryRefuses: each mistake has an error that says what was wanted.
+// TestLibraryRefuses: the error of each mistake names the requirement.
 func TestLibraryRefuses(t *testing.T) {
 	ctx := context.Background()
 	nan := float32(math.NaN())
@@ -233,8 +233,8 @@ func TestLibraryRefuses(t *testing.T) {
 	}
 }
 
-// TestExampleIsShort: a program that trains on slices and classifies has at
-// most twelve lines between its braces; integration holds README's to it.
+// TestExampleIsShort: a program for training on slices and classifying has at
+// most twelve lines between its braces; integration compares README with it.
 func TestExampleIsShort(t *testing.T) {
 	text, err := os.ReadFile("example_test.go")
 	if err != nil {
@@ -247,8 +247,8 @@ func TestExampleIsShort(t *testing.T) {
 	}
 }
 
-// A stream behind a front end says what the network says of what comes out of
-// it, wherever the caller cuts.
+// TestStreamWithFront: a stream with a front end gives the result of the
+// network on the front end's output, for any cuts by the caller.
 func TestStreamWithFront(t *testing.T) {
 	series, labels := waves(8)
 	m, err := Train(t.Context(), smallBank(2), series, labels)
@@ -265,7 +265,7 @@ func TestStreamWithFront(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second begins anew
+	for range 2 { // the second begins after Reset
 		x := slices.Repeat(series[0], 250)[:500]
 		for i := 0; i < 250; {
 			n := min(250-i, 1+i%90)
@@ -287,8 +287,8 @@ func TestStreamWithFront(t *testing.T) {
 	}
 }
 
-// Predict gives the answers of a stream that is reset before each series, and its answers
-// share no memory.
+// TestPredict: Predict gives the answers of a stream that is reset before each series,
+// and its answers share no memory.
 func TestPredict(t *testing.T) {
 	series, labels := waves(30)
 	m, err := Train(t.Context(), smallBank(2), series, labels)

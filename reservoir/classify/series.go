@@ -11,23 +11,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// Limits of one engine call that runs whole series: enough of them to fill
-// every vector lane, and few enough samples that a cancelled call ends soon.
+// Limits of an engine call for whole series: enough series to fill every
+// vector lane, and few enough samples that a canceled call ends soon.
 const (
 	seriesAtOnce  = 256
 	samplesAtOnce = 1 << 15
 )
 
-// Features runs each series through the network from a reset state and returns
-// the features at its end: len(series) x FeatureCount values, row-major, for a
+// Features runs each series through the network from a reset state and returns the
+// features at its end: len(series) x FeatureCount values, row-major, for a
 // classifier of another library. A series is row-major, too: its samples in order,
-// Channels values each. It works on all CPUs; the bits depend neither on that
-// nor on what else is in the call.
+// Channels values each. Features uses all CPUs; the bits depend neither on the
+// CPUs nor on the rest of the call.
 //
 // A series without a sample, or with a value that is not finite or beyond
-// MaxInput, is refused before any is run: fill in missing values first. Where the
-// recipe transforms its inputs, net.Norm must be that of the training samples,
-// see InputStatistics.
+// MaxInput, is refused before any run: fill in missing values first. If the recipe
+// transforms its inputs, net.Norm must come from the training samples, see
+// InputStatistics.
 func Features(ctx context.Context, net *reservoir.Network, series [][]float32) ([]float32, error) {
 	features := make([]float32, 0, len(series)*net.Spec.FeatureCount())
 	err := eachBlock(ctx, net, series, func(block []float32) error {
@@ -42,8 +42,8 @@ func Features(ctx context.Context, net *reservoir.Network, series [][]float32) (
 
 // Predict classifies each series as one whole sequence with the model's first readout, and
 // returns the answers in the order of the series. A series is row-major, Channels values for
-// each sample; the model's front end is applied. An empty series, and a value that is not
-// finite or beyond MaxInput, is refused before any series is classified. A cancelled ctx ends
+// each sample; Predict applies the model's front end. An empty series, and a value that is
+// not finite or beyond MaxInput, is refused before any classification. A canceled ctx ends
 // the call with its cause between two series.
 func Predict(ctx context.Context, m *reservoir.Model, series [][]float32) ([]outcome.Answer, error) {
 	stream, err := NewStream(m)
@@ -131,7 +131,7 @@ func runBlock(ctx context.Context, e reservoir.Engine, block [][]float32) error 
 	}
 }
 
-// checkSeries refuses series that cannot be run.
+// checkSeries refuses invalid series.
 func checkSeries(series [][]float32, channels int) error {
 	for i, s := range series {
 		if len(s) == 0 || len(s)%channels != 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// streamSamples is how many samples a Stream gives its engine at a time.
+// streamSamples is the number of samples in a call of the engine.
 const streamSamples = 64
 
 // Stream is one stream of samples with a model: each sample advances the state, and Classify
 // and Answer can be called after any sample. NewStream makes a Stream; the zero value is not
-// usable. A Stream holds only memory and has no Close, and it belongs to one goroutine at a
-// time. Many streams are faster in one Engine.
+// usable. A Stream holds only memory and has no Close, and belongs to one goroutine at a
+// time. For many streams an Engine is faster.
 //
 // A Stream applies the model's front end, but not its policy: the caller calls Reset at the
 // end of each sequence.
@@ -71,9 +71,9 @@ func NewStream(m *reservoir.Model) (*Stream, error) {
 	return s, nil
 }
 
-// Step takes the next sample, Channels values, or several, one after the other.
+// Step takes the next sample, Channels values, or several consecutive samples.
 // Samples with a value that is not finite or beyond MaxInput are refused with
-// *InputError, and none of them is taken.
+// *InputError, and the call takes no sample.
 func (s *Stream) Step(samples ...float32) error {
 	c := s.engine.Network().Spec.Channels
 	if len(samples)%c != 0 {
@@ -99,9 +99,9 @@ func (s *Stream) Step(samples ...float32) error {
 	return nil
 }
 
-// Classify returns the class of the samples since the stream began or was reset, and its
+// Classify returns the class of the samples since the start or the last Reset, and its
 // probability among the model's classes; 0 if the model has no temperature. Further
-// samples may follow. Before the first sample the class says nothing of the stream.
+// samples may follow. Before the first sample the class has no meaning.
 func (s *Stream) Classify() (class string, probability float32) {
 	s.update(s.readout.Detects)
 	return s.readout.Classes[s.answer.Class], s.answer.Probability
@@ -115,8 +115,9 @@ func (s *Stream) Novelty() (score, p float32) {
 	return s.answer.Novelty, s.answer.NoveltyP
 }
 
-// Answer returns all that the readout says of the samples since the stream began or was
-// reset, as of a whole sequence. Its slices are valid until the next call of a method.
+// Answer returns the complete result of the readout for the samples since the start or
+// the last Reset, as of a whole sequence. Its slices are valid until the next call of a
+// method.
 func (s *Stream) Answer() outcome.Answer {
 	s.update(true)
 	return s.answer
@@ -126,7 +127,7 @@ func (s *Stream) Answer() outcome.Answer {
 func (s *Stream) update(judge bool) {
 	s.run[0] = reservoir.Run{Reset: s.reset, Emit: true}
 	if err := s.engine.Advance(nil, s.run[:], s.scores); err != nil {
-		panic(err) // a run without samples, of a slot that is there
+		panic(err) // a run without samples, of an existing slot
 	}
 	s.reset = false
 	var seen readout.Seen
@@ -139,5 +140,5 @@ func (s *Stream) update(judge bool) {
 	s.set = s.readout.Answer(&s.answer, s.scores[:s.readout.Columns()], seen, s.set[:0])
 }
 
-// Reset begins a new sequence: what came before is forgotten.
+// Reset begins a new sequence: the stream forgets all earlier samples.
 func (s *Stream) Reset() { s.reset, s.n = true, 0 }

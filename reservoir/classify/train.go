@@ -12,21 +12,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Train makes a classifier from labelled series in memory. It draws the network
-// of the recipe, computes the constants of the input transform from all
+// Train makes a classifier from labelled series in memory. Train draws the
+// network of the recipe, computes the constants of the input transform from all
 // samples, runs every series through the network, and learns a readout from the
-// features at their ends. Regularisation and kind of readout are chosen by
-// leave-one-out on these series. DefaultBank is the recipe that needs no
-// search.
+// features at the ends. Leave-one-out on these series chooses regularization and
+// kind of readout. DefaultBank is a recipe without a search.
 //
-// Series are as Features takes them, one label each. The model's classes are
-// the labels in ascending order, its channels c0, c1, ..., its policy is Marked.
-// The same series give the same model on any number of CPUs, bit for bit.
+// Series are as for Features, with a label each. The model's classes are the labels
+// in ascending order, its channels c0, c1, ..., its policy is Marked. The same
+// series give the same model on any number of CPUs, bit for bit.
 //
 // Up to FeatureCount series all features are held in memory, 4 bytes each, and
-// as many numbers of 16 bytes as the square of the series.
-// offline.Retrain makes the same model of an archive, within a memory bound, and
-// for other policies, or with a front end.
+// as many numbers of 16 bytes as the square of the series. offline.Retrain makes
+// the same model from an archive, within a memory bound, and for other policies,
+// or with a front end.
 func Train(ctx context.Context, spec reservoir.Spec, series [][]float32, labels []string) (*reservoir.Model, error) {
 	lengths := make([]int, len(series))
 	for i, s := range series {
@@ -62,7 +61,7 @@ func Train(ctx context.Context, spec reservoir.Spec, series [][]float32, labels 
 	return m, m.Validate()
 }
 
-// countSequence adds a sequence of that many samples.
+// countSequence adds a sequence of the given samples.
 func countSequence(t *reservoir.Training, samples int, first bool) {
 	if first {
 		t.MinLength = samples
