@@ -13,7 +13,7 @@ import (
 // Kind names an engine by its instruction set: one of Kinds.
 type Kind string
 
-// Kinds that do not depend on the machine.
+// Kinds for every machine.
 const (
 	Auto    Kind = "auto"    // the first of Kinds
 	Generic Kind = "generic" // plain Go, which defines the bits of all engines
@@ -22,12 +22,12 @@ const (
 // Options of an engine.
 type Options struct {
 	Kind    Kind // zero: Auto
-	Threads int  // of a vector engine; 0: one for each CPU that the process may use
+	Threads int  // of a vector engine; 0: one for each CPU available to the process
 }
 
 // Kinds lists the engines of this machine that can run a network of the recipe, fastest
 // first; the last is always Generic. Only some can run kind reservoir.Mixed. For an empty
-// recipe it lists all engines of the machine.
+// recipe Kinds lists all engines of the machine.
 func Kinds(spec reservoir.Spec) []Kind {
 	var kinds []Kind
 	for _, s := range kernel.Levels() {

@@ -1,5 +1,5 @@
 // Package cpu has the engines that run on CPUs: the engine in plain Go, which defines the
-// bits of all engines, and those on vector instructions, which are fast.
+// bits of all engines, and the faster engines on vector instructions.
 //
 // # Files
 //

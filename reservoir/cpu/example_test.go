@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// Many streams in one engine: each has a slot, and a call advances all that
-// have samples.
+// Many streams in one engine: each has a slot, and a call advances all streams
+// with samples.
 func ExampleEngine() {
 	net, err := reservoir.Draw(reservoir.Paper(1, reservoir.PaperOptions{Units: 3, Seed: 1, Input: 1}))
 	if err != nil {

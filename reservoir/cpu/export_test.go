@@ -25,8 +25,8 @@ func ForceShape(e reservoir.Engine, shape string) reservoir.Engine {
 
 func (v *vectorPool) shared() *vectorPool { return v }
 
-// ForceThreads makes a vector engine use its threads however little work there
-// is, and ask for states ahead however few there are.
+// ForceThreads makes a vector engine use its threads for any amount of work,
+// and prefetch states for any number of them.
 func ForceThreads(e reservoir.Engine) reservoir.Engine {
 	v := e.(interface{ shared() *vectorPool }).shared()
 	v.plan.perSample, v.plan.perEmit = 1e12, 1e12

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Generic is the engine in plain Go: the truth every other engine must equal,
-// and the fallback where no faster one runs.
+// genericEngine is the engine in plain Go: the reference for every other
+// engine, and the fallback if no faster engine runs.
 type genericEngine struct {
 	pool
 	readouts []*readout.Linear
@@ -19,14 +19,15 @@ type genericEngine struct {
 	inputs   []float64 // chunk x Inputs: transformed samples of the run in hand
 	cur, nxt []float64 // one member's state, float32 values held in float64
 	sample   []float32 // one transformed sample
-	previous []float32 // the raw sample before it
+	previous []float32 // the previous raw sample
 	features []float32
 
-	mixed *mixedSteps // kind mixed's step, in place of all that; else nil
+	mixed *mixedSteps // kind mixed's step, instead of the fields above; else nil
 }
 
-// chunk is how many samples of a run are transformed before the members take
-// them in turn, so that a member's weights stay in cache over many samples.
+// chunk is the number of samples of a run that are transformed before the
+// members take them in turn, so that a member's weights stay in cache over many
+// samples.
 const chunk = 128
 
 var _ reservoir.Engine = (*genericEngine)(nil)
@@ -104,8 +105,7 @@ func (g *genericEngine) Advance(inputs []float32, runs []reservoir.Run, scores [
 	return nil
 }
 
-// Steps is how many samples a slot has taken since its reset: what CheckCall
-// asks of an engine beyond Engine.
+// Steps returns the number of samples of a slot since its reset, for CheckCall.
 func (g *genericEngine) Steps(slot int32) uint64 { return g.layout.Steps(g.state(slot)) }
 
 // Features implements Engine.

@@ -44,9 +44,9 @@ func BenchmarkGeneric(b *testing.B) {
 	}
 }
 
-// BenchmarkMixed advances streams of one channel by that many samples a call: of
+// BenchmarkMixed advances streams of one channel by the given samples a call, for
 // each engine and bank, on one thread. It reports the median over bursts of calls,
-// and the 20th part that was quickest, the machine's quiet moments.
+// and the quickest 20th part, the machine's quiet moments.
 func BenchmarkMixed(b *testing.B) {
 	for _, kind := range Kinds(reservoir.Spec{}) {
 		for _, name := range reservoir.Banks {
@@ -57,8 +57,8 @@ func BenchmarkMixed(b *testing.B) {
 	}
 }
 
-// BenchmarkMixedStreams does so with one stream, or with more than the caches hold,
-// on one thread and on two.
+// BenchmarkMixedStreams is BenchmarkMixed with one stream, or with more than the
+// caches hold, on one thread and on two.
 func BenchmarkMixedStreams(b *testing.B) {
 	for _, kind := range Kinds(reservoir.Spec{}) {
 		for _, name := range reservoir.Banks {
@@ -127,7 +127,7 @@ func benchmarkMixed(b *testing.B, kind Kind, name string, streams, steps, thread
 	b.ReportMetric(took[len(took)/20], "µs/sample-quiet")
 }
 
-// BenchmarkMixedEmit reports what a prediction takes beside its samples: the
+// BenchmarkMixedEmit reports the cost of a prediction without its samples: the
 // features, and with a readout of ten classes, of 16 streams on one thread.
 func BenchmarkMixedEmit(b *testing.B) {
 	for _, kind := range Kinds(reservoir.Spec{}) {

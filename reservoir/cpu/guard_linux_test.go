@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// guarded makes n values that end, or begin, where memory that must not be touched
-// begins, or ends: one value too far is a crash.
+// guarded makes n values that end at the start of forbidden memory, or begin at
+// its end: access to one value too far is a crash.
 func guarded(t *testing.T, n int, atEnd bool) []float32 {
 	t.Helper()
 	page := syscall.Getpagesize()

@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What the scores of a readout of 4 classes and of a detector that reads the inputs of two
-// channels take a prediction, of bank standard's features, eight predictions at once: one
-// after the other, and together.
+// BenchmarkJudged reports the time of a prediction's scores of a readout of 4 classes and
+// of a detector that reads the inputs of two channels, with bank standard's features, for
+// eight predictions at once: in turn, and together.
 func BenchmarkJudged(b *testing.B) {
 	net, err := reservoir.Draw(reservoir.DefaultBank(2).ForLength(512))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTwoLevelSums: the sum over a long sequence stays accurate where a plain
+// TestTwoLevelSums: the sum over a long sequence stays accurate after a plain
 // float32 sum no longer grows.
 func TestTwoLevelSums(t *testing.T) {
 	plain, words := float32(0), []uint32{0, 0}
@@ -26,7 +26,7 @@ func TestTwoLevelSums(t *testing.T) {
 	}
 }
 
-// UnitsOf reads what the features "last" are.
+// TestUnitsOf: UnitsOf reads the values of the features "last".
 func TestUnitsOf(t *testing.T) {
 	for _, spec := range []reservoir.Spec{
 		{Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 3, Units: 5, Seed: 7, Precision: reservoir.Float32, Standardise: true, Difference: true, Features: []reservoir.Feature{reservoir.Last, reservoir.Mean, reservoir.Positive, reservoir.Max, reservoir.Std}, Eps: reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1)},

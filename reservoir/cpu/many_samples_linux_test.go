@@ -14,9 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// A call of more samples than a run can name is refused by every engine, with a
-// reset, too: a count of samples beyond MaxSteps would be taken for a small one. (No slice is so
-// long where an int has 32 bits.)
+// TestCallsBeyondRuns: every engine refuses a call of more samples than a run can name, also
+// with a reset: a count of samples beyond MaxSteps would pass for a small count. (With an int of
+// 32 bits no slice has this length.)
 func TestCallsBeyondRuns(t *testing.T) {
 	m, err := syscall.Mmap(-1, 0, 4*(1<<32+8), syscall.PROT_READ, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE) // never touched
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"unsafe"
 )
 
-// ownMemory is the size in bytes from which states get memory of their own.
+// ownMemory is the size in bytes from which states get their own memory.
 const ownMemory = 16 << 20
 
-// stateMemory is n words of zeros, and how to give them back. Many of them are not
-// the garbage collector's: it lets the memory of a program grow to twice what is in
-// use, and keeps what a pool that has grown has left for a while. For states, which
-// are nearly all memory of a large stage, both would cost gigabytes.
+// stateMemory returns n words of zeros, and a function that frees them. Many words
+// do not come from the garbage collector: it lets the memory of a program grow to
+// twice the memory in use, and keeps the memory of a replaced pool for a while. For
+// states, which are nearly all memory of a large stage, both would cost gigabytes.
 func stateMemory(n int) ([]uint32, func(), error) {
 	if 4*n < ownMemory {
 		return make([]uint32, n), nil, nil
@@ -22,6 +22,6 @@ func stateMemory(n int) ([]uint32, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	free := func() { _ = syscall.Munmap(b) } // of what Mmap gave it cannot fail
+	free := func() { _ = syscall.Munmap(b) } // cannot fail for memory from Mmap
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&b[0])), n), free, nil
 }

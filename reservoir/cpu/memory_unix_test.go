@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// TestLargePool: the states of many slots are not the garbage collector's, are all
-// reset, lie in lines, and hold what is written.
+// TestLargePool: the states of many slots are outside the garbage collector, are
+// all reset, lie in lines, and hold written values.
 func TestLargePool(t *testing.T) {
 	for _, name := range []string{"euler", "standard"} {
 		spec, err := reservoir.Bank(name, 1)

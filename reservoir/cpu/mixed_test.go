@@ -10,7 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// An engine that does not know the network says so, and auto is one that does.
+// TestMixedEngines: an engine without support for the network reports an error, and auto selects a
+// suitable engine.
 func TestMixedEngines(t *testing.T) {
 	for _, activation := range []reservoir.Activation{reservoir.Cubic, reservoir.Tanh} {
 		s := smallMixed()
@@ -48,8 +49,8 @@ func TestMixedEngines(t *testing.T) {
 	}
 }
 
-// Every state of a pool lies so that its blocks are whole cache lines, which is a
-// third of the AVX2 engine's speed.
+// TestMixedStatesAreAligned: the blocks of every state of a pool are whole cache
+// lines, which is a third of the AVX2 engine's speed.
 func TestMixedStatesAreAligned(t *testing.T) {
 	n, err := reservoir.Draw(smallMixed())
 	if err != nil {

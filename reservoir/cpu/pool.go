@@ -14,7 +14,7 @@ type pool struct {
 	net    *reservoir.Network
 	layout engine.Layout
 	slots  int
-	states []uint32 // slots x stride, of which each slot has the first layout.Words
+	states []uint32 // slots x stride; each slot has the first layout.Words of its stride
 	stride int
 	close  func() // gives the states' memory back
 }
@@ -41,7 +41,7 @@ func newPool(net *reservoir.Network, slots int) (pool, error) {
 		return pool{}, fmt.Errorf("reservoir: memory for %d slots of %d words: %w", slots, l.Words, err)
 	}
 	p.states, p.close = atLine(words, first, slots*p.stride), free
-	if l.Max >= 0 || l.Mixed != nil { // the rest of a state that is reset is zeros
+	if l.Max >= 0 || l.Mixed != nil { // the rest of a reset state is zeros
 		for i := range slots {
 			l.Reset(net.Spec, p.state(int32(i)))
 		}
@@ -52,9 +52,9 @@ func newPool(net *reservoir.Network, slots int) (pool, error) {
 // cacheLine is in words.
 const cacheLine = 16
 
-// atLine is n of the words, of which word first is at the start of a cache line.
+// atLine returns n of the words, with word first at the start of a cache line.
 func atLine(words []uint32, first, n int) []uint32 {
-	for uintptr(unsafe.Pointer(&words[first]))%(4*cacheLine) != 0 { // Go does not move what it has allocated
+	for uintptr(unsafe.Pointer(&words[first]))%(4*cacheLine) != 0 { // Go does not move allocated memory
 		words = words[1:]
 	}
 	return words[:n:n]

@@ -14,7 +14,7 @@ import (
 type packed struct {
 	units  int
 	inputs []int32
-	ring   []float64 // resn: the one recurrent weight of each unit
+	ring   []float64 // resn: the only recurrent weight of each unit
 	// blocks of 4 units: bias x4, then x4 per input, then x4 per state unit
 	blocks     []float64
 	keep, gain float32
@@ -56,12 +56,12 @@ func pack(s reservoir.Spec, m reservoir.Member) packed {
 	return p
 }
 
-// advanceMember takes n transformed samples of the chunk into one member's
-// part of a state; steps is the samples before them.
+// advanceMember takes n transformed samples of the chunk into one member's part
+// of a state; steps counts the earlier samples.
 //
 // Canonical step, unit i: z = bias; z = fma(U[i][c], x[c], z) for the inputs c
-// it sees, ascending; z = fma(M[i][k], h[k], z) for the units k, ascending
-// (resn: its one predecessor); h' = fma(gain, Tanh(z), keep*h).
+// of the member, ascending; z = fma(M[i][k], h[k], z) for the units k,
+// ascending (resn: its one predecessor); h' = fma(gain, Tanh(z), keep*h).
 func (g *genericEngine) advanceMember(m *packed, words []uint32, n int, steps uint64) {
 	h, next := g.cur, g.nxt
 	state := words[g.layout.State : g.layout.State+m.units]
@@ -140,7 +140,7 @@ func (g *genericEngine) accumulate(words []uint32, i int, z, v, s float32, fold 
 	}
 }
 
-// sum stores a new low-level sum, or moves it to the high level.
+// sum stores a new low-level sum, or adds it to the high level.
 func sum(words []uint32, low, high int, v float32, fold bool) {
 	if fold {
 		words[high] = math.Float32bits(float32frombits(words[high]) + v)

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// mixedSteps is the generic engine's step of kind mixed, as
-// docs/mixed-bank.md defines it: the truth for every other engine.
+// mixedSteps is the generic engine's step of kind mixed, as docs/mixed-bank.md
+// defines it: the reference for every other engine.
 type mixedSteps struct {
 	net     *reservoir.Network
 	layout  engine.Layout
@@ -17,8 +17,8 @@ type mixedSteps struct {
 	add     func(h, z float32) float32
 
 	inputs mixedInputs
-	// series holds for each transformed input its values before the chunk, as
-	// many as there are lags, and those of the chunk.
+	// series holds for each transformed input the values before the chunk, one
+	// for each lag, and the values of the chunk.
 	series []float64
 	width  int // of one input in series
 }
@@ -42,8 +42,8 @@ type mixedMember struct {
 	bias   [canon.MixedUnits]float64
 }
 
-// mixedInput is an input, or a tap: where its values begin in a series, of the
-// chunk's first sample, and its weights.
+// mixedInput is an input, or a tap: the start of its values in a series, for
+// the chunk's first sample, and its weights.
 type mixedInput struct {
 	at      int
 	weights [canon.MixedUnits]float64
@@ -130,8 +130,8 @@ func (g *mixedSteps) load(state []uint32, inputs []float32, from, n int, steps u
 	}
 }
 
-// transform makes the network's inputs of one sample, which it puts into the
-// state.
+// transform computes the network's inputs of one sample, and stores the sample
+// in the state.
 func (g *mixedInputs) transform(state []uint32, sample []float32, first bool) {
 	at := g.previousAt
 	if at < 0 {
@@ -213,8 +213,8 @@ func addProduct(z, w *[canon.MixedUnits]float64, x float64) {
 	}
 }
 
-// accumulate counts one sample of unit i, whose state is the new one and whose
-// sign still that of the sample before.
+// accumulate counts one sample of unit i, whose state is already new and whose
+// sign is still the sign of the previous sample.
 func (u *mixedUnitStates) accumulate(i int, z float32, positive bool) {
 	u.sum[i] += u.h[i]
 	u.square[i] = canon.FMA(u.h[i], u.h[i], u.square[i])
@@ -229,8 +229,8 @@ func (u *mixedUnitStates) accumulate(i int, z float32, positive bool) {
 	}
 }
 
-// extremes counts the units with the largest and the smallest argument of their
-// group, all that have it.
+// extremes counts all units with the largest or the smallest argument of their
+// group.
 func (u *mixedUnitStates) extremes(z *[canon.MixedUnits]float32) {
 	for g := 0; g < canon.MixedUnits; g += canon.GroupUnits {
 		most, least := z[g], z[g]
@@ -248,7 +248,7 @@ func (u *mixedUnitStates) extremes(z *[canon.MixedUnits]float32) {
 	}
 }
 
-// halve makes sums and counts those of half as many samples.
+// halve makes sums and counts equal to sums and counts of half as many samples.
 func (u *mixedUnitStates) halve() {
 	for i := range canon.MixedUnits {
 		u.sum[i], u.square[i] = float32(u.sum[i]*.5), float32(u.square[i]*.5)
@@ -274,7 +274,7 @@ func (g *mixedSteps) unpack(r int, state []uint32) (u mixedUnitStates) {
 	return u
 }
 
-// put writes it.
+// put writes u to the state.
 func (g *mixedSteps) put(r int, state []uint32, u *mixedUnitStates) {
 	for i := range canon.MixedUnits {
 		place, at := g.layout.Mixed.At(&g.layout, r, i)

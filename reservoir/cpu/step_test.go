@@ -43,7 +43,7 @@ func TestUpdateIsNotLeaky(t *testing.T) {
 }
 
 // TestFloat64Model: the float32 engine stays close to the same equations in
-// float64 with math.Tanh where the map is not chaotic.
+// float64 with math.Tanh if the map is not chaotic.
 func TestFloat64Model(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -53,7 +53,7 @@ func TestFloat64Model(t *testing.T) {
 	}{
 		// Rounding adds about 1e-7 per step and the neutral map keeps it:
 		// sqrt(1000) * 1e-7 = 3e-6 (this test logs 4.7e-7). Larger recurrent
-		// weights spread it (5.1e-6); ten times that is the bound.
+		// weights spread it (5.1e-6); the bound is ten times that.
 		{"eps .01, recurrent .1", paperSpec(100, 6, .01, .001, .1), 1000, 3e-6},
 		{"eps .01, recurrent 1", paperSpec(100, 6, .01, .001, 1), 1000, 5e-5},
 		{"esn", func() reservoir.Spec {
@@ -130,7 +130,7 @@ func mustDraw(t *testing.T, s reservoir.Spec) *reservoir.Network {
 	return net
 }
 
-// Each engine refuses a network that Validate refuses.
+// TestSpoiledNetworks: each engine refuses a network that Validate refuses.
 func TestSpoiledNetworks(t *testing.T) {
 	for what, spoil := range map[string]func(*reservoir.Network){
 		"a scale too few":       func(n *reservoir.Network) { n.Norm.Scale = n.Norm.Scale[1:] },

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Vector is the CPU engine on vector instructions for the kinds that have a tanh:
-// tiles of streams side by side in vector lanes (package internal/kernel). It equals
+// vectorEngine is the CPU engine on vector instructions for the kinds with a tanh:
+// tiles of streams in parallel vector lanes (package internal/kernel). It equals
 // Generic bit for bit.
 type vectorEngine struct {
 	vectorPool
@@ -23,7 +23,7 @@ type vectorEngine struct {
 	shapes  [shapes]shape
 	members []member
 	singles int // up to this many streams are advanced one by one,
-	narrows int // up to this many in a narrow tile, more in a wide one
+	narrows int // up to this many in a narrow tile, more in a wide tile
 }
 
 var _ engine.Judging = (*vectorEngine)(nil)
@@ -54,7 +54,7 @@ func newVector(net *reservoir.Network, slots int, set *kernel.Set, threads int) 
 	return v, nil
 }
 
-// planTiles tells the plan what a tile is and what a sample costs.
+// planTiles gives the plan the size of a tile and the cost of a sample.
 func (v *vectorEngine) planTiles() {
 	p, s := &v.plan, &v.net.Spec
 	p.lanes, p.members = v.set.Tile, s.Members
@@ -70,7 +70,7 @@ func (v *vectorEngine) planTiles() {
 		if v.set.Rows >= 8 { // units of four cycles, two a cycle
 			p.tiling = halfTiles
 		}
-		recurrent = 20 // one product, but as much again as a tanh and the loop take
+		recurrent = 20 // one product, and the same for tanh and loop
 	}
 	p.perSample = float64(s.Members) * float64(s.Units) * float64(recurrent+s.Inputs())
 }

@@ -25,10 +25,10 @@ func benchSpec(members, units, channels int) reservoir.Spec {
 }
 
 // BenchmarkVector reports each level's rate and its share of one core's peak of
-// fused multiply-adds, measured in turn with it, counting 2 N (N + X)
-// operations a sample and member, for a ring 2 N (1 + X). Medians over the
-// calls, and the best call's share of the best peak: on a shared machine the
-// truth of the quiet moments.
+// fused multiply-adds, measured in alternation, counting 2 N (N + X) operations
+// a sample and member, for a ring 2 N (1 + X). Medians over the calls, and the
+// best call's share of the best peak: on a shared machine the result of the
+// quiet moments.
 func BenchmarkVector(b *testing.B) {
 	for _, c := range []struct {
 		name                                       string
@@ -122,9 +122,9 @@ func benchVector(b *testing.B, s reservoir.Spec, set *kernel.Set, threads, strea
 	b.ReportMetric(1e9/steps, "ns/step")
 }
 
-// BenchmarkRandom reports the rate at which samples of random streams are
-// taken, one each, 1,024 a call, where the streams' states together are larger
-// than the caches.
+// BenchmarkRandom reports the rate of samples for random streams, one sample
+// each, 1,024 a call, if the streams' states together are larger than the
+// caches.
 func BenchmarkRandom(b *testing.B) {
 	const streams, batch = 131072, 1024
 	net, err := reservoir.Draw(benchSpec(1, 100, 6))
@@ -171,8 +171,9 @@ func BenchmarkRandom(b *testing.B) {
 	}
 }
 
-// BenchmarkEmit reports what an emitting run adds for a bank's features and a
-// readout of ten classes, with and without limits, compared with the plain engine.
+// BenchmarkEmit reports the additional time of an emitting run for a bank's
+// features and a readout of ten classes, with and without limits, compared with
+// the plain engine.
 func BenchmarkEmit(b *testing.B) {
 	standard, err := reservoir.Bank("standard", 2)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkCall splits the time of a call with one sample a stream: the step
-// kernel alone, the moves of its states and sums between slots and tile alone,
-// and what is left of the whole call. All take turns in bursts of some 50 µs;
-// reported are nanoseconds a call of the 20th part of bursts that were
-// quickest, the machine's quiet moments.
+// BenchmarkCall splits the time of a call with one sample a stream: only the
+// step kernel, only the moves of its states and sums between slots and tile,
+// and the rest of the whole call. All parts alternate in bursts of some 50 µs;
+// the benchmark reports nanoseconds a call of the quickest 20th part of bursts,
+// the machine's quiet moments.
 func BenchmarkCall(b *testing.B) {
 	for _, c := range []struct {
 		name                              string
@@ -58,7 +58,7 @@ func benchCall(b *testing.B, s reservoir.Spec, set *kernel.Set, streams int) {
 			b.Fatal(err)
 		}
 	}
-	call() // leaves the kernel's arguments as it needs them
+	call() // leaves the kernel's arguments as required
 	w := v.gang.workers[0].(*worker)
 	shape, tiles := single, streams // and how many
 	if streams > v.singles {

@@ -14,15 +14,15 @@ import (
 // linear is a readout arranged for the kernels, or several: their columns in vectors.
 type linear struct {
 	*readout.Linear                      // the first
-	set             *kernel.Set          // whose kernels
+	set             *kernel.Set          // its kernels
 	columns         int                  // of all
 	blocks          []float32            // see packColumns; of several, packApart
-	center          []float32            // zeros where the features come centred, because they are limited
-	apart           *kernel.ApartKernels // nil: it is one
+	center          []float32            // zeros if the features come centered, because they are limited
+	apart           *kernel.ApartKernels // nil: a single readout
 }
 
-// packReadouts arranges readouts; those whose columns fit into one vector together are
-// computed at once.
+// packReadouts arranges readouts; readouts whose columns fit into one vector together
+// are computed at once.
 func packReadouts(readouts []*readout.Linear, set *kernel.Set) (packed []linear) {
 	for len(readouts) > 0 {
 		some, columns := 1, readouts[0].Columns()
@@ -40,7 +40,7 @@ func packReadouts(readouts []*readout.Linear, set *kernel.Set) (packed []linear)
 	return packed
 }
 
-// setFor is the set to use for so many columns.
+// setFor returns the set for the given number of columns.
 func setFor(set *kernel.Set, columns int) *kernel.Set {
 	if few := set.Features.Few; few != nil && columns <= few.Vector {
 		return few
@@ -56,8 +56,8 @@ func packReadout(l *readout.Linear, set *kernel.Set) linear {
 	return h
 }
 
-// packApart arranges several readouts: a vector of intercepts, then for each feature one of
-// weights, one of centers and, where any limits, one of limits.
+// packApart arranges several readouts: a vector of intercepts, then for each feature a
+// vector of weights, of centers and, if any readout limits, of limits.
 func packApart(list []*readout.Linear, columns int, set *kernel.Set) linear {
 	n, vector, vectors := list[0].Features(), set.Vector, 2
 	h := linear{Linear: list[0], set: set, columns: columns, apart: set.Features.Apart}
@@ -85,8 +85,8 @@ func packApart(list []*readout.Linear, columns int, set *kernel.Set) linear {
 }
 
 // packColumns arranges columns of weights, of n features each, for the kernels: for each
-// vector of columns one vector of intercepts, then one of weights for each feature;
-// columns that do not exist are zeros.
+// vector of columns a vector of intercepts, then a vector of weights for each feature;
+// missing columns are zeros.
 func packColumns(weights, intercepts []float32, n, vector int) []float32 {
 	columns := len(intercepts)
 	blocks := kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n))
@@ -101,16 +101,16 @@ func packColumns(weights, intercepts []float32, n, vector int) []float32 {
 }
 
 // emission collects emitting streams, so that the weights of readouts and detectors are read
-// once for several. Those that detectors judge are in the first rows, the others in the last.
+// once for several streams. Streams to judge are in the first rows, the others in the last.
 type emission struct {
 	v              *vectorPool
-	features       []float32                // of kernel.Streams states, or of 1 where they are many
-	limited        []float32                // the same, limited for one readout; none before one with limits
-	stride         int                      // from a row to the next: whole vectors, zeros behind the features
+	features       []float32                // of kernel.Streams states, or of 1 if they are many
+	limited        []float32                // the same, limited for one readout; none before a readout with limits
+	stride         int                      // from a row to the next: whole vectors, zeros after the features
 	room           int                      // rows,
-	judged, others int                      // those with a state, from the first and from the last on
+	judged, others int                      // rows with a state, from the first and from the last on
 	number         [kernel.Streams]int      // of each among the call's emitting runs
-	states         [kernel.Streams][]uint32 // of those that are judged
+	states         [kernel.Streams][]uint32 // of the rows to judge
 	dst            []float32                // a vector for each
 	judge          judge.Judge
 }
@@ -124,7 +124,7 @@ func (e *emission) init(v *vectorPool) {
 	e.dst = kernel.Aligned(kernel.Streams * v.set.Vector)
 }
 
-// commit takes in those of a tile's runs that emit, whose states are as after them.
+// commit adds the emitting runs of a tile, whose states are as after the runs.
 func (e *emission) commit(c *call, t *tile, runs []reservoir.Run) {
 	if !c.emits || e.v.width+e.v.judges == 0 {
 		return
@@ -136,8 +136,8 @@ func (e *emission) commit(c *call, t *tile, runs []reservoir.Run) {
 	}
 }
 
-// emit takes in a state, which must not change before flush, of so many emitting runs
-// before it.
+// emit adds a state, which must not change before flush. number counts the earlier
+// emitting runs.
 func (e *emission) emit(c *call, state []uint32, number int, judge bool) {
 	row := e.room - 1 - e.others
 	if judge {
@@ -154,7 +154,7 @@ func (e *emission) emit(c *call, state []uint32, number int, judge bool) {
 	}
 }
 
-// row is the features of one state.
+// row returns the features of one state.
 func (e *emission) row(rows []float32, i int) []float32 { return rows[i*e.stride:][:e.v.features] }
 
 // taken reports whether a row has a state.
@@ -180,8 +180,8 @@ func (e *emission) flush(c *call) {
 	e.judged, e.others = 0, 0
 }
 
-// score writes the scores of a readout, or of several that are computed together, from one
-// of each stream's on.
+// score writes the scores of a readout, or of several that are computed together, from
+// place at of each stream's scores on.
 func (e *emission) score(c *call, h *linear, at int) {
 	n, vector, rows := h.Features(), h.set.Vector, e.features
 	alone := e.judged+e.others == 1
@@ -225,8 +225,8 @@ func (e *emission) limit(h *linear) []float32 {
 	return e.limited
 }
 
-// copyTo writes some columns of the streams taken in, which have a vector each from a row on,
-// from one of each one's scores on.
+// copyTo copies some columns of the added streams, which have a vector each from row first
+// on, to place at of each stream's scores.
 func (e *emission) copyTo(scores []float32, first, at, columns, vector int) {
 	for i := range e.room {
 		if e.taken(i) {
@@ -236,8 +236,8 @@ func (e *emission) copyTo(scores []float32, first, at, columns, vector int) {
 	}
 }
 
-// detect writes what the detectors say. Each overwrites the features. The scores of the first
-// readout come with the first of them, or are written.
+// detect writes the results of the detectors. Each detector overwrites the features.
+// With together, the first detector also computes the scores of the first readout.
 func (e *emission) detect(c *call, together bool) {
 	at := 0 // first of the detector's values
 	for k, d := range e.v.detectors {
@@ -263,7 +263,7 @@ func (e *emission) detect(c *call, together bool) {
 	}
 }
 
-// detectBeside writes what the first detector says, and the scores of the first readout.
+// detectBeside writes the results of the first detector, and the scores of the first readout.
 func (e *emission) detectBeside(c *call) {
 	b := e.v.beside
 	e.judge.MakeRoom(b.Detector)

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Readouts that are computed together have the bits that each has alone, with limits and
-// without, however many streams emit.
+// TestReadoutsTogether: readouts computed together have the same bits as separately,
+// with limits and without, for any number of emitting streams.
 func TestReadoutsTogether(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 1))
 	noise := func(n int) []float32 {
@@ -39,7 +39,7 @@ func TestReadoutsTogether(t *testing.T) {
 		}
 	}
 	for _, classes := range [][]int{{4}, {2}, {5}, {4, 12, 3}, {4, 4}, {2, 3, 2, 5}, {3, 17, 2, 2, 9, 4}, {2, 2, 2, 2, 2, 2, 2, 2, 2}} {
-		for limits := range 3 { // none, of one, of every other
+		for limits := range 3 { // none, of one, of every second
 			var list []*readout.Linear
 			width := 0
 			for i, n := range classes {
@@ -116,8 +116,9 @@ func TestReadoutsTogether(t *testing.T) {
 	}
 }
 
-// What scores of several readouts of 4 classes take a prediction, of bank standard's
-// features, eight predictions at once: one readout after the other, and together.
+// BenchmarkReadouts reports the time of a prediction's scores of several readouts of
+// 4 classes, with bank standard's features, for eight predictions at once: in turn,
+// and together.
 func BenchmarkReadouts(b *testing.B) {
 	rng := rand.New(rand.NewPCG(8, 2))
 	noise := func(n int) []float32 {

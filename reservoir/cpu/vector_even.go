@@ -5,12 +5,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// advanceEven takes a tile through all its samples at once, where its runs have
-// equally many, no more than a chunk, and nothing happens before the end: no
-// state is reset or folds its sums, no sample is a sequence's first and has no
-// difference. It reports whether it could. Calls with one sample a stream are
-// made of such tiles, and spend most of what is not arithmetic on looking at
-// each stream.
+// advanceEven takes a tile through all samples at once, if its runs have equal
+// length, no more than a chunk, and nothing happens before the end: no state is
+// reset or folds its sums, no sample is a sequence's first (without a
+// difference). It reports whether it advanced the tile. Calls with one sample a
+// stream consist of such tiles, and spend most time outside arithmetic on
+// inspecting each stream.
 func (w *worker) advanceEven(c *call, it, next *item, runs []reservoir.Run) bool {
 	v := w.v
 	n := int(runs[0].To - runs[0].From)
@@ -38,14 +38,14 @@ func (w *worker) advanceEven(c *call, it, next *item, runs []reservoir.Run) bool
 			w.prefetch(m+1, it.last, len(runs))
 		}
 		w.steps(n)
-		w.args.Ahead = 0 // all asked for
+		w.args.Ahead = 0 // all prefetched
 		w.store(m, w.slots[:lanes])
 	}
 	return true
 }
 
-// samplesAhead is where the samples of an item's runs begin, or 0 where they are not
-// one after another.
+// samplesAhead returns the start of the samples of an item's runs, or 0 if the
+// samples are not consecutive.
 func (c *call) samplesAhead(it *item, channels int) uintptr {
 	if it == nil || it.tile.list == nil {
 		return 0
@@ -72,11 +72,10 @@ func (w *worker) gatherEven(c *call, runs []reservoir.Run, lanes, n int) {
 	}
 }
 
-// hold points slots at those of the runs' slots. The tile is held if it is all
-// there is to do, and has one member: then only this worker's next item can
-// come between it and the slots, or what calls forget. Where the same
-// few streams come call after call, their states are stored each time but not
-// loaded.
+// hold points slots at the slots of the runs. The tile is held if it is the
+// only work, and has one member: then only this worker's next item, or calls of
+// forget, can come between it and the slots. If the same few streams come call
+// after call, their states are stored each time but not loaded.
 func (w *worker) hold(c *call, runs []reservoir.Run, lanes int) {
 	v := w.v
 	pointWords(w.slots[:], v.states, v.layout.Words, 0, runs)

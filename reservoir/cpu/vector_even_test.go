@@ -11,9 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestEven: calls of as many samples for each of a few streams take the way
-// made for them, and whatever may come between two of them leaves the same states
-// as in the plain engine.
+// TestEven: calls of equally many samples for each of a few streams use
+// advanceEven, and any event between two such calls leaves the same states as in
+// the plain engine.
 func TestEven(t *testing.T) {
 	if len(kernel.Levels()) == 0 {
 		t.Skip("NOT CHECKED: this machine or build has no vector kernels")
@@ -36,7 +36,7 @@ func TestEven(t *testing.T) {
 	}
 }
 
-// twins are a vector engine and the plain one, which get the same calls.
+// twins are a vector engine and the plain engine, with the same calls.
 type twins struct {
 	*testing.T
 	v       *vectorEngine
@@ -65,7 +65,7 @@ func newTwins(t *testing.T, s reservoir.Spec, set *kernel.Set, streams int) *twi
 	return &twins{T: t, v: v, g: g, streams: streams, rng: rand.New(rand.NewPCG(1, uint64(streams)))}
 }
 
-// advance gives both the runs, whose samples it draws, and compares the slots.
+// advance gives both engines the runs, draws the samples, and compares the slots.
 func (w *twins) advance(what string, runs []reservoir.Run) {
 	w.Helper()
 	samples := 0
@@ -92,8 +92,8 @@ func (w *twins) advance(what string, runs []reservoir.Run) {
 	}
 }
 
-// byHelpers is Advance for runs of one round, which the caller's worker takes
-// no part in, as may happen where the others are quick.
+// byHelpers is Advance for runs of one round without the caller's worker, as
+// may happen with quick helpers.
 func (w *twins) byHelpers(inputs []float32, runs []reservoir.Run, _ []float32) error {
 	p, g := &w.v.plan, &w.v.gang
 	p.cut(w.v.book, runs)
@@ -113,11 +113,11 @@ func (w *twins) runsOf(first, n int) []reservoir.Run {
 	return runs
 }
 
-// evenly advances the first slots by n samples and checks which way that goes.
+// evenly advances the first slots by n samples and checks the chosen way.
 func (w *twins) evenly(what string, n int, even bool) {
 	w.Helper()
 	first := &w.v.gang.workers[0].(*worker).lanes[0]
-	const untouched = -7 // by open, where the longer way begins
+	const untouched = -7 // by open, the start of the longer way
 	first.begin = untouched
 	w.advance(what, w.runsOf(0, n))
 	if got := first.begin == untouched; got != even {
@@ -135,7 +135,7 @@ func (w *twins) run() {
 	for _, between := range []struct {
 		name    string
 		disturb func(what string)
-		even    bool // the call after it takes the short way
+		even    bool // the next call takes the short way
 	}{
 		{"nothing", func(string) {}, true},
 		{"a state written", func(what string) {
@@ -203,7 +203,7 @@ func (w *twins) run() {
 			for i := range v.book {
 				v.book[i].call = 1
 			}
-			// A call that is planned although not every run was looked at.
+			// A planned call, although not every run was inspected.
 			row := slices.Clone(v.state(int32(2 * w.streams)))
 			row[0] = reservoir.MaxSteps
 			for _, e := range []reservoir.Engine{v, w.g} {
@@ -239,7 +239,7 @@ func (w *twins) run() {
 		if got := len(v.gang.workers[0].(*worker).held) > 0; got != holds {
 			w.Errorf("before %s: states are held: %v, want %v", between.name, got, holds)
 		}
-		if holds { // what is held is not loaded
+		if holds { // a held tile is not loaded
 			v.state(0)[state] ^= 1 << 22
 			w.evenly("before "+between.name, 1, true)
 		}
@@ -249,13 +249,13 @@ func (w *twins) run() {
 	}
 }
 
-// TestSamplesAhead: samples are asked for where they are one after another.
+// TestSamplesAhead: samples are prefetched if they are consecutive.
 func TestSamplesAhead(t *testing.T) {
 	const channels = 3
 	c := call{inputs: make([]float32, 100*channels)}
 	for name, test := range map[string]struct {
 		item *item
-		from int // -1: not asked for
+		from int // -1: not prefetched
 	}{
 		"none":        {nil, -1},
 		"scattered":   {&item{tile: &tile{runs: []int32{4, 2}}}, -1},

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// call is what the workers of an engine share while it advances one round.
+// call is the data shared by the workers of an engine while it advances one round.
 type call struct {
 	inputs  []float32
 	runs    []reservoir.Run
@@ -16,29 +16,28 @@ type call struct {
 	emits   bool      // some runs do,
 	score   []int32   // and how many before each
 	items   []item
-	threads int // that may work on them
+	threads int // number that may work on the items
 }
 
-// itemWorker does items of work, one at a time, with buffers of its own.
+// itemWorker does items of work, one at a time, with its own buffers.
 type itemWorker interface {
-	// advance does one item; next is the one that this worker probably does after
-	// it, or nil.
+	// advance does one item; next is the probable next item of this worker, or
+	// nil.
 	advance(c *call, it, next *item)
-	// finish is called when it has no more items of a round.
+	// finish is called when the worker has no more items of a round.
 	finish(c *call)
-	// forget is called on the caller's worker where states may change otherwise than
-	// by it.
+	// forget is called on the caller's worker before other code may change states.
 	forget()
 }
 
-// gang is the worker threads of one engine: they live as long as it does and
-// sleep between calls. Items of one round are independent, so who takes which
-// does not matter; each is taken once. The caller takes items like everybody
-// else and waits only for those that others have in hand: a helper that wakes
-// up late, or for work that is done, costs it nothing.
+// gang is the worker threads of one engine: they live as long as the engine and
+// sleep between calls. Items of one round are independent, so any worker may
+// take any item; each item is taken once. The caller takes items like every
+// worker and waits only for items in progress elsewhere: a helper that wakes up
+// late, or after the work is done, costs the caller nothing.
 type gang struct {
 	workers  []itemWorker // the first belongs to the caller
-	call     call         // read by who has taken an item, while it is in hand
+	call     call         // read by the worker of an item, while the item is in progress
 	left     atomic.Int32
 	undone   atomic.Int32
 	wake     chan struct{} // one token per worker that shall look for items
@@ -63,7 +62,7 @@ func (g *gang) start(threads int, newWorker func() itemWorker) {
 	}
 }
 
-// stop ends the threads. It may be called again.
+// stop ends the threads. A second call does nothing.
 func (g *gang) stop() {
 	if g.wake != nil {
 		close(g.wake)
@@ -101,16 +100,17 @@ func (g *gang) deal(c *call, helpers int) {
 	for range helpers {
 		select {
 		case g.wake <- struct{}{}:
-		default: // a token that is not taken yet does as well
+		default: // a waiting token is enough
 		}
 	}
 }
 
-// forget says that states may change otherwise than by the caller's worker.
+// forget announces that other code than the caller's worker may change states.
 func (g *gang) forget() { g.workers[0].forget() }
 
-// take does items until none is left to take, and reports whether this worker
-// has finished the last one. All of its items are in hand until it has finished.
+// take does items until none is left, and reports whether this worker has
+// finished the last item. All of its items are in progress until it has
+// finished.
 func (g *gang) take(w itemWorker) (last bool) {
 	items := int32(0)
 	for {
@@ -137,7 +137,7 @@ func (c *call) advance(w itemWorker, i int) {
 	w.advance(c, &c.items[i], next)
 }
 
-// list is a tile's runs one after another, in buffer where they are scattered.
+// list returns a tile's runs in sequence, in buffer if they are scattered.
 func (c *call) list(t *tile, buffer []reservoir.Run) []reservoir.Run {
 	if t.list != nil {
 		return t.list

@@ -7,15 +7,15 @@ import (
 	"unsafe"
 )
 
-// The loops over a call's and over a tile's runs are functions of their own and
-// not inlined: in larger ones the compiler keeps their counters in memory, and
+// The loops over a call's and over a tile's runs are separate functions and not
+// inlined: in larger functions the compiler keeps their counters in memory, and
 // an iteration takes up to twice as long. In a call of 16 streams with one
-// sample each that was a tenth of what is not arithmetic.
+// sample each that was a tenth of the time outside arithmetic.
 
 // lookAt reports whether the runs are allowed, of existing slots and samples and
-// none of a slot that could be taken too far, and whether they are plain, no
-// two of one slot and none longer than the one before. It leaves the call's
-// number in the slots and counts emitting runs, in score those before each.
+// none of a slot beyond its limit, and whether they are plain, with different
+// slots and in order of length, longest first. It stores the call's number in
+// the slots and counts emitting runs, in score the number before each run.
 //
 //go:noinline
 func lookAt(book []slot, score []int32, call uint32, samples int, runs []reservoir.Run) (emits int, allowed, plain bool) {
@@ -69,7 +69,7 @@ func undisturbed(book []slot, runs []reservoir.Run, n uint64) bool {
 	return true
 }
 
-// sameSlots reports whether the runs are of these slots, one by one.
+// sameSlots reports whether the runs have these slots, in order.
 //
 //go:noinline
 func sameSlots(runs []reservoir.Run, slots []int32) bool {
@@ -102,7 +102,7 @@ func pointSamples(dst []*uint32, inputs []float32, channels int, runs []reservoi
 	}
 }
 
-// takeSamples adds the runs' samples to those their slots have taken.
+// takeSamples adds the runs' samples to the counts of their slots.
 //
 //go:noinline
 func takeSamples(book []slot, states []uint32, stride int, runs []reservoir.Run) {

@@ -16,7 +16,7 @@ const (
 	shapes
 )
 
-// A kernel call is not preemptible: it ends after about 0.2 ms.
+// callFlops bounds a kernel call, which is not preemptible, to about 0.2 ms.
 const callFlops = 5e7
 
 // shape is a tile's size and its kernel.
@@ -32,14 +32,14 @@ func shapesOf(set *kernel.Set, kind reservoir.Kind) [shapes]shape {
 	return [shapes]shape{{1, set.Single}, {set.Narrow.Lanes, set.Narrow.Steps}, {set.Wide.Lanes, set.Wide.Steps}}
 }
 
-// member is a member of the network as the kernels take it.
+// member is a member of the network in the form for the kernels.
 type member struct {
 	kernel.Member
 	gain, keep float32
 	flags      int
-	selected   int           // inputs it sees
+	selected   int           // number of its inputs
 	selects    [shapes][]int // byte offset of each in a sample's inputs
-	first      [shapes]int   // its states' place in a tile, behind the inputs it sees
+	first      [shapes]int   // its states' place in a tile, after its inputs
 	most       [shapes]int   // samples a kernel call may take
 }
 
@@ -66,14 +66,14 @@ func packMember(v *vectorEngine, m *reservoir.Member) member {
 	return p
 }
 
-// accumulator is one that rides along in the kernel.
+// accumulator is an accumulator that the kernel updates.
 type accumulator struct {
 	kind, flag int // place among kernel.Steps.Sums, and its bit in Flags
 	at         int // place in a member's words
 	high       int // and of its high-level sum, or -1
 }
 
-// sumsOf are the accumulators that states have.
+// sumsOf returns the accumulators in states.
 func sumsOf(l *engine.Layout) (has []accumulator) {
 	for i, a := range [kernel.Kinds]accumulator{
 		{flag: kernel.Sum, at: l.SumLow, high: l.SumHigh},
@@ -88,9 +88,9 @@ func sumsOf(l *engine.Layout) (has []accumulator) {
 	return has
 }
 
-// use prepares args for member m in tiles of a shape. Where they are still
-// prepared nothing changes: which of cur and nxt is next, and from which end
-// the kernel of a single stream takes the row tiles, may stay as it is.
+// use prepares args for member m in tiles of a shape. Prepared args stay
+// unchanged: the roles of cur and nxt, and the direction of the single-stream
+// kernel through the row tiles, may continue.
 func (w *worker) use(m, shape int) {
 	if w.member == m && w.shape == shape {
 		return
@@ -108,7 +108,7 @@ func (w *worker) use(m, shape int) {
 	a.CurState, a.NextState = &w.cur[w.first], &w.nxt[w.first]
 }
 
-// steps takes the tile in use n samples further, in calls that end soon.
+// steps advances the tile in use by n samples, in calls that end soon.
 func (w *worker) steps(n int) {
 	steps, most := w.v.shapes[w.shape].steps, w.v.members[w.member].most[w.shape]
 	for ; n > most; n -= most {
@@ -119,7 +119,7 @@ func (w *worker) steps(n int) {
 	steps(&w.args)
 }
 
-// states is where the newest states of the tile in use are.
+// states returns the newest states of the tile in use.
 func (w *worker) states() []float32 {
 	if w.args.CurState == &w.cur[w.first] {
 		return w.cur[w.first:]

@@ -8,8 +8,8 @@ import (
 )
 
 // mixedVector is the CPU engine of kind mixed on vector instructions: blocks of 8
-// members in the lanes, one stream after the other, in the states where they lie.
-// It equals Generic bit for bit.
+// members in the lanes, one stream after another, in place in the states. It
+// equals Generic bit for bit.
 type mixedVector struct {
 	vectorPool
 	kernels *kernel.MixedKernels
@@ -21,30 +21,30 @@ type mixedVector struct {
 type mixedBlock struct {
 	run     func(*kernel.MixedSteps)
 	inputs  int
-	taps    []int32 // by input, then member: where it begins in the series, in bytes
+	taps    []int32 // by input, then member: its start in the series, in bytes
 	weights []float32
 	words   int // its first word of a state,
 	signs   int // and its first word of signs
 }
 
 const (
-	// mixedChunk is how many samples a block takes before the next one does: few
-	// enough that they and the block's weights stay in the level 1 cache.
+	// mixedChunk is the number of samples of a block before the next block: few
+	// enough that samples and the block's weights stay in the level 1 cache.
 	mixedChunk = 32
-	// mixedStreams is how many streams go through a block one after another, at
-	// most, while its weights are there.
+	// mixedStreams is the maximum of streams that go through a block in
+	// sequence while its weights are in the cache.
 	mixedStreams = 8
 	// mixedNear is how many bytes are in the level 1 cache between two calls, at most.
 	mixedNear = 32 << 10
-	// mixedRest is what a unit's step takes beside the multiply-adds of its
-	// argument, in such.
+	// mixedRest is the cost of a unit's step without the multiply-adds of its
+	// argument, in multiply-adds.
 	mixedRest = 12
 )
 
 var _ engine.Judging = (*mixedVector)(nil)
 
-// mixedKernels are the set's kernels for a recipe of kind mixed, nil where it has
-// none.
+// mixedKernels returns the set's kernels for a recipe of kind mixed, nil without
+// such kernels.
 func mixedKernels(set *kernel.Set, s reservoir.Spec) *kernel.MixedKernels {
 	if s.Taps.Activation == reservoir.Tanh {
 		return nil
@@ -68,9 +68,9 @@ func newMixedVector(net *reservoir.Network, slots int, set *kernel.Set, threads 
 		b.words, b.signs = v.layout.First+len(v.blocks)*engine.BlockWords, v.layout.Mixed.Signs+len(v.blocks)*engine.SignWords
 		v.blocks = append(v.blocks, b)
 	}
-	// A stream's state and all weights are more than the level 1 cache has room for, and
-	// less than the next one. If every second call goes from the last block to the first,
-	// it finds in the level 1 cache what the call before has used last.
+	// A stream's state and all weights exceed the level 1 cache, but not the next cache.
+	// If every second call goes from the last block to the first, the level 1 cache holds
+	// the last data of the previous call.
 	v.turns = !v.far && v.bytes() > mixedNear
 	v.featuresOf = v.writeFeatures
 	v.plan.init(slots, threads, set.Vector)
@@ -79,10 +79,10 @@ func newMixedVector(net *reservoir.Network, slots int, set *kernel.Set, threads 
 	return v, nil
 }
 
-// seriesWidth is of one input in a worker's series: the past and a chunk.
+// seriesWidth is the width of one input in a worker's series: the past and a chunk.
 func (v *mixedVector) seriesWidth() int { return v.net.Spec.Taps.MaxLag + mixedChunk }
 
-// bytes are those of a state and of all weights.
+// bytes returns the size of a state and of all weights.
 func (v *mixedVector) bytes() int {
 	n := v.layout.Words
 	for i := range v.blocks {
@@ -91,8 +91,8 @@ func (v *mixedVector) bytes() int {
 	return 4 * n
 }
 
-// planTiles tells the plan what a tile is and what a sample costs. Blocks are its
-// members.
+// planTiles gives the plan the size of a tile and the cost of a sample. Blocks
+// are its members.
 func (v *mixedVector) planTiles() {
 	p := &v.plan
 	p.lanes, p.members, p.tiling = mixedStreams, len(v.blocks), anyTiles
@@ -101,7 +101,7 @@ func (v *mixedVector) planTiles() {
 	}
 }
 
-// pack arranges the members for the kernels. A member that sees fewer inputs than
+// pack arranges the members for the kernels. A member with fewer inputs than
 // another of the block begins with weights of 0, which change no bit of its bias.
 func (b *mixedBlock) pack(members []reservoir.Member, width, lags int) {
 	for _, m := range members {
@@ -120,7 +120,7 @@ func (b *mixedBlock) pack(members []reservoir.Member, width, lags int) {
 			b.taps[k*canon.BlockMembers+lane] = int32(4 * at)
 		}
 	}
-	others := len(members[0].Recurrent) / canon.MixedUnits // units that a unit sees
+	others := len(members[0].Recurrent) / canon.MixedUnits // other units that a unit sees
 	b.weights = kernel.Aligned(canon.MixedUnits * canon.BlockMembers * (1 + b.inputs + others))[:0]
 	for half := 0; half < canon.MixedUnits; half += canon.GroupUnits {
 		put := func(weight func(m *reservoir.Member, unit int) float32) {

@@ -10,7 +10,7 @@ import (
 )
 
 // mixedWorker advances tiles of streams of kind mixed: chunk by chunk, block by
-// block of members, stream by stream. It owns every buffer it needs.
+// block of members, stream by stream. It owns all its buffers.
 type mixedWorker struct {
 	v      *mixedVector
 	width  int // of one input in a series
@@ -18,7 +18,7 @@ type mixedWorker struct {
 	lanes  [mixedStreams]mixedLane
 	values []float32 // of a block's inputs, by sample, then input, then member
 	call   kernel.MixedSteps
-	ahead  [mixedStreams]*uint32 // where what is asked for begins
+	ahead  [mixedStreams]*uint32 // start of the prefetched words
 	back   bool                  // blocks from the last to the first, this time
 
 	emission emission
@@ -30,12 +30,12 @@ type mixedLane struct {
 	begin  int    // the run's first sample
 	from   int    // its next,
 	left   int    // how many are to go,
-	n      int    // and how many of them are in the chunk,
-	every  uint64 // of which so many count as one
+	n      int    // and their number in the chunk,
+	every  uint64 // this many of them count as one
 	before uint64 // samples of the sequence before the run,
 	steps  uint64 // and before the chunk
-	// series holds for each transformed input its values before the chunk, as many
-	// as there are lags, and those of the chunk.
+	// series holds for each transformed input the values before the chunk, one for
+	// each lag, and the values of the chunk.
 	series []float32
 }
 
@@ -78,7 +78,7 @@ func (w *mixedWorker) advance(c *call, it, next *item) {
 	}
 }
 
-// open takes the runs into the lanes and resets what the item owns of their
+// open puts the runs into the lanes and resets the item's parts of their
 // states.
 func (w *mixedWorker) open(it *item, runs []reservoir.Run) {
 	v := w.v
@@ -95,7 +95,7 @@ func (w *mixedWorker) open(it *item, runs []reservoir.Run) {
 }
 
 // advanceChunk takes the lanes' next samples, at most a chunk of each, through the
-// item's blocks. No lane's reach over a sample after which its stride doubles.
+// item's blocks. No lane's samples cross a sample that doubles its stride.
 func (w *mixedWorker) advanceChunk(c *call, it *item, lanes []mixedLane) {
 	for i := range lanes {
 		w.load(c, &lanes[i])
@@ -124,13 +124,13 @@ func (w *mixedWorker) advanceChunk(c *call, it *item, lanes []mixedLane) {
 	}
 }
 
-// mixedAhead is how many visits of a block its state is asked for beforehand, where
-// states are far. From memory it takes longer than a visit of one sample, and the
-// level 2 cache has room for more than are asked for.
+// mixedAhead is the number of block visits between the prefetch of a state and its
+// use, if states are far. A load from memory takes longer than a visit of one
+// sample, and the level 2 cache has room for more prefetched states.
 const mixedAhead = 4
 
-// prefetch asks for the words of a block in the state of a lane; of one beyond the
-// last, in that of the lane that follows in the next block.
+// prefetch prefetches the words of a block in the state of a lane; for a lane
+// beyond the last, the words of the next block in the state of the following lane.
 func (w *mixedWorker) prefetch(it *item, block, lane int, lanes []mixedLane) {
 	for lane >= len(lanes) {
 		lane -= len(lanes)
@@ -142,7 +142,7 @@ func (w *mixedWorker) prefetch(it *item, block, lane int, lanes []mixedLane) {
 	}
 }
 
-// prefetchPast asks for what is before the blocks in the states of a tile.
+// prefetchPast prefetches the words before the blocks in the states of a tile.
 func (w *mixedWorker) prefetchPast(c *call, t *tile) {
 	runs := c.list(t, w.runs[:])
 	pointWords(w.ahead[:], w.v.states, w.v.stride, 0, runs)
@@ -156,7 +156,7 @@ func (w *mixedWorker) load(c *call, l *mixedLane) {
 	for i := range m.Inputs {
 		past := l.series[i*w.width:][:m.Lags]
 		switch ring := floatsOf(l.state[m.Ring+i*m.Lags:], m.Lags); {
-		case l.n > 0: // a chunk before this one
+		case l.n > 0: // an earlier chunk
 			copy(past, l.series[i*w.width+l.n:])
 		case l.before == 0:
 			clear(past)
@@ -186,8 +186,8 @@ func (w *mixedWorker) advanceBlock(b *mixedBlock, l *mixedLane) {
 	b.run(s)
 }
 
-// commit writes what belongs to all blocks of the tile's states, and the scores of
-// its runs. Every item of the tile has ended.
+// commit writes the common part of the tile's states, and the scores of its runs.
+// Every item of the tile has ended.
 func (w *mixedWorker) commit(c *call, t *tile, runs []reservoir.Run) {
 	v := w.v
 	takeSamples(v.book, v.states, v.stride, runs)
@@ -201,7 +201,7 @@ func (w *mixedWorker) commit(c *call, t *tile, runs []reservoir.Run) {
 	w.emission.commit(c, t, runs)
 }
 
-// keep leaves the past of a lane's next sample in its state's ring.
+// keep stores the past of a lane's next sample in its state's ring.
 func (w *mixedWorker) keep(l *mixedLane) {
 	m := w.v.layout.Mixed
 	if l.before == 0 {
@@ -215,7 +215,7 @@ func (w *mixedWorker) keep(l *mixedLane) {
 	}
 }
 
-// halve makes sums and counts of the item's blocks those of half as many samples.
+// halve makes sums and counts of the item's blocks equal to half as many samples.
 func (w *mixedWorker) halve(it *item, state []uint32) {
 	for i := it.first; i < it.last; i++ {
 		block := state[w.v.layout.First+i*engine.BlockWords:][:engine.BlockWords]
@@ -231,9 +231,8 @@ func (w *mixedWorker) halve(it *item, state []uint32) {
 // finish implements itemWorker.
 func (w *mixedWorker) finish(c *call) { w.emission.flush(c) }
 
-// transformAll is Network.Transform of n samples, to rows of inputs: those of input i are
-// from dst[i*width] on. previous is the sample before the first, nil where there is
-// none.
+// transformAll is Network.Transform of n samples, to rows of inputs: input i begins at
+// dst[i*width]. previous is the sample before the first, nil without such a sample.
 func transformAll(n *reservoir.Network, dst []float32, width, steps int, samples, previous []float32) {
 	c := n.Spec.Channels
 	for i := range c {

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// plan turns the runs of a call into items of work. Runs of one slot must
-// keep their order, so they fall into rounds: round k holds each slot's k-th
-// run. Within a round runs are sorted by length, longest first, so that the
-// streams of a tile end together, and cut into tiles; where there are fewer
-// tiles than threads a tile's members are shared out.
+// plan turns the runs of a call into items of work. Runs of one slot must keep
+// their order, so they fall into rounds: round k holds each slot's k-th run.
+// Within a round runs are sorted by length, longest first, so that the streams
+// of a tile end together, and cut into tiles; with fewer tiles than threads a
+// tile's members are divided among the threads.
 //
 // All memory is kept from call to call.
 type plan struct {
@@ -19,48 +19,48 @@ type plan struct {
 	perSample, perEmit      float64 // multiply-adds
 	enough                  float64 // for a thread
 
-	call   uint32  // number of the call, in each slot that has a run in it,
-	round  []int32 // and of such a slot that run's round, unless the call is plain
+	call   uint32  // number of the last call, for each slot with a run,
+	round  []int32 // and the round of the slot's run, unless the call is plain
 	emits  int     // emitting runs,
-	score  []int32 // and of each the number of those before it
+	score  []int32 // for each, the number of earlier emitting runs
 	order  []int32 // runs by round, then length
 	starts []int32 // of each round in order, and the end
-	inRow  bool    // order is that of the runs: the call is plain
+	inRow  bool    // order equals the order of the runs: the call is plain
 	of     []int32 // round of each run
 	count  []int32
-	ranked []int32 // memory of order where it is not counted,
-	listed []int32 // and 0, 1, 2, ... where it is that of the runs
+	ranked []int32 // memory of order if sorted,
+	listed []int32 // and 0, 1, 2, ... for the order of the runs
 	tiles  []tile
 	work   []item
 }
 
-// tiling is which tiles are as quick a stream as full ones.
+// tiling selects the tiles that are as quick a stream as full tiles.
 type tiling int
 
 const (
 	fullTiles tiling = iota
-	halfTiles        // where they hide the latency of a multiply-add
-	bankTiles        // those, and they are quicker for brief runs
-	anyTiles         // streams go one after another
+	halfTiles        // if they hide the latency of a multiply-add
+	bankTiles        // halfTiles, and quicker for brief runs
+	anyTiles         // streams run in sequence
 )
 
-// briefRuns: a bank's members are loaded and stored for so few samples that what
-// counts is the room in the level 1 cache. 40 members of 50 units, 1024 streams:
+// briefRuns: a bank's members are loaded and stored for so few samples that only
+// the room in the level 1 cache counts. 40 members of 50 units, 1024 streams:
 // with 32 a tile and 1, 2, 4 samples a call .83, .87 and .95 of the rate of 16,
 // with 8, 16 and 32 samples 1.0, 1.06 and 1.09 (Zen 5, AVX-512).
 const briefRuns = 7
 
-// enoughLane times the lanes of a vector is how many multiply-adds each thread
-// of a round must have: some 65 µs. A second thread breaks even at three
-// quarters of that and begins to gain: 1.16 where both have just enough (Zen 3,
-// 2 vCPUs, quiet; where they are busy it costs the caller 10 µs and starts when
-// it can).
+// enoughLane times the lanes of a vector is the minimum of multiply-adds for
+// each thread of a round: some 65 µs. A second thread breaks even at three
+// quarters of that and begins to gain: 1.16 if both have just enough (Zen 3, 2
+// vCPUs, quiet; a busy second vCPU costs the caller 10 µs and starts when it
+// can).
 const enoughLane = 3e5
 
 // tile is the runs of one tile of streams. Its last item to end commits it.
 type tile struct {
 	runs   []int32
-	list   []reservoir.Run // those, where they are next to each other in the call
+	list   []reservoir.Run // the same, if consecutive in the call
 	shared bool            // by several items
 	left   atomic.Int32    // items, if shared
 }
@@ -71,7 +71,7 @@ type item struct {
 	first, last int // members [first, last)
 }
 
-// init makes the plan of an engine of so many slots.
+// init makes the plan of an engine with the given slots.
 func (p *plan) init(slots, threads, vector int) {
 	p.threads, p.round = threads, make([]int32, slots)
 	p.enough = enoughLane * float64(vector)
@@ -80,7 +80,7 @@ func (p *plan) init(slots, threads, vector int) {
 // begin takes a number for a call of n runs.
 func (p *plan) begin(book []slot, n int) {
 	p.call++
-	if p.call == 0 { // wrapped around: old numbers could be taken for new ones
+	if p.call == 0 { // wrapped around: old numbers could equal new numbers
 		for i := range book {
 			book[i].call = 0
 		}
@@ -146,7 +146,7 @@ func (p *plan) cut(book []slot, runs []reservoir.Run) {
 // rounds is how many rounds the planned call has.
 func (p *plan) rounds() int { return len(p.starts) - 1 }
 
-// sort puts the longest runs first, unless they are in order already.
+// sort puts the longest runs first, unless the runs are in order already.
 func (p *plan) sort(runs []reservoir.Run, order []int32) {
 	length := func(i int32) int { return int(runs[i].To - runs[i].From) }
 	sorted := true
@@ -171,8 +171,8 @@ func (p *plan) divide(runs []reservoir.Run, order []int32) (lanes, threads int) 
 	if p.threads > 1 {
 		amount := p.amount(runs, order)
 		threads = max(1, min(p.threads, int(amount/p.enough)))
-		// Two narrow tiles on two threads where one wide tile would leave a
-		// thread idle, if a narrow one is no slower a lane.
+		// Two narrow tiles on two threads instead of a wide tile and an idle
+		// thread, if a narrow tile is no slower a lane.
 		for (p.tiling == halfTiles || p.tiling == bankTiles) && lanes > p.lanes/2 && len(order) <= lanes*(threads-1) && p.members < threads && amount >= 2*p.enough*float64(threads) {
 			lanes /= 2
 		}
@@ -183,7 +183,7 @@ func (p *plan) divide(runs []reservoir.Run, order []int32) (lanes, threads int) 
 	return lanes, threads
 }
 
-// items cuts a round into work, and says on how many threads it is worth it.
+// items cuts a round into work, and returns the number of threads worth using.
 func (p *plan) items(runs []reservoir.Run, round int) (work []item, threads int) {
 	order := p.order[p.starts[round]:p.starts[round+1]]
 	lanes, threads := p.divide(runs, order)

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// vectorPool is what the engines on vector kernels have in common: a pool of slots,
-// readouts, and how a call becomes items of work for worker threads.
+// vectorPool is the common part of the engines on vector kernels: a pool of slots,
+// readouts, and the division of a call into items of work for worker threads.
 type vectorPool struct {
 	pool
 	set        *kernel.Set
@@ -21,9 +21,9 @@ type vectorPool struct {
 	readouts   []linear
 	width      int
 	detectors  []*judge.Detector
-	beside     *judge.Beside // the first readout and the first detector, where they go together; or nil
-	judges     int           // values of all detectors for a run: of each its score, then its inputs
-	judged     []float32     // those of the last call's emitting runs
+	beside     *judge.Beside // the first readout and the first detector, if computed together; or nil
+	judges     int           // values of all detectors for a run: each detector's score, then its inputs
+	judged     []float32     // values for the last call's emitting runs
 	channels   int
 	features   int
 	far        bool // states are in memory more than in a cache
@@ -32,8 +32,8 @@ type vectorPool struct {
 	gang       gang
 }
 
-// slot is what every call asks about a slot apart from its state: of random slots as
-// much as can be in a cache.
+// slot is the data of a slot that every call reads, apart from its state: small, so
+// that a cache holds many random slots.
 type slot struct {
 	steps uint32 // samples since the reset, at most MaxSteps: the state's first words
 	call  uint32 // the last call with a run of this slot; see plan
@@ -78,7 +78,7 @@ func (v *vectorPool) SetReadouts(readouts []*readout.Linear) error {
 	return nil
 }
 
-// pair arranges what goes together.
+// pair arranges a readout and a detector that are computed together.
 func (v *vectorPool) pair() {
 	v.beside = nil
 	if len(v.detectors) > 0 && len(v.readouts) > 0 && v.readouts[0].apart == nil {
@@ -115,12 +115,12 @@ func (v *vectorPool) Judged(emitted, detector int) (score float32, inputs []floa
 func (v *vectorPool) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
 	allowed, plain := v.survey(inputs, runs, scores)
 	if !allowed {
-		if err := engine.CheckRuns(v, inputs, runs, scores); err != nil { // says why
+		if err := engine.CheckRuns(v, inputs, runs, scores); err != nil { // returns the reason
 			return err
 		}
 	}
 	if len(inputs) > 0 && !v.set.Within(&inputs[0], len(inputs), reservoir.MaxInput) {
-		return engine.CheckInputs(inputs, v.channels) // says which
+		return engine.CheckInputs(inputs, v.channels) // names the sample
 	}
 	if !plain {
 		v.plan.cut(v.book, runs)
@@ -136,9 +136,9 @@ func (v *vectorPool) Advance(inputs []float32, runs []reservoir.Run, scores []fl
 	return nil
 }
 
-// survey looks at every run once. A call is allowed if checkRuns has nothing to
-// say. It is plain if it needs no further planning: one run a slot and none
-// longer than the one before. Then it is planned.
+// survey inspects every run once. A call is allowed if checkRuns would accept
+// it. A call is plain if it needs no further planning: one run a slot, in order
+// of length, longest first. Then survey plans the call.
 func (v *vectorPool) survey(inputs []float32, runs []reservoir.Run, scores []float32) (allowed, plain bool) {
 	samples := len(inputs)
 	if v.channels > 1 {
@@ -156,7 +156,7 @@ func (v *vectorPool) survey(inputs []float32, runs []reservoir.Run, scores []flo
 	return allowed && len(scores) >= emits*v.width, plain
 }
 
-// Steps is what CheckCall asks for.
+// Steps returns the number of samples of a slot for CheckCall.
 func (v *vectorPool) Steps(slot int32) uint64 { return uint64(v.book[slot].steps) }
 
 // Features implements Engine.

@@ -6,9 +6,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// singleStreams is up to how many streams it is faster to advance one by one,
-// units in the lanes, than as a tile of mostly empty lanes. A narrow tile's
-// step costs as much as that many single streams' steps:
+// singleStreams returns the maximum number of streams for which advancing one
+// by one, units in the lanes, is faster than a tile of mostly empty lanes. A
+// narrow tile's step costs as much as the following number of steps of single
+// streams:
 //
 //	units             10   20   32   50   64   80  100  150  200  400
 //	avx512 on Zen 5  2.2  2.8  4.1  5.9  7.8        10  6.0  6.2  7.9
@@ -16,7 +17,7 @@ import (
 //
 // Few units do not fill the lanes; from about 110 on (48 kB of level 1 cache)
 // or 90 (32 kB) the weights no longer fit, and a tile uses each fetched weight
-// for more streams. NEON is not measured and goes by AVX2.
+// for more streams. NEON is not measured and uses the numbers of AVX2.
 func singleStreams(s *reservoir.Spec, set *kernel.Set) int {
 	if s.Kind == reservoir.RESN {
 		if set.RingSingle == nil {
@@ -56,8 +57,8 @@ func (w *worker) advanceSingles(c *call, it *item, active int) {
 	}
 }
 
-// transformSingle makes the inputs of one lane's next samples, row-major. They
-// are used in place where there is no transform.
+// transformSingle computes the inputs of one lane's next samples, row-major.
+// Without a transform the samples are used in place.
 func (w *worker) transformSingle(c *call, i int) {
 	v, l := w.v, &w.lanes[i]
 	n, channels, inputs := min(w.chunk, l.left), v.channels, v.inputs

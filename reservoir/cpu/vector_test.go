@@ -52,9 +52,9 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// TestVectorMixed: every vector engine of kind mixed, on one thread and on several,
-// over which a stream alone is split by blocks of members. A tanh is the generic
-// engine's alone.
+// TestVectorMixed: every vector engine of kind mixed, on one thread and on several;
+// blocks of members divide a single stream among threads. Only the generic engine
+// supports a tanh.
 func TestVectorMixed(t *testing.T) {
 	cubic, err := reservoir.Bank("standard", 1)
 	if err != nil {
@@ -128,7 +128,7 @@ func FuzzVector(f *testing.F) {
 	})
 }
 
-// TestNew: the choice of engine is an argument, and a wrong one is an error.
+// TestNew: the choice of engine is an argument, and a wrong choice is an error.
 func TestNew(t *testing.T) {
 	net, err := reservoir.Draw(reservoir.Spec{Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 1, Units: 4, Precision: reservoir.Float32,
 		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1)})
@@ -177,8 +177,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestManyFeatures: beyond 65,536 of them streams emit one by one, not eight at
-// a time.
+// TestManyFeatures: beyond 65,536 features streams emit one by one, not eight
+// at a time.
 func TestManyFeatures(t *testing.T) {
 	s := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 3300, Units: 4, Precision: reservoir.Float32,
@@ -193,7 +193,7 @@ func TestManyFeatures(t *testing.T) {
 	}
 }
 
-// TestThreadsEnd: an engine's threads live as long as it does.
+// TestThreadsEnd: an engine's threads live as long as the engine.
 func TestThreadsEnd(t *testing.T) {
 	net, err := reservoir.Draw(reservoir.Spec{Arithmetic: reservoir.Arithmetic, Kind: reservoir.RESN, Channels: 1, Members: 1, Units: 4, Precision: reservoir.Float32,
 		Features: []reservoir.Feature{reservoir.Last}, SpectralRadius: reservoir.Fixed(.9), Leak: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1)})
@@ -210,7 +210,7 @@ func TestThreadsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that has said that it ends may still be counted.
+	// A thread that has announced its end may still be counted.
 	for range 1000 {
 		if runtime.NumGoroutine() <= before {
 			return
@@ -220,8 +220,8 @@ func TestThreadsEnd(t *testing.T) {
 	t.Errorf("%d goroutines after 20 engines with 4 each, %d before", runtime.NumGoroutine(), before)
 }
 
-// TestAdvanceAllocatesNothing: a call of a shape met before allocates nothing,
-// on any engine, alone or on several threads.
+// TestAdvanceAllocatesNothing: a call of a known shape allocates nothing, on
+// any engine, on one thread or several.
 func TestAdvanceAllocatesNothing(t *testing.T) {
 	s := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 3, Units: 21, Precision: reservoir.Float32,

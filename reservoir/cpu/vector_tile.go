@@ -6,8 +6,8 @@ import (
 )
 
 // advanceChunk takes the next samples of the tile's lanes, at most one chunk,
-// through the item's members. Lanes are in order of their length, so those
-// with samples left are the first ones.
+// through the item's members. Lanes are in order of their length, so the lanes
+// with samples left come first.
 func (w *worker) advanceChunk(c *call, it *item) {
 	active := 0
 	for active < len(it.tile.runs) && w.lanes[active].left > 0 {
@@ -44,9 +44,9 @@ func (v *vectorEngine) shapeOf(streams int) int {
 	return narrow
 }
 
-// gather brings n samples of every lane side by side into raw, and the sample
-// before them. Lanes that end earlier continue with samples of other runs. Their
-// results are never stored, and all inputs were checked to be finite.
+// gather copies n samples of every lane into parallel lanes of raw, with the
+// previous sample. Lanes that end earlier continue with samples of other runs.
+// Their results are never stored, and all inputs were checked to be finite.
 func (w *worker) gather(c *call, active, lanes, n int) {
 	channels, l := w.v.channels, &w.v.layout
 	for i := range lanes {
@@ -78,7 +78,7 @@ func (w *worker) gather(c *call, active, lanes, n int) {
 	w.loadWords(w.raw, w.source[:lanes], 0, channels)
 }
 
-// loadWords brings n words of every lane's slot, from one on, into vectors.
+// loadWords loads n words of every lane's slot, from word on, into vectors.
 func (w *worker) loadWords(dst []float32, slots []*uint32, word, n int) {
 	for i := 0; i < len(slots); i += w.v.set.Vector {
 		w.v.set.Load(&dst[i], 4*len(slots), &slots[i], 4*word, n)
@@ -122,7 +122,7 @@ func (w *worker) transform(lanes, n int) {
 	}
 }
 
-// clearDifferences makes those of first samples zeros.
+// clearDifferences sets the differences of first samples to zero.
 func (w *worker) clearDifferences(active, lanes int) {
 	if w.v.layout.Previous < 0 {
 		return
@@ -171,14 +171,15 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 	}
 }
 
-// With so few samples of a tile its states take longer to come from memory than they
-// are worked on: they are asked for one member or tile ahead, and by kernel.Set.Ahead
-// with more samples, too. Not where all states are near; see nearBytes.
+// prefetchSteps: with at most this many samples of a tile, states take longer to
+// load from memory than to advance: prefetch loads states one member or tile ahead,
+// and kernel.Set.Ahead does so with more samples. Not if all states are near; see
+// nearBytes.
 const prefetchSteps = 8
 
-// prefetch asks for the slots' words of member m, or, where m is beyond the
-// item's members, for the next item's first; but not for the high-level sums,
-// which a sample in 256 touches.
+// prefetch prefetches the slots' words of member m or, if m is beyond the
+// item's members, of the next item's first member; but not the high-level sums,
+// which one sample in 256 touches.
 func (w *worker) prefetch(m, last, active int) {
 	l := &w.v.layout
 	slots, at := w.slots[:active], l.Member(m)
@@ -201,7 +202,8 @@ func (w *worker) prefetch(m, last, active int) {
 }
 
 // settle folds the sums that are due after t samples of the chunk, and stores
-// the lanes that end there, or all that have not ended where the chunk ends.
+// the lanes that end there, or at the end of the chunk all lanes that have not
+// ended.
 func (w *worker) settle(m, active, lanes, t int, end bool) {
 	v := w.v
 	at := v.layout.Member(m)

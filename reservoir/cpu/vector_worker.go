@@ -5,24 +5,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Most lanes of any tile.
+// maxLanes is the largest number of lanes of a tile.
 const maxLanes = 32
 
-// worker advances tiles. It owns every buffer it needs, so that a call
-// allocates nothing.
+// worker advances tiles with its own buffers, so that a call allocates nothing.
 type worker struct {
 	v     *vectorEngine
 	chunk int // most samples between loading a tile's states and storing them
 
-	runs   [maxLanes]reservoir.Run // of the tile in hand, where they are scattered
+	runs   [maxLanes]reservoir.Run // of the current tile, if scattered
 	lanes  [maxLanes]lane
 	slots  [maxLanes]*uint32 // states of the lanes in hand, for Load and Store
 	stores [maxLanes]*uint32
 	source [maxLanes]*uint32 // their samples
-	next   [maxLanes]*uint32 // states of the item that probably comes next
+	next   [maxLanes]*uint32 // states of the probable next item
 	nexts  int
 
-	raw, x   []float32 // chunk of samples, one lane each; raw starts with the sample before
+	raw, x   []float32 // chunk of samples, one lane each; raw starts with the previous sample
 	cur, nxt []float32
 	sums     []float32
 	pending  []float32
@@ -35,25 +34,25 @@ type worker struct {
 	sample   []float32
 	emission emission
 
-	// The call that args are prepared for; see use.
+	// The call for which args are prepared; see use.
 	args          kernel.Steps
 	member, shape int
 	first         int     // of its states in cur and nxt
 	held          []int32 // slots whose states the tile in use has, lane by lane; see hold
 }
 
-// lane is the stream in one lane of the tile in hand.
+// lane is the stream in one lane of the current tile.
 type lane struct {
 	words  []uint32  // of its slot
 	begin  int       // the run's first sample
 	from   int       // and its next
 	left   int       // samples to go
 	steps  uint64    // samples taken
-	inputs []float32 // the chunk's, where the lane is advanced alone
+	inputs []float32 // the chunk's, if the lane is advanced separately
 }
 
 const (
-	chunkBytes = 128 << 10 // of transformed inputs: what level 2 caches hold in addition to states and weights
+	chunkBytes = 128 << 10 // of transformed inputs: capacity of level 2 caches in addition to states and weights
 	maxChunk   = 128
 )
 
@@ -67,7 +66,7 @@ func newWorker(v *vectorEngine) *worker {
 		w.x = kernel.Aligned(w.chunk * s.Inputs() * lanes)
 	}
 	depth := s.Inputs() + s.Units
-	// A single stream's units fill up vectors, its inputs lie before them.
+	// A single stream's units fill up vectors, after its inputs.
 	room := max(depth*lanes, s.Inputs()+s.Units+2*lanes)
 	w.cur, w.nxt = kernel.Aligned(room), kernel.Aligned(room)
 	w.sums = kernel.Aligned(kernel.Kinds * s.Units * lanes)
@@ -87,7 +86,7 @@ func newWorker(v *vectorEngine) *worker {
 	return w
 }
 
-// makeRoom allocates what depends on how many streams go one by one.
+// makeRoom allocates the buffers that depend on the number of single streams.
 func (w *worker) makeRoom() {
 	if w.v.transforms {
 		w.single = make([]float32, w.v.singles*w.chunk*w.v.inputs)
@@ -115,7 +114,7 @@ func (w *worker) advance(c *call, it, next *item) {
 	}
 }
 
-// open takes the runs into the lanes and resets what the item owns of their
+// open puts the runs into the lanes and resets the item's parts of their
 // states.
 func (w *worker) open(it *item, runs []reservoir.Run) {
 	v := w.v
@@ -132,8 +131,8 @@ func (w *worker) open(it *item, runs []reservoir.Run) {
 	}
 }
 
-// commit writes what belongs to all members of the tile's states, and the scores
-// of its runs. Every item of the tile has ended.
+// commit writes the common part of the tile's states, and the scores of its
+// runs. Every item of the tile has ended.
 func (w *worker) commit(c *call, t *tile, runs []reservoir.Run) {
 	v := w.v
 	takeSamples(v.book, v.states, v.stride, runs)
