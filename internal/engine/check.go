@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// CheckCall is what every engine does first in Advance: it refuses a call
-// before any state has changed. steps gives the samples a slot has taken.
+// CheckCall is the first step of every engine's Advance: it refuses a call
+// before any state changes. steps returns the number of samples of a slot.
 func CheckCall(e interface {
 	reservoir.Engine
 	Steps(slot int32) uint64
@@ -22,7 +22,7 @@ func CheckCall(e interface {
 	return CheckInputs(inputs, e.Network().Spec.Channels)
 }
 
-// checkRuns is CheckCall without the values of the inputs.
+// CheckRuns is CheckCall without the values of the inputs.
 func CheckRuns(e interface {
 	Network() *reservoir.Network
 	Slots() int
@@ -65,7 +65,7 @@ func CheckInputs(inputs []float32, channels int) error {
 	return CheckSamples(inputs, channels)
 }
 
-// firstBad is CheckInputs value by value; inputs do not escape.
+// CheckSamples is CheckInputs value by value; inputs do not escape.
 func CheckSamples(inputs []float32, channels int) error {
 	for i, x := range inputs {
 		if !(x >= -reservoir.MaxInput && x <= reservoir.MaxInput) {
@@ -83,8 +83,8 @@ func CheckSlot(e interface{ Slots() int }, slot int32) error {
 	return nil
 }
 
-// CheckReadouts validates readouts for a network and returns how many
-// scores they give.
+// CheckReadouts validates readouts for a network and returns the number of
+// their scores.
 func CheckReadouts(net *reservoir.Network, readouts []*readout.Linear) (width int, err error) {
 	var errs []error
 	for _, h := range readouts {

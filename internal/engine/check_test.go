@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestCheckInputs: the largest number is taken, and the first bad one is named.
+// TestCheckInputs: the largest number is accepted, and the first bad number is named.
 func TestCheckInputs(t *testing.T) {
 	in := []float32{reservoir.MaxInput, -reservoir.MaxInput, 0, 1, float32(math.NaN()), float32(math.Inf(1))}
 	if err := CheckInputs(in[:4], 2); err != nil {

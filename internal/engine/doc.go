@@ -1,5 +1,5 @@
-// Package engine is what all engines share, on CPUs and GPUs: where things are in a state,
-// how features follow from a state, and the checks of a call.
+// Package engine is the common part of all engines, on CPUs and GPUs: the layout of a
+// state, the computation of features from a state, and the checks of a call.
 //
 // # Files
 //

@@ -8,9 +8,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Layout says where things are in a slot's state, in 32-bit words. The state is
-// the whole state of a stream's sequence: what a snapshot stores, a digest
-// covers and a reset clears. Numbers are float32 bits but for the counts.
+// Layout gives the places in a slot's state, in 32-bit words. The state is the
+// whole state of a stream's sequence: a snapshot stores it, a digest covers it
+// and a reset clears it. Numbers are float32 bits except the counts.
 //
 //	word 0, 1          samples since the reset, low and high half
 //	Previous           the previous raw sample, Channels words (with Difference)
@@ -21,12 +21,12 @@ import (
 //	  Max              largest tanh; -1 at reset                       (max)
 //	  SquareLow, SquareHigh  sum of h*h        (std): low = fma(h, h, low)
 //
-// Sums are kept in two levels so that long sequences do not lose small
-// samples: each sample is added to the low word, which every FoldEvery samples
-// is added to the high word and cleared.
+// Sums are kept in two levels so that long sequences do not lose small samples:
+// each sample is added to the low word, which every FoldEvery samples is added
+// to the high word and cleared.
 //
-// An offset is -1 where the state has no such part. The state of kind mixed is
-// another one behind Previous: docs/mixed-bank.md.
+// An offset is -1 if the state has no such part. The state of kind mixed
+// differs after Previous: docs/mixed-bank.md.
 type Layout struct {
 	Words       int
 	Previous    int
@@ -91,7 +91,7 @@ func (l Layout) Reset(s reservoir.Spec, state []uint32) {
 	}
 }
 
-// resetMember resets member r's part of a state.
+// ResetMember resets member r's part of a state.
 func (l *Layout) ResetMember(units int, state []uint32, r int) {
 	words := state[l.Member(r):][:l.MemberWords]
 	clear(words)
@@ -104,7 +104,7 @@ func (l *Layout) ResetMember(units int, state []uint32, r int) {
 }
 
 // CheckState reports whether a state could have come from an engine of this
-// recipe, as far as can be told: length, finite numbers, counts in range.
+// recipe, by length, finite numbers, and counts in range.
 func (l Layout) CheckState(s reservoir.Spec, state []uint32) error {
 	if len(state) != l.Words {
 		return fmt.Errorf("reservoir: state has %d words, want %d", len(state), l.Words)
@@ -178,7 +178,7 @@ func (l Layout) FeaturesOf(s reservoir.Spec, state []uint32, dst []float32) {
 }
 
 // UnitsOf reads every unit's h into dst (Members x Units values), member by member:
-// what its last step left, 0 before the first.
+// the value after its last step, 0 before the first.
 func (l Layout) UnitsOf(s reservoir.Spec, state []uint32, dst []float32) {
 	for r := range s.Members {
 		for i := range s.Units {
@@ -192,7 +192,7 @@ func (l Layout) UnitsOf(s reservoir.Spec, state []uint32, dst []float32) {
 	}
 }
 
-// deviation is sqrt(square - mean^2), 0 where rounding makes it negative.
+// deviation returns sqrt(square - mean^2), 0 if rounding makes the difference negative.
 func deviation(mean, square float32) float32 {
 	v := canon.FMA(-mean, mean, square)
 	if v > 0 {

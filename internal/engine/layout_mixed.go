@@ -8,19 +8,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// MixedLayout says where the parts of a state of kind mixed are that Layout does not
-// name: docs/mixed-bank.md, "The state". Behind
-// Previous are the ring of past inputs, the signs of all blocks of 8 members (4
-// words a block: a byte a unit, a bit a member) and the blocks.
+// MixedLayout gives the parts of a state of kind mixed that Layout does not name:
+// docs/mixed-bank.md, "The state". After Previous come the ring of past inputs, the
+// signs of all blocks of 8 members (4 words a block: a byte a unit, a bit a member)
+// and the blocks.
 //
-// A block has its words by kind, then unit, then member: 128 words each of h,
-// sum, square and max; 64 words each of the four counts, two to a word, the even
-// member in the low half.
+// A block has its words by kind, then unit, then member: 128 words each of h, sum,
+// square and max; 64 words each of the four counts, two to a word, the even member
+// in the low half.
 //
-// Layout's own offsets, of which kind mixed has none but Previous and First, are
-// -1.
+// Layout's own offsets, except Previous and First, are -1 for kind mixed.
 type MixedLayout struct {
-	Ring   int // of past inputs: each input's, one after the other, Lags words
+	Ring   int // of past inputs: Lags consecutive words for each input
 	Lags   int // the largest lag
 	Inputs int // in the ring
 	Signs  int // 4 words a block
@@ -49,13 +48,13 @@ const (
 	CountKinds
 )
 
-// thinAt is the number of samples after which only every second enters the sums
-// and counts, which are halved then, and so on at every doubling: counts fit 16
-// bits, and float32 sums stay good, whatever the length.
+// ThinAt is the number of samples after which only every second sample enters
+// the sums and counts, which are halved then, and so on at every doubling:
+// counts fit 16 bits, and float32 sums stay accurate, for any length.
 const ThinAt = 1 << 15
 
-// stride says of sample number t, from 1, and of those near it: every how many
-// samples one is counted.
+// Stride returns the distance between counted samples near sample number t,
+// from 1.
 func Stride(t uint64) uint64 {
 	s := uint64(1)
 	for t > ThinAt*s {
@@ -64,10 +63,10 @@ func Stride(t uint64) uint64 {
 	return s
 }
 
-// counted is how many samples of the first steps the sums and counts stand for.
+// Counted returns the number of samples, of the first steps, in the sums and counts.
 func Counted(steps uint64) uint64 { return steps / Stride(steps+1) }
 
-// lowest begins max: no argument is below it.
+// lowest begins max: no argument is below lowest.
 const lowest = -math.MaxFloat32
 
 func layoutOfMixed(s reservoir.Spec) Layout {
@@ -92,7 +91,7 @@ func (m *MixedLayout) reset(l *Layout, state []uint32) {
 	m.ResetBlocks(l, state, 0, m.blocks)
 }
 
-// resetBlocks does that of some blocks alone.
+// ResetBlocks resets only some blocks.
 func (m *MixedLayout) ResetBlocks(l *Layout, state []uint32, first, end int) {
 	clear(state[m.Signs+first*SignWords : m.Signs+end*SignWords])
 	for b := first; b < end; b++ {
@@ -105,23 +104,23 @@ func (m *MixedLayout) ResetBlocks(l *Layout, state []uint32, first, end int) {
 	}
 }
 
-// at is the place of unit i of member r among the blockUnits of its block, and
-// the block's first word.
+// At returns the place of unit i of member r among the BlockUnits of its block,
+// and the block's first word.
 func (m *MixedLayout) At(l *Layout, r, i int) (place, block int) {
 	return i*canon.BlockMembers + r%canon.BlockMembers, l.First + r/canon.BlockMembers*BlockWords
 }
 
-// sign is the word with the sign of a unit of member r, and its bit.
+// Sign returns the word with the sign of a unit of member r, and its bit.
 func (m *MixedLayout) Sign(state []uint32, r, place int) (word *uint32, bit uint32) {
 	return &state[m.Signs+r/canon.BlockMembers*SignWords+place/32], 1 << (place % 32)
 }
 
-// count reads one of the four counts of a block.
+// ReadCount reads one of the four counts of a block.
 func ReadCount(block []uint32, kind, place int) uint32 {
 	return block[BlockCounts+kind*countWords+place/2] >> (place % 2 * 16) & 0xffff
 }
 
-// setCount writes it.
+// WriteCount writes one of the four counts of a block.
 func WriteCount(block []uint32, kind, place int, n uint32) {
 	w, shift := &block[BlockCounts+kind*countWords+place/2], place%2*16
 	*w = *w&^(0xffff<<shift) | n<<shift
@@ -166,7 +165,7 @@ func (m *MixedLayout) features(l *Layout, s *reservoir.Spec, state []uint32, dst
 	}
 }
 
-// activationOf is h plus the activation of z, in float32.
+// ActivationOf returns h plus the activation of z, in float32.
 func ActivationOf(a reservoir.Activation) func(h, z float32) float32 {
 	switch a {
 	case reservoir.Cubic:
