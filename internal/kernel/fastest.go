@@ -8,7 +8,7 @@ import (
 )
 
 // Within reports whether all values are numbers from -limit to limit, at vector
-// speed where the machine has kernels.
+// speed if the machine has kernels.
 func Within(values []float32, limit float32) bool {
 	if s := Fastest(); s != nil && len(values) > 0 {
 		return s.Within(&values[0], len(values), limit)
@@ -29,11 +29,11 @@ var Fastest = sync.OnceValue(func() *Set {
 	return nil
 })
 
-// MeasurePeak measures, for about d, how many floating-point operations a second
-// one thread of this machine does in the fused multiply-adds of a vector
-// engine's kind (a multiply-add is two): what an engine's rate can be compared
-// with. It is the median of bursts of about 0.1 ms, which a busy machine
-// disturbs less than the mean.
+// MeasurePeak measures, for about d, the floating-point operations a second of
+// one thread of this machine in the fused multiply-adds of a vector engine's
+// kind (a multiply-add is two), for comparison with an engine's rate. The result
+// is the median of bursts of about 0.1 ms, which a busy machine disturbs less
+// than the mean.
 func MeasurePeak(kind string, d time.Duration) (flops float64, err error) {
 	for _, s := range Levels() {
 		if s.Name != kind {

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// guarded makes n values that end (or begin) where memory that must not be touched
-// begins (or ends): one byte too far is a crash.
+// guarded makes n values that end (or begin) next to forbidden memory: access to
+// one byte too far is a crash.
 func guarded[T any](t *testing.T, n int, atEnd bool) []T {
 	t.Helper()
 	var zero T

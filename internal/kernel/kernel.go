@@ -6,29 +6,29 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// Set is the kernels of one instruction set.
+// Set holds the kernels of one instruction set.
 type Set struct {
 	Name   string // "avx512", "avx2" or "neon"
 	Vector int    // float32 lanes of a vector: a register, of NEON two
 	Rows   int    // most units in a row tile
 	blocks int    // most vectors of units in a row tile of Single
-	kits   []int  // value rows there may be between two pending vectors, ascending; nil: any number
+	kits   []int  // possible value rows between two pending vectors, ascending; nil: any number
 	Wide   Shape  // two vectors of streams
-	Narrow Shape  // one
+	Narrow Shape  // one vector
 	Tile   int    // streams of the tile whose Steps is quickest a stream: Lanes of Wide or of Narrow
 
 	// Single advances one stream, its units in the lanes. Its value rows are
 	// single numbers; states and Sums are vectors of units, padded with zeros
-	// (Sums: the Kinds of one vector side by side).
+	// (Sums: the Kinds of one vector, consecutive).
 	Single func(*Steps)
 
-	// RingSingle is its counterpart for a ring, whose states take one word
-	// more before the first. nil where there is none.
+	// RingSingle is Single for a ring, whose states take one word more before
+	// the first. nil if not available.
 	RingSingle func(*Steps)
 
 	// Load copies n words of Vector rows, from byte offset on, into a tile:
-	// word i of row l becomes lane l of the vector i strides (in bytes)
-	// behind dst. Store is the way back. rows has Vector pointers.
+	// word i of row l becomes lane l of the vector i strides (in bytes) after
+	// dst. Store copies back. rows has Vector pointers.
 	Load  func(dst *float32, stride int, rows **uint32, offset, n int)
 	Store func(src *float32, stride int, rows **uint32, offset, n int)
 
@@ -47,15 +47,15 @@ type Set struct {
 	Features FeatureKernels
 
 	// Scores computes Vector columns of a readout for one stream, or for
-	// Streams of them whose n features are stride bytes apart: dst gets one
-	// vector each, weights has one for each feature.
+	// Streams whose n features are stride bytes apart: dst gets one vector for
+	// each, weights has one vector for each feature.
 	Scores, ScoresOfMany func(dst, weights, intercept, center, features *float32, stride, n int)
 
 	// peak does n rounds of peakChains vector multiply-adds.
 	peak func(n int)
 }
 
-// FeatureKernels make features, and what a readout with limits and a detector make of them.
+// FeatureKernels compute features, and the inputs of a readout with limits and of a detector.
 type FeatureKernels struct {
 	// Features of n units from their accumulators; count is the number of
 	// samples, at least 1. Share takes counts below 2^31.
@@ -63,8 +63,8 @@ type FeatureKernels struct {
 	Share     func(dst *float32, positive *uint32, n int, count float32)
 	Deviation func(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
 
-	// Apart are Scores and ScoresOfMany for columns of several readouts; nil where there is
-	// none. LimitedApart limits as Limited does.
+	// Apart are Scores and ScoresOfMany for columns of several readouts; nil if not
+	// available. LimitedApart limits as Limited does.
 	Apart, LimitedApart *ApartKernels
 
 	// Limited writes features - center, each limited to [-limit, limit], to dst,
@@ -74,20 +74,20 @@ type FeatureKernels struct {
 	Novelty NoveltyKernels
 
 	// Few is a set of this machine with smaller vectors, whose readout kernels are quicker
-	// for columns that fit into one of them: they read less memory. nil: there is none.
+	// for columns that fit into one smaller vector: they read less memory. nil: none.
 	Few *Set
 }
 
-// ApartKernels compute a vector of columns, each with a center of its own, for one stream or
-// for Streams of them whose n features are stride bytes apart: dst gets one vector each.
-// For each feature columns has a vector of weights, one of centers and, where they limit,
-// one of limits, which may be infinite.
+// ApartKernels compute a vector of columns, each with its own center, for one stream or for
+// Streams whose n features are stride bytes apart: dst gets one vector each. For each
+// feature columns has a vector of weights, a vector of centers and, with limits, a vector of
+// limits, which may be infinite.
 type ApartKernels struct {
 	One, Many func(dst, columns, intercept, features *float32, stride, n int)
 }
 
-// NoveltyKernels are what a detector needs (readout/novelty), for one stream or for
-// Streams of them whose features are stride bytes apart.
+// NoveltyKernels are the kernels of a detector (readout/novelty), for one stream or
+// for Streams whose features are stride bytes apart.
 type NoveltyKernels struct {
 	// Scale puts (f - center) * scale in the place of n features f, a whole number of
 	// vectors, and adds the square of feature j to float64 sum j mod 4 of the
@@ -96,20 +96,20 @@ type NoveltyKernels struct {
 
 	Project []ProjectKernels // the widest first
 
-	// Together adds to dst, TogetherColumns for each of Streams, the products of n features
-	// with as many columns; columns has as many for each feature. Of columns
-	// TogetherDirections on, those in mask (bit 0 is the first of them) are multiplied with
-	// others instead, of which each stream's are NoveltyBlock values behind those of the one
-	// before. nil: there is none.
+	// Together adds the products of n features with TogetherColumns columns to dst, for each
+	// of Streams; columns has TogetherColumns values for each feature. From column
+	// TogetherDirections on, the columns in mask (bit 0 is the first) are multiplied with
+	// others instead of features; the others of consecutive streams are NoveltyBlock values
+	// apart. nil: none.
 	Together func(dst, columns, features *float32, stride int, others *float32, mask, n int)
 }
 
 const (
-	// NoveltyBlock is how many features of all streams are taken at once: few enough that
-	// they are in the level 1 cache when they are multiplied. It is a number of whole vectors.
+	// NoveltyBlock is the number of features of all streams taken at once: few enough to stay
+	// in the level 1 cache until multiplied. It is a number of whole vectors.
 	NoveltyBlock = 512
-	// TogetherColumns is how many columns Together takes, TogetherDirections how many of
-	// them are surely multiplied with features.
+	// TogetherColumns is the number of columns of Together; the first TogetherDirections
+	// are always multiplied with features.
 	TogetherColumns, TogetherDirections = 48, 32
 )
 
@@ -128,8 +128,8 @@ type Shape struct {
 	woven bool // Steps finishes a unit's pending vectors together
 }
 
-// Ahead reports whether it pays to ask for the next tile's samples and states even
-// where a tile takes many samples; see Steps.Ahead.
+// Ahead reports whether prefetching the next tile's samples and states helps even
+// if a tile takes many samples; see Steps.Ahead.
 func (s *Set) Ahead() bool { return s.Wide.woven && s.Tile == s.Wide.Lanes }
 
 const (
@@ -161,28 +161,29 @@ const (
 )
 
 // Steps is one call of a step kernel: Count samples of one member for one tile
-// of streams. All buffers are aligned to 64 bytes and belong to the caller. In
-// them a value row is a Shape's Lanes float32.
+// of streams. All buffers are aligned to 64 bytes and belong to the caller. A
+// value row in the buffers is a Shape's Lanes float32.
 //
-// The assembly uses the fields by offset and keeps its place in them.
+// The assembly uses the fields by offset and stores its position in them.
 type Steps struct {
 	Consts  *float32
 	Weights *float32
 	Tiles   *rowTile
-	// Cur and Next are the member's inputs followed by its states, Depth
-	// rows. The kernel swaps them with every sample, so that Cur holds the
+	// Cur and Next are the member's inputs followed by its states, Depth rows.
+	// The kernel swaps Cur and Next with every sample, so that Cur holds the
 	// newest states at the end (ring kernels use Cur only).
 	Cur, Next           *float32
 	CurState, NextState *float32 // their first state row
 	// Inputs is the address of the first sample's transformed inputs. Not a
-	// pointer, because the kernel moves it past the last one's, where the
-	// garbage collector must not meet it; the caller keeps them alive.
+	// pointer, because the kernel moves the address past the last sample's
+	// inputs, where the garbage collector must not find it; the caller keeps
+	// the inputs alive.
 	Inputs         uintptr
-	InputStep      int      // bytes from one sample's to the next's
+	InputStep      int      // bytes from one sample's inputs to the next sample's
 	Select         *int     // byte offset of each input the member sees
 	Selected       int      // how many, at least 1
 	Depth          int      // inputs seen plus units
-	Pending, Spare *float32 // PendingRoom each: a row tile's tanh arguments and what a look-up needs
+	Pending, Spare *float32 // PendingRoom each: a row tile's tanh arguments and the data of a look-up
 	// Sums holds Kinds rows for each unit, each vector's Kinds side by side:
 	// sum, positive, max, square. nil if there is none.
 	Sums  *float32
@@ -192,16 +193,16 @@ type Steps struct {
 	Keep  float32
 	Count int // at least 1
 	Units int
-	// Ahead is the address of samples that will be needed next, or 0. A woven shape
-	// asks for as many bytes of them as it takes inputs, a little with each sample.
+	// Ahead is the address of the next samples, or 0. A woven shape prefetches as
+	// many of their bytes as it takes inputs, a few with each sample.
 	Ahead uintptr
 }
 
-// consts is what the assembly reads through Steps.Consts: 64-byte vectors, in
-// the order of the generator; behind them the table by interval, 64 bytes each,
-// for positive arguments, and 64 KiB further for negative ones. The memory
-// between and after them, up to where the highest word points, is zero, and is
-// read only for NaN.
+// consts is the memory of Steps.Consts for the assembly: 64-byte vectors,
+// in the order of the generator; then the table by interval, 64 bytes each, for
+// positive arguments, and 64 KiB further for negative arguments. The memory
+// between and after the tables, up to the address of the highest word, is zero,
+// and is read only for NaN.
 var consts = func() []float32 {
 	const table, negative = 14 * 16, 1 << 14
 	c := Aligned(table + (0xffff-0x3f20)/2 + 16)
@@ -245,8 +246,8 @@ func Consts() *float32 { return &consts[0] }
 // Address is the value of Steps.Inputs.
 func Address(v []float32) uintptr { return uintptr(unsafe.Pointer(&v[0])) }
 
-// Aligned makes n float32, zero, aligned to 64 bytes. Go does not move what it
-// has allocated.
+// Aligned makes n float32, zero, aligned to 64 bytes. Go does not move
+// allocated memory.
 func Aligned(n int) []float32 {
 	v := make([]float32, n+16)
 	skip := 0

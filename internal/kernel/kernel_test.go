@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// eachLevel runs a test for every set of kernels this machine has, and fails
-// for one that EUSN_REQUIRE names and the machine lacks.
+// eachLevel runs a test for every set of kernels of this machine, and fails for
+// a set that EUSN_REQUIRE names and the machine lacks.
 func eachLevel(t *testing.T, test func(t *testing.T, s *Set)) {
 	found := map[string]bool{}
 	for _, s := range Levels() {

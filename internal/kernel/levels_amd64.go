@@ -42,11 +42,11 @@ var setAVX512 = Set{
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }
 
-// tileAVX512 is which tile of AVX-512 is quicker a stream on this core. Where
-// products take all of two 512-bit units and loads are two a cycle, 16 streams
-// need 11 loads for 10 multiply-adds, 32 streams 12 for 20. So 32 are quicker on
-// AMD's cores of family 26 (Zen 5) that have 512-bit units, and 16 on all others
-// that were measured: Zen 4, Emerald Rapids (docs/results.md).
+// tileAVX512 returns the tile of AVX-512 that is quicker a stream on this core.
+// If products take all of two 512-bit units and loads are two a cycle, 16
+// streams need 11 loads for 10 multiply-adds, 32 streams 12 for 20. So 32 are
+// quicker on AMD's cores of family 26 (Zen 5) that have 512-bit units, and 16 on
+// all other measured cores: Zen 4, Emerald Rapids (docs/results.md).
 func tileAVX512() int {
 	_, b, c, d := cpuid(0)
 	amd := b == 0x68747541 && d == 0x69746e65 && c == 0x444d4163 // AuthenticAMD
@@ -57,9 +57,9 @@ func tileAVX512() int {
 	return 16
 }
 
-// wideZen5 reports whether an AMD processor's signature is one of Zen 5 with
-// 512-bit units: those for servers and desktops. Those for laptops take 512
-// bits in two halves, as Zen 4 does.
+// wideZen5 reports whether an AMD processor's signature is Zen 5 with 512-bit
+// units: processors for servers and desktops. Laptop processors take 512 bits
+// in two halves, as Zen 4 does.
 func wideZen5(signature uint32) bool {
 	family, model := signature>>8&15, signature>>4&15
 	if family == 15 {

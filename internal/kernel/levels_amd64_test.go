@@ -4,8 +4,8 @@ package kernel
 
 import "testing"
 
-// TestWideZen5: of AMD's processors only those of Zen 5 with 512-bit units take
-// tiles of 32 streams.
+// TestWideZen5: of AMD's processors only Zen 5 with 512-bit units takes tiles
+// of 32 streams.
 func TestWideZen5(t *testing.T) {
 	for signature, want := range map[uint32]bool{
 		0x00b00f21: true,  // server, where it was measured

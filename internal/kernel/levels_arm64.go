@@ -6,7 +6,7 @@ package kernel
 // that Go runs on has NEON.
 func Levels() []*Set { return []*Set{&setNEON} }
 
-// A vector is a pair of registers, eight lanes.
+// setNEON has vectors of two registers, eight lanes.
 var setNEON = Set{
 	Name: "neon", Vector: 8, Rows: 5, blocks: 12, Tile: 16,
 	Wide:   Shape{Lanes: 16, Steps: stepsWideNEON, Ring: ringWideNEON},

@@ -1,7 +1,7 @@
 package kernel
 
 // MixedKernels advance a block of 8 members of kind mixed (docs/mixed-bank.md),
-// one member in each lane, in the state where it lies.
+// one member in each lane, in place in the state.
 type MixedKernels struct {
 	Taps, Recurrent func(*MixedSteps)
 
@@ -11,11 +11,11 @@ type MixedKernels struct {
 	Gather func(values, series *float32, at *int32, inputs, n int)
 
 	// Features writes the features of a block, in the order of its members, from its
-	// words of the state; count is the number of samples counted.
+	// words of the state; count is the number of counted samples.
 	Features func(features *float32, state *uint32, count float32)
 }
 
-// MixedSteps is one call of such a kernel: Count samples, from number Number of
+// MixedSteps is one call of a mixed kernel: Count samples, from number Number of
 // the sequence, of one block of one stream. All buffers belong to the caller. The
 // assembly uses the fields by offset, and may count Count down.
 type MixedSteps struct {
@@ -25,11 +25,11 @@ type MixedSteps struct {
 	State   *uint32  // the block's words
 	Bits    *uint32  // its signs
 	Signs   *float32 // MixedRoom, for the kernel's own use
-	Held    *float32 // likewise
+	Held    *float32 // as for Signs
 	Inputs  int      // at least 1
 	Count   int      // 1 to 255: counts may be bytes
 	Number  int      // of the first sample, from 1
-	Mask    int      // samples are counted whose number has none of these bits
+	Mask    int      // a sample is counted if its number has none of these bits
 }
 
 // MixedRoom is the size of MixedSteps.Signs and Held.

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// Mixed are the set's kernels of kind mixed, for the cubic or the clip; nil where
-// it has none.
+// Mixed returns the set's kernels of kind mixed, for the cubic or the clip; nil
+// if the set has none.
 func (s *Set) Mixed(cubic bool) *MixedKernels {
 	kernels := [2]*MixedKernels{&mixedClipAVX2, &mixedCubicAVX2}
 	if s == &setAVX512 {
@@ -50,7 +50,7 @@ var (
 	}
 )
 
-// mixedFeatures are those with the activation that the consts are of.
+// mixedFeatures returns the features kernel with the activation of the consts.
 func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, count float32) {
 	return func(features *float32, state *uint32, count float32) {
 		high, low := reciprocal(count)
@@ -65,13 +65,13 @@ func reciprocal(n float32) (high, low float32) {
 	return high, float32(r - float64(high))
 }
 
-// mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:
-// the least argument, the largest and the cubic's factor. Then, for AVX2, where
-// packing leaves each four bytes, and where in four bytes of signs the byte and the
-// bit of each is, in the order of packing. Then, for AVX-512, vectors of 16: bytes
-// of 1, and where packing leaves each four bytes. Then zeros, 16 vectors of 8. Then,
-// for AVX-512 again, four bytes of packing in the order in which unpacking makes words
-// of them: of each 16 bytes the first half goes to one vector, the second to another.
+// mixedConsts is the memory of MixedSteps.Consts for the assembly: vectors of 8:
+// the least argument, the largest and the cubic's factor. Then, for AVX2, the place of
+// each four bytes after packing, and the byte and the bit of each sign in four bytes
+// of signs, in the order of packing. Then, for AVX-512, vectors of 16: bytes of 1, and
+// the place of each four bytes after packing. Then zeros, 16 vectors of 8. Then, for
+// AVX-512, four bytes of packing in the order in which unpacking makes words: of each
+// 16 bytes the first half goes to one vector, the second to another.
 func mixedConsts(limit, factor float32) []float32 {
 	c := Aligned(6*8 + 2*16 + 16*8 + 16)
 	for i := range 8 {

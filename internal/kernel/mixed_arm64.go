@@ -29,15 +29,15 @@ var (
 	}
 )
 
-// mixedFeatures are those with the activation that the consts are of.
+// mixedFeatures returns the features kernel with the activation of the consts.
 func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, count float32) {
 	return func(features *float32, state *uint32, count float32) {
 		mixedFeaturesNEON(features, state, &(*consts)[0], count)
 	}
 }
 
-// mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 4:
-// the least argument, the largest, and the cubic's factor.
+// mixedConsts is the memory of MixedSteps.Consts for the assembly: vectors of
+// 4: the least argument, the largest, and the cubic's factor.
 func mixedConsts(limit, factor float32) []float32 {
 	c := Aligned(3 * 4)
 	for i := range 4 {

@@ -11,8 +11,8 @@ import (
 
 // BenchmarkMixed reports the kernels of kind mixed, 15 blocks in turn: nanoseconds
 // of a block's sample, and the share of the peak of fused multiply-adds as
-// BenchmarkSteps does, counting those of the arguments alone. Medians, and what the
-// best twentieth of the bursts reaches.
+// BenchmarkSteps does, counting only the arguments. Medians, and the result of the
+// best twentieth of the bursts.
 func BenchmarkMixed(b *testing.B) {
 	for _, s := range Levels() {
 		for _, cubic := range []bool{true, false} {

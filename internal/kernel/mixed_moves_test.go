@@ -35,8 +35,8 @@ func TestMixedGather(t *testing.T) {
 	})
 }
 
-// TestMixedFeatures holds the features of a block to docs/mixed-bank.md, one
-// operation after another.
+// TestMixedFeatures compares the features of a block with docs/mixed-bank.md,
+// one operation after another.
 func TestMixedFeatures(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		rng := rand.New(rand.NewPCG(3, 3))
@@ -89,7 +89,7 @@ func TestMixedShares(t *testing.T) {
 	}
 }
 
-// randomMixedBlock is a state after so many samples: some units have never moved,
+// randomMixedBlock is a state after count samples: some units have never moved,
 // some have a variance that rounding makes negative.
 func randomMixedBlock(rng *rand.Rand, count int) *mixedBlock {
 	b, n := new(mixedBlock), float32(count)

@@ -2,5 +2,5 @@
 
 package kernel
 
-// Mixed are the set's kernels of kind mixed; nil where it has none.
+// Mixed returns the set's kernels of kind mixed; nil if the set has none.
 func (s *Set) Mixed(bool) *MixedKernels { return nil }

@@ -12,9 +12,9 @@ import (
 
 const mixedUnits, mixedLanes = 16, 8
 
-// TestMixed holds the kernels of kind mixed to docs/mixed-bank.md, in memory that
-// ends where they must stop. (That they are chosen, and what they need of the
-// engine, the conformance suite tests.)
+// TestMixed compares the kernels of kind mixed with docs/mixed-bank.md, in memory
+// that ends at their last access. (The conformance suite tests the choice of
+// kernels and their requirements for the engine.)
 func TestMixed(t *testing.T) {
 	found := map[string]bool{}
 	for _, s := range Levels() {

@@ -11,7 +11,7 @@ func TestMoves(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		for n := 1; n <= 3*s.Vector+1; n++ {
-			const extra = 3 // words of a row before the part that is moved
+			const extra = 3 // words of a row before the moved part
 			stride := s.Vector * (1 + n%2)
 			rows, back := make([]*uint32, s.Vector), make([]*uint32, s.Vector)
 			words, returned := make([][]uint32, s.Vector), make([][]uint32, s.Vector)

@@ -4,13 +4,13 @@ import "unsafe"
 
 // rowTile describes one row tile to the assembly. rows = 0 ends the list.
 type rowTile struct {
-	rows   int   // units; of Single vectors of them
-	kits   int64 // value rows between two pending vectors (of a woven shape two units' vectors), 0: finish all of them first; of Single bytes to its weights
-	rest   int64 // value rows after the last of them; with Set.kits the upper 32 bits are some before the first
+	rows   int   // units; of Single vectors of units
+	kits   int64 // value rows between two pending vectors (of a woven shape two units' vectors), 0: finish all pending first; of Single bytes to its weights
+	rest   int64 // value rows after the last pending vector; with Set.kits the upper 32 bits count value rows before the first
 	offset int   // bytes from unit 0 to the first unit's states
 }
 
-// Member is one member's weights as the step kernels read them.
+// Member is one member's weights in the layout of the step kernels.
 type Member struct {
 	weights      []float32
 	wide, narrow []rowTile
@@ -53,8 +53,8 @@ func (s *Set) Pack(units, inputs int, bias, input, recurrent []float32, ring boo
 	return m
 }
 
-// Use points a to the member's weights for the kernels of the shape of so many
-// lanes; 1 is Single.
+// Use points a to the member's weights for the kernels of the shape with the
+// given lanes; 1 is Single.
 func (s *Set) Use(a *Steps, m *Member, lanes int) {
 	a.Weights = &m.weights[0]
 	switch {
@@ -99,7 +99,7 @@ func (s *Set) packSingle(units, inputs int, bias, input, recurrent []float32) ([
 		list = append(list, rowTile{rows: size, kits: int64(first * s.Vector * (1 + inputs + units) * 4), offset: first * s.Vector * 4})
 		first += size
 	}
-	// And back, for kernels that turn round after every sample.
+	// And back, for kernels that reverse after every sample.
 	const tileSize = int(unsafe.Sizeof(rowTile{}))
 	n := len(list)
 	list = append(list, rowTile{offset: tileSize})
@@ -146,9 +146,9 @@ func split(units, most int) []int {
 	return sizes
 }
 
-// tiles plans how the pending vectors of each row tile (those of the row tile
-// before it) are spread over its value rows. The first row tile of a sample
-// reads the last states its pending vectors make, so they must be done before.
+// tiles plans the finishing of each row tile's pending vectors (of the previous
+// row tile), spread over its value rows. The first row tile of a sample reads
+// the last states made from its pending vectors, which must be done before.
 func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 	list := make([]rowTile, 0, len(sizes)+1)
 	last := len(sizes) - 1
@@ -178,7 +178,7 @@ func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 			t.rest = int64(depth)
 		}
 		if s.kits != nil && i > 0 {
-			t.rest <<= 32 // the first of them have only just been made
+			t.rest <<= 32 // the first vectors have only just been made
 		}
 		list = append(list, t)
 		first += rows

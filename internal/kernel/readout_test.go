@@ -141,8 +141,8 @@ func TestApart(t *testing.T) {
 	})
 }
 
-// TestNovelty holds what a detector needs to its plain form. Calls go on where others
-// have ended.
+// TestNovelty compares the kernels of a detector with their plain form. Calls
+// continue at the end of earlier calls.
 func TestNovelty(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		rng := rand.New(rand.NewPCG(3, 7))
@@ -179,10 +179,10 @@ func TestNovelty(t *testing.T) {
 						t.Fatalf("%s: sum %d of stream %d is %v, want %v", what, i%4, i/4, sums[i], want[i])
 					}
 				}
-				for i, v := range z { // also what is between the rows
+				for i, v := range z { // also the values between the rows
 					same(t, what, "scaled feature", i%stride, i/stride, features[i], v)
 				}
-				// Any number of features, and none behind it.
+				// Any number of features, and none after them.
 				for m := n - s.Vector + 1; m <= n; m++ {
 					for _, k := range k.Project {
 						rows, axes, dst := floats(t, (streams-1)*stride+m), floats(t, m*k.Axes), floats(t, streams*k.Axes)
@@ -207,7 +207,7 @@ func TestNovelty(t *testing.T) {
 	})
 }
 
-// TestTogether holds directions and other columns in one pass to their plain form.
+// TestTogether compares directions and other columns in one pass with their plain form.
 func TestTogether(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		together := s.Features.Novelty.Together

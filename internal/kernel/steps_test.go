@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// TestSteps holds every kernel shape to the canonical step, in buffers that
-// end where memory does. Under -short (an emulator) the reference takes too
-// long for the most units of many streams.
+// TestSteps compares every kernel shape with the canonical step, in buffers
+// that end at the end of memory. Under -short (an emulator) the reference takes
+// too long for the most units of many streams.
 func TestSteps(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		for _, lanes := range []int{1, s.Narrow.Lanes, s.Wide.Lanes} {
@@ -32,9 +32,9 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// TestEveryWay goes each way through the kernels that have code of their own for
-// the numbers of value rows between two pending vectors, in a sample's first row
-// tile and in another one if there is such a network.
+// TestEveryWay uses each path through the kernels with separate code for the
+// number of value rows between two pending vectors, in a sample's first row tile
+// and, if such a network exists, in a later row tile.
 func TestEveryWay(t *testing.T) {
 	type way struct {
 		rows  int
@@ -80,7 +80,7 @@ func ints(lo, hi int) (list []int) {
 	return list
 }
 
-// TestSomeSums: sums that are not asked for stay as they are.
+// TestSomeSums: sums not requested stay unchanged.
 func TestSomeSums(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		for _, lanes := range []int{1, s.Narrow.Lanes, s.Wide.Lanes} {
@@ -96,7 +96,7 @@ func TestSomeSums(t *testing.T) {
 
 const allSums = Sum | Positive | Max | Square
 
-// problem is one member's weights and values, and what a kernel leaves.
+// problem is one member's weights and values, and the results of a kernel.
 type problem struct {
 	units, inputs, lanes           int
 	bias, input, recurrent         []float32
@@ -160,7 +160,7 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool, flags
 	}
 
 	// Buffers of exactly the size the documentation of Steps names.
-	width, vectors := lanes, units // of a state row in lanes, and how many there are
+	width, vectors := lanes, units // of a state row in lanes, and number of state rows
 	if lanes == 1 {
 		width, vectors = s.Vector, (units+s.Vector-1)/s.Vector
 	}

@@ -20,9 +20,10 @@ func TestTanh(t *testing.T) {
 		args = append(args, math.Float32frombits(rng.Uint32()&0x807fffff|uint32(100+rng.IntN(33))<<23))
 	}
 	eachLevel(t, func(t *testing.T, s *Set) {
-		// A ring's kernel and a tile's may have a tanh each, and a tile's another one
-		// between the products of the next sample, if there are enough of them: here
-		// further inputs, which are zero, and a second sample of zeros.
+		// A ring's kernel and a tile's may have separate tanh code, and a tile may
+		// have another tanh between the products of the next sample, if there are
+		// enough products: here further inputs, which are zero, and a second sample
+		// of zeros.
 		for _, c := range []struct {
 			ring            bool
 			inputs, samples int
@@ -54,7 +55,7 @@ func TestTanh(t *testing.T) {
 					state = cur
 				}
 				for l := range lanes {
-					// -0 + 0*h and 0 + tanh lose the sign of zero, as they should.
+					// -0 + 0*h and 0 + tanh lose the sign of zero, as intended.
 					x, got := args[at+l], state[n*lanes+l]
 					want := canon.FMA(1, canon.Tanh(canon.FMA(0, 0, canon.FMA(1, x, float32(math.Copysign(0, -1))))), 0)
 					if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
@@ -66,13 +67,13 @@ func TestTanh(t *testing.T) {
 	})
 }
 
-// TestTanhNearOne: so it is for every number from 6.375 to the saturation, with
-// one of the signs. A kernel may leave out the limit to 1; a smaller number's
+// TestTanhNearOne compares the tanh of every number from 6.375 to the saturation,
+// with one of the signs. A kernel may omit the limit to 1; a smaller number's
 // tanh is further away from 1 than its error (canon.TanhError).
 func TestTanhNearOne(t *testing.T) {
 	for _, s := range Levels() {
 		stride := uint32(1)
-		if testing.Short() || s.kits == nil && !s.Wide.woven { // an emulator; or it has the limit
+		if testing.Short() || s.kits == nil && !s.Wide.woven { // an emulator; or a kernel with the limit
 			stride = 101
 		}
 		n, samples := 1, 1
@@ -110,8 +111,8 @@ func TestTanhNearOne(t *testing.T) {
 	}
 }
 
-// TestMaxOfZeros: of two zeros that differ in sign the older one stays the
-// largest, as in Go. A unit with no weights but the input's again.
+// TestMaxOfZeros: of two zeros that differ in sign the older zero stays the
+// largest, as in Go. The unit has only the input's weight.
 func TestMaxOfZeros(t *testing.T) {
 	zero, negative := float32(0), float32(math.Copysign(0, -1))
 	eachLevel(t, func(t *testing.T, s *Set) {
