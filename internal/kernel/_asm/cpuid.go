@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// cpuid asks the processor what it is; see levels_amd64.go.
+// cpuid identifies the processor; see levels_amd64.go.
 func cpuid() {
 	TEXT("cpuid", NOSPLIT, "func(leaf uint32) (a, b, c, d uint32)")
 	Doc("cpuid is the instruction CPUID, sub-leaf 0.")

@@ -67,8 +67,8 @@ func offsetsFile() []byte {
 	return src
 }
 
-// vector is the operand of constant i of kernel.Consts; base holds its
-// address.
+// vector is the operand of constant i of kernel.Consts; base holds the address
+// of Consts.
 func vector(base reg.Register, i int) Mem { return Mem{Base: base, Disp: 64 * i} }
 
 // Places in kernel.Consts, 64 bytes each.
@@ -80,8 +80,8 @@ const (
 	constOne
 	constSign
 	constIntOne
-	constTable // 6 of them, by power
+	constTable // 6 vectors, by power
 
 	// For look-ups by address, 16 rows; see stages.
-	constRows = constTable + 7 // NEON's vector is before them
+	constRows = constTable + 7 // NEON's vector is before the rows
 )

@@ -26,8 +26,8 @@ type shape struct {
 	pipelined bool // the tanh of a row tile runs inside the next one's products
 	// woven: instruction by instruction, a unit's two vectors at once; see weave.
 	woven bool
-	// single: one stream, its units in the lanes; rows counts vectors of
-	// units, a value row is one number.
+	// single: one stream, its units in the lanes; rows counts vectors of units,
+	// a value row is one number.
 	single bool
 }
 

@@ -6,41 +6,41 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Without a one-instruction look-up the tanh takes its coefficients by
-// address. On Zen 3 a permutation keeps a multiply-add unit busy for a cycle
-// and a variable blend for half of one, and a store of a vector register stops
-// both units for a cycle; loads cost the units nothing, shuffles within a half
-// and blends by a constant little. So each lane's coefficients are loaded as a
-// row, and blends and shuffles bring the lanes together:
+// Without a one-instruction look-up the tanh takes its coefficients by address.
+// On Zen 3 a permutation keeps a multiply-add unit busy for a cycle and a
+// variable blend for half a cycle, and a store of a vector register stops both
+// units for a cycle; loads cost the units nothing, shuffles within a half and
+// blends by a constant little. So each lane's coefficients are loaded as a row,
+// and blends and shuffles bring the lanes together:
 //
 // Two lanes of a half load powers 0 to 3, the second lane one place further, so
-// that one blend takes the even powers of both and another the odd ones; of two
-// such pairs of lanes a shuffle makes one power of all four. Powers 4 and 5 are
-// loaded to the place where a shuffle wants them.
+// that one blend takes the even powers of both and another the odd powers; from
+// two such pairs of lanes a shuffle makes one power of all four. Powers 4 and 5
+// are loaded to the place where a shuffle reads them.
 //
 // The table has rows for negative arguments, too, with the even powers negated:
-// the distance keeps the argument's sign, so that the polynomial comes out with
-// it. Every rounding is symmetric, so the bits are those of the polynomial in
-// the magnitude with the sign put on afterwards. The limit to 1 is left out: no
-// argument up to the saturation reaches beyond it (TestTanhNearOne).
+// the distance keeps the argument's sign, so that the polynomial has the right
+// sign. Every rounding is symmetric, so the bits equal the polynomial in the
+// magnitude with the sign applied afterwards. The limit to 1 is omitted: no
+// argument up to the saturation exceeds 1 (TestTanhNearOne).
 //
 // A vector of arguments passes five phases with products between them, because
-// a core looks ahead over no more than some hundred vector operations: what
-// waits long in one place holds up the products behind it, and every operation
-// that writes a vector register takes from the room. So no phase has more
-// than two steps of the polynomial, and each loads the intervals for the next.
-// Two vectors stand for each in memory, written by locate; between the phases
-// three registers are kept, and the intervals of four lanes.
+// a core looks ahead over at most some hundred vector operations: a long wait
+// in one place delays the following products, and every operation that writes a
+// vector register takes from the room. So each phase has at most two steps of
+// the polynomial, and loads the intervals for the next phase. Two vectors in
+// memory, written by locate, represent each vector of arguments; between the
+// phases three registers are kept, and the intervals of four lanes.
 
-// behindDistance is where the distances from the intervals' edges stand, with
-// the arguments' signs, behind the pending vectors: those hold the edges plus
-// the shift, whose upper halves tell the interval and the sign.
+// behindDistance is the offset of the distances from the intervals' edges, with
+// the arguments' signs, after the pending vectors: these hold the edges plus
+// the shift, whose upper halves give the interval and the sign.
 const behindDistance = 512
 
 // phases a pending vector passes.
 const phases = 5
 
-// stages are the registers of the phases: three that are kept, and three that
+// stages are the registers of the phases: three kept registers, and three that
 // hold nothing between products.
 type stages struct {
 	p, even, odd reg.VecPhysical
@@ -52,8 +52,8 @@ func (s shape) stages() stages {
 	return stages{p: r[0], even: r[1], odd: r[2], a: free[0], k: free[1], t: free[2]}
 }
 
-// locate leaves a row tile's arguments, which are still in the accumulators,
-// at base as the phases want them.
+// locate stores a row tile's arguments, which are still in the accumulators, at
+// base in the form for the phases.
 func (s shape) locate(m int, base reg.Register) {
 	k, t := s.regs[10], s.regs[11]
 	sign, saturation, negative, shift := s.regs[12], s.regs[13], s.regs[14], s.regs[15]
@@ -83,9 +83,9 @@ func (s shape) locate(m int, base reg.Register) {
 	}
 }
 
-// firstRow is what the look-up adds for the first interval, which begins at
-// .625: the upper half of that number, in units of two bytes. An interval is 32
-// of them, a row of 64 bytes; a sign is 64 KiB.
+// firstRow is the addend of the look-up for the first interval, which begins at
+// .625: the upper half of .625, in units of two bytes. An interval is 32 units,
+// a row of 64 bytes; a sign is 64 KiB.
 const firstRow = 2 * 0x3f20
 
 // laneRows are the registers for four lanes' intervals.
@@ -99,8 +99,8 @@ func (r stages) find(place Mem, first int) {
 }
 
 // row is the operand of the i-th lane's row, from a byte on. A row has 24 bytes
-// to spare, powers 4 and 5, powers 0 to 3, and powers 3, 0, 1, 2; whatever is
-// read of it lies in one cache line.
+// to spare, powers 4 and 5, powers 0 to 3, and powers 3, 0, 1, 2; each read of
+// a row stays within one cache line.
 func (r stages) row(i, at int) Mem { return scaled(consts, laneRows[i], 2, 64*constRows-firstRow+at) }
 
 // pairs loads powers 4 and 5 of the four lanes found.
@@ -132,12 +132,12 @@ func (s shape) phase(n int, id string) {
 		r.pairs(r.p)
 		r.quads(r.even, r.odd)
 		r.find(place, 2)
-	case 1: // powers 4 and 5 of the others, and the polynomial's first step
+	case 1: // powers 4 and 5 of the other lanes, and the polynomial's first step
 		r.pairs(r.t)
 		VSHUFPS(U8(0xdd), r.t, r.p, r.k) // c5
 		VSHUFPS(U8(0x88), r.t, r.p, r.p) // c4
 		VFMADD231PS(distance, r.k, r.p)
-	case 2: // powers 0 to 3 of the others, and two steps; powers 1 and 0 stay in odd and even
+	case 2: // powers 0 to 3 of the other lanes, and two steps; powers 1 and 0 stay in odd and even
 		even, odd := r.t, r.a
 		r.quads(even, odd)
 		r.find(place.Offset(s.bytes), 0) // after the last vector: not used
@@ -161,8 +161,8 @@ func (s shape) phase(n int, id string) {
 	}
 }
 
-// more is what phase 4 leaves out: sums, and a keep that is not 1. A tanh is
-// positive where its argument is.
+// more does the rest of phase 4: sums, and a keep other than 1. A tanh is
+// positive if its argument is.
 func (s shape) more(id string) {
 	r := s.stages()
 	Label("more" + id)

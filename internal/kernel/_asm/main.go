@@ -1,6 +1,6 @@
 // Command _asm generates the assembly of package kernel, one file per
-// instruction set, and the offsets of the argument structure. Run it by
-// go generate in the parent directory.
+// instruction set, and the offsets of the argument structure. go generate in
+// the parent directory runs the command.
 package main
 
 import (

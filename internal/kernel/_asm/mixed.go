@@ -39,8 +39,8 @@ const (
 	mixedLow    = 0
 	mixedHigh   = 32
 	mixedFactor = 64
-	mixedTurn   = 96  // the way of dwords from the order of packing to that of the state
-	mixedByte   = 128 // in the order of packing: where a sign's byte is,
+	mixedTurn   = 96  // permutation of dwords from the order of packing to the order of the state
+	mixedByte   = 128 // in the order of packing: the byte of a sign,
 	mixedBit    = 160 // and its bit
 	mixedNone   = 320 // counts of no samples
 )
@@ -159,7 +159,7 @@ func (m mixed) recurrents() {
 	})
 }
 
-// arguments computes those of a group of recurrent units in the first 8 registers.
+// arguments computes the arguments of a group of recurrent units in the first 8 registers.
 func (m mixed) arguments(id string) {
 	m.inputs(id)
 	x := avx2.regs[8]
@@ -173,7 +173,7 @@ func (m mixed) arguments(id string) {
 }
 
 // inputs computes a group's biases and inputs or taps. The weights of a group
-// follow each other in that order, then those of states, 8 vectors each.
+// follow each other in this order, then the weights of states, 8 vectors each.
 func (m mixed) inputs(id string) {
 	x, left := avx2.regs[8], mixedLeft
 	for i := range 8 {
@@ -193,8 +193,8 @@ func (m mixed) inputs(id string) {
 	JNZ(LabelRef("inputs_" + id))
 }
 
-// take updates the states of a group with its arguments, and where the sample is
-// counted all else.
+// take updates the states of a group with its arguments and, if the sample is
+// counted, sums and counts.
 func (m mixed) take(group int) {
 	id := fmt.Sprint(group)
 	TESTQ(mixedNumber, mixedField("Mask"))
@@ -210,14 +210,14 @@ func (m mixed) take(group int) {
 	Label("taken_" + id)
 }
 
-// taken ends a sample. Once one is counted, the counts so far are in MixedSteps.Signs.
+// taken ends a sample. After a counted sample, the counts so far are in MixedSteps.Signs.
 func (m mixed) taken() {
 	TESTQ(mixedNumber, mixedField("Mask"))
 	CMOVQEQ(mixedCounts, mixedBefore)
 }
 
-// states adds the activations, two units side by side: like instructions that follow
-// each other go to different execution units, which keeps all of them busy.
+// states adds the activations, two units in parallel: equal instructions in sequence
+// go to different execution units, which keeps all units busy.
 func (m mixed) states(group int, counted bool) {
 	for i := 0; i < 8; i += 2 {
 		z, c, a := avx2.regs[i:i+2], avx2.regs[8:10], avx2.regs[10:12]
@@ -227,13 +227,13 @@ func (m mixed) states(group int, counted bool) {
 				write(k, 256*group+32*(i+k))
 			}
 		}
-		// As integers, positive numbers have their order, and negative ones are below;
-		// without a sign they are above, in the opposite order. All four execution units
-		// compare integers, two of them floating-point numbers.
+		// As integers, positive numbers have their order, and negative numbers are
+		// below; without a sign they are above, in the opposite order. All four
+		// execution units compare integers, two of them floating-point numbers.
 		two(func(k, _ int) { VPMINSD(mixedHighest, z[k], c[k]) })
 		two(func(k, _ int) { VPMINUD(mixedLowest, c[k], c[k]) })
 		if counted {
-			two(func(k, place int) { VMAXPS(at(mixedState, mixedMax+place), z[k], z[k]) }) // z where it is larger, else the old one
+			two(func(k, place int) { VMAXPS(at(mixedState, mixedMax+place), z[k], z[k]) }) // z if z is larger, else the old value
 			two(func(k, place int) { VMOVUPS(z[k], at(mixedState, mixedMax+place)) })
 		}
 		two(func(k, place int) { VADDPS(at(mixedState, mixedH+place), c[k], h[k]) })

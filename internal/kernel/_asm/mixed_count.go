@@ -6,10 +6,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// The counts of kind mixed on AVX2; mixed.go has the rest. While a call runs they
+// The counts of kind mixed on AVX2; mixed.go has the rest. During a call the counts
 // are bytes, in MixedSteps.Signs: of each kind four vectors of four units each, in
-// the order in which packing leaves them, as negative numbers, since a mask's bytes
-// are -1; then the signs, as masks.
+// the order of packing, as negative numbers, since a mask's bytes are -1; then the
+// signs, as masks.
 
 func mixedCount(base reg.Register, kind, units int) Mem { return at(base, 128*kind+32*units) }
 
@@ -31,7 +31,7 @@ func (m mixed) begin() {
 	}
 }
 
-// end adds the counts to those of the state and writes the signs.
+// end adds the counts to the state's counts and writes the signs.
 func (m mixed) end() {
 	way, apart, n, t := avx2.regs[0], avx2.regs[1], avx2.regs[2], avx2.regs[3]
 	MOVQ(mixedField("Bits"), mixedSpare)
@@ -55,8 +55,8 @@ func (m mixed) end() {
 	}
 }
 
-// signs makes the masks of the positive arguments; counted ones it counts, and
-// those that differ from before.
+// signs makes the masks of the positive arguments; for a counted sample, signs
+// counts them, and the changes.
 func (m mixed) signs(group int, counted bool) {
 	mask, t := avx2.regs[8], avx2.regs[9]
 	for half := range 2 {

@@ -6,15 +6,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// mixedFeatures emits the features of a block of 8 members: by kind a vector for
-// each of 8 units, which are turned, since a member's features lie together.
+// mixedFeatures emits the features of a block of 8 members: by kind a vector for each of 8
+// units, then transposed, since a member's features lie together.
 //
-// Divisions take most of the time. A mean is kept for its deviation, where that will be. And
-// a share k/n, of counts below 2^16, is fma(k, high, k * low), where high + low is 1/n to
-// 2^-47: what is rounded is within 2^-46 of k/n, in relation to it, and no k/n is as near to
-// where rounding changes, a number M of 25 bits, odd, times a power of two. Their distance is
-// |k - M n 2^e| / n; it is not 0, since M is larger than k's odd part, so it is at least
-// 1/(n M) of k/n, more than 2^-41.
+// Divisions take most of the time. The place of a deviation holds its mean until then. And a
+// share k/n, of counts below 2^16, is fma(k, high, k * low), where high + low is 1/n to
+// 2^-47: the unrounded value is within 2^-46 of k/n, in relation to k/n, and no k/n is as
+// near to a rounding boundary, a number M of 25 bits, odd, times a power of two. Their
+// distance is |k - M n 2^e| / n; it is not 0, since M is larger than k's odd part, so it is
+// at least 1/(n M) of k/n, more than 2^-41.
 func (g *isa) mixedFeatures() {
 	g.function("mixedFeatures", "(features *float32, state *uint32, consts *float32, count, high, low float32)",
 		"writes the features of a block of 8 members, one member's after another; high + low is 1/count.")
@@ -42,7 +42,7 @@ func (g *isa) mixedFeatures() {
 			VBROADCASTSS(NewParamAddr("count", 24), v)
 		}
 	}
-	// Where the deviations of a unit will be, its means are until then.
+	// Until then, the places of a unit's deviations hold its means.
 	kept := func(i int) Mem { return at(to, memberBytes*i+4*mixedUnits*4) }
 	Label("half")
 	for k, feature := range [kinds]func(i int, v reg.VecPhysical){
@@ -72,7 +72,7 @@ func (g *isa) mixedFeatures() {
 			VDIVPS(a, v, v)
 			VFNMADD231PS(mean, mean, v)
 			VXORPS(mean, mean, mean)
-			VMAXPS(mean, v, v) // 0 where it is not positive
+			VMAXPS(mean, v, v) // 0 unless positive
 			VSQRTPS(v, v)
 		},
 		share(mixedSc), share(mixedWin), share(mixedLose),

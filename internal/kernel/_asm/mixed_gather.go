@@ -6,8 +6,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// mixedGather brings the values of a block's inputs together: 8 samples of an input
-// at a time by a transposition, what is left one by one.
+// mixedGather gathers the values of a block's inputs: 8 samples of an input at a
+// time by a transposition, the remaining samples one by one.
 func (g *isa) mixedGather() {
 	g.function("mixedGather", "(values, series *float32, at *int32, inputs, n int)",
 		"writes by sample, then input, the vector of 8 members' values; at has each one's first, in bytes from series on.")

@@ -9,7 +9,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// featureRows are the features of so many streams, up to 8, stride bytes apart.
+// featureRows are the features of up to 8 streams, stride bytes apart.
 type featureRows int
 
 var stride1, stride3 = reg.R10, reg.R12 // once and three times
@@ -31,7 +31,7 @@ func (r featureRows) of(stream int) Mem {
 	return []Mem{at(base, 0), scaled(base, stride1, 1, 0), scaled(base, stride1, 2, 0), scaled(base, stride3, 1, 0)}[stream%4]
 }
 
-// next goes on by so many bytes.
+// next advances by the given bytes.
 func (r featureRows) next(bytes int) {
 	for _, base := range fourth[:(r+3)/4] {
 		ADDQ(U32(bytes), base)
@@ -131,8 +131,8 @@ func (g *isa) scale(streams int) {
 
 var fours Mem
 
-// pairIndex is of two vectors the fours of both, side by side: of the first eight lanes,
-// then of the last.
+// pairIndex selects the fours of two vectors: of the first eight lanes, then of the
+// last.
 func pairIndex() Mem {
 	if fours.Base == nil {
 		fours = GLOBL("pairIndex", RODATA|NOPTR)
@@ -144,8 +144,8 @@ func pairIndex() Mem {
 	return fours
 }
 
-// project emits the products of features with so many directions, in the lanes of vectors
-// of which the last may be half as wide: a chain of fused multiply-adds over the features
+// project emits the products of features with the directions, in the lanes of vectors
+// whose last may have half the width: a chain of fused multiply-adds over the features
 // for each stream.
 func (g *isa) project(streams, directions int) {
 	vectors, bytes := (4*directions+g.bytes-1)/g.bytes, 4*directions
@@ -194,7 +194,7 @@ func (g *isa) project(streams, directions int) {
 	RET()
 }
 
-// directions are how many there are at once.
+// directions returns the numbers of directions at once.
 func (g *isa) directions() []int {
 	if g.masks {
 		return []int{48, 40, 32, 16}
@@ -202,9 +202,9 @@ func (g *isa) directions() []int {
 	return []int{8}
 }
 
-// together emits the products of scaled features with directions, and beside them those of
-// other values with a readout's columns, for 8 streams: in lanes of the last of three
-// vectors, the ones in mask.
+// together emits the products of scaled features with directions, and in parallel the
+// products of other values with a readout's columns, for 8 streams: in the lanes in mask
+// of the last of three vectors.
 func (g *isa) together() {
 	const streams, vectors = 8, 3
 	g.function("together", "(dst, columns, features *float32, stride int, others *float32, mask, n int)",
@@ -246,6 +246,6 @@ func (g *isa) together() {
 	RET()
 }
 
-// axesAhead is how many bytes of directions, or of columns, are asked for beforehand. They
-// are more than a level 2 cache holds.
+// axesAhead is the number of prefetched bytes of directions, or of columns. All of them
+// exceed a level 2 cache.
 const axesAhead = 8192

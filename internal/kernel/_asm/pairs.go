@@ -7,23 +7,23 @@ import (
 )
 
 // Kind mixed on AVX-512: a vector is two units of 8 members, a group of 8 units is
-// 4 vectors. The counts of a group are bytes while a call runs: one vector for
-// each kind, in the order in which packing leaves them, as the signs, which are a
-// mask. A core has few units for comparisons that make masks: an argument is
-// compared with the largest by a difference and packed, four vectors to one mask.
+// 4 vectors. During a call the counts of a group are bytes: one vector for each
+// kind, in the order of packing, as are the signs, which are a mask. A core has
+// few execution units for comparisons that make masks: an argument is compared
+// with the largest by a difference and packed, four vectors to one mask.
 
 // More places in kernel.mixedConsts.
 const (
 	mixedOnes = 192 // bytes of 1
-	pairTurn  = 256 // where packing leaves each four bytes, and the way back
-	pairFold  = 832 // the same for bytes that unpacking makes words of
+	pairTurn  = 256 // place of each four bytes after packing, and the way back
+	pairFold  = 832 // the same for bytes that unpacking makes into words
 )
 
-// General purpose registers of the pairs beside those of mixed.
+// General purpose registers of the pairs in addition to mixed.
 var (
 	pairCounts  = reg.R10
 	pairBits    = reg.R11
-	pairWeights = reg.RBX // those to come, or of the second group
+	pairWeights = reg.RBX // the next weights, or the second group's
 	pairLeft    = reg.RDX // samples
 	pairNumber  = reg.R12 // of the sample
 )
@@ -71,8 +71,8 @@ func (p *pairs) constants() {
 	VMOVDQU64(at(mixedConst, mixedOnes), p.ones)
 }
 
-// pairsTaps advances one group after the other, its states and sums in registers.
-// The inputs of the next sample come before the counts of this one, which need
+// pairsTaps advances one group after another, its states and sums in registers.
+// The inputs of the next sample precede the counts of this sample, which need
 // other execution units.
 func (g *isa) pairsTaps(m mixed) {
 	r := g.regs
@@ -138,7 +138,7 @@ func (g *isa) pairsTaps(m mixed) {
 	JNZ(LabelRef("group"))
 }
 
-// inputs computes a group's biases and inputs, and leaves pairWeights behind them.
+// inputs computes a group's biases and inputs, and leaves pairWeights after them.
 func (p *pairs) inputs(id string, z []reg.VecPhysical) {
 	for j := range 4 {
 		VMOVUPS(at(mixedWeights, 64*j), z[j])
@@ -158,7 +158,7 @@ func (p *pairs) inputs(id string, z []reg.VecPhysical) {
 
 // pairsRecurrent advances both groups, which see each other. The states are in the
 // state, from where a unit goes to both halves of a vector. A sample is counted
-// between the products of the next one.
+// between the products of the next sample.
 func (g *isa) pairsRecurrent(m mixed) {
 	r := g.regs
 	p := pairs{mixed: m, z: r[0:8], next: r[8:16], sum: r[16:24],
@@ -218,7 +218,7 @@ func (g *isa) pairsRecurrent(m mixed) {
 }
 
 // products computes the next arguments of all units, and does the parts between
-// them.
+// the products.
 func (p *pairs) products(id string, parts []func()) {
 	const second = 256 * (1 + mixedUnits) // from 256*Inputs further on, the second group's
 	MOVQ(mixedField("Weights"), mixedWeights)
@@ -280,6 +280,6 @@ func (p *pairs) accumulate(j int, h reg.VecPhysical) {
 		VFMADD231PS(h, h, p.temps[1])
 		VMOVUPS(p.temps[1], at(mixedState, mixedSquare+64*j))
 	}
-	VMAXPS(at(mixedState, mixedMax+64*j), p.z[j], p.temps[2]) // z where it is larger, else the old one
+	VMAXPS(at(mixedState, mixedMax+64*j), p.z[j], p.temps[2]) // z if z is larger, else the old value
 	VMOVUPS(p.temps[2], at(mixedState, mixedMax+64*j))
 }

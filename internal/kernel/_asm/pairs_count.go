@@ -22,7 +22,7 @@ func (p *pairs) counting() (parts []func()) {
 	return parts
 }
 
-// quiet keeps the signs of a sample that is not counted.
+// quiet keeps the signs of an uncounted sample.
 func (p *pairs) quiet() {
 	for half := range 2 {
 		p.signs(half)
@@ -39,7 +39,7 @@ func (p *pairs) expand(half int) {
 	VPMOVB2M(t, mask)
 }
 
-// collapse writes them.
+// collapse writes the signs.
 func (p *pairs) collapse(half int) {
 	mask, t := pairSigns[half], p.temps[0]
 	VPMOVM2B(mask, t)
@@ -48,14 +48,14 @@ func (p *pairs) collapse(half int) {
 	KMOVQ(mask, at(pairBits, 8*half))
 }
 
-// turn puts bytes that packing has made into the order of the state, or back.
+// turn puts packed bytes into the order of the state, or back.
 func (p *pairs) turn(v reg.VecPhysical) {
 	VMOVDQU64(at(mixedConst, pairTurn), p.temps[1])
 	VPERMD(v, p.temps[1], v)
 }
 
-// fold adds a group's bytes to its counts, with as few operations across lanes as
-// can be: one execution unit does these, and a call of one sample has many of them.
+// fold adds a group's bytes to its counts, with a minimum of operations across
+// lanes: only one execution unit does these, and a call of one sample has many.
 func (p *pairs) fold(n reg.VecPhysical, offset int) {
 	low, high, zero := p.temps[0], p.temps[1], p.temps[2]
 	VMOVDQU64(at(mixedConst, pairFold), high)
@@ -69,7 +69,7 @@ func (p *pairs) fold(n reg.VecPhysical, offset int) {
 	}
 }
 
-// test jumps where the sample is not counted.
+// test jumps if the sample is not counted.
 func (p *pairs) test(quiet string) {
 	TESTQ(pairNumber, mixedField("Mask"))
 	JNZ(LabelRef(quiet))
@@ -115,8 +115,8 @@ func (p *pairs) add(kind, half int, mask reg.OpmaskPhysical) {
 	VMOVDQU64(n, at(p.bytes[half], 64*kind))
 }
 
-// extremes counts the units whose argument is the group's largest, or smallest:
-// those without a difference to it.
+// extremes counts the units whose argument is the group's largest, or smallest,
+// by a difference of 0.
 func (p *pairs) extremes(kind, half int, choose func(...Op), largest bool) {
 	z, best, a, b := p.z[4*half:4*half+4], p.temps[0], p.temps[1], p.temps[2]
 	choose(z[0], z[1], best)

@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// prefetch asks for rows before they are needed, in the level 2 cache: the level 1
-// cache can wait for few lines at a time, and what it waits for then are those that
-// are needed now. A prefetch never faults.
+// prefetch loads rows into the level 2 cache before their use: the level 1 cache
+// can wait for few lines at a time, and should wait for the lines needed now. A
+// prefetch never faults.
 func (g *isa) prefetch() {
 	g.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", "asks for the cache lines of bytes from byte offset on in the given rows.")
 	lanes, bytes, line := reg.RCX, reg.R10, reg.R12

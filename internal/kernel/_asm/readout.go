@@ -62,8 +62,8 @@ func (g *isa) features() {
 		})
 }
 
-// limited emits the way of features to what a readout with limits multiplies. A
-// difference equal to a limit, or not a number, stays what it is.
+// limited emits the conversion of features for a readout with limits. A
+// difference equal to a limit, or not a number, stays unchanged.
 func (g *isa) limited() {
 	g.function("limited", "(dst, features, center, limit *float32, n int)",
 		"writes features - center, each limited to [-limit, limit], for n features; dst may be features.")
@@ -94,8 +94,8 @@ func (g *isa) limited() {
 	RET()
 }
 
-// scores emits the readout of so many streams: columns in the lanes, one chain
-// of fused multiply-adds over the features for each stream.
+// scores emits the readout of the given streams: columns in the lanes, one
+// chain of fused multiply-adds over the features for each stream.
 func (g *isa) scores(streams int) {
 	g.function(fmt.Sprintf("scores%dx", streams), "(dst, weights, intercept, center, features *float32, stride, n int)",
 		fmt.Sprintf("computes a vector of columns for %d streams whose n features are stride bytes apart.", streams))
@@ -139,8 +139,8 @@ func (g *isa) scores(streams int) {
 	RET()
 }
 
-// apart emits the columns of several readouts, for so many streams: in each lane its
-// readout's own center, and with limits its limit, which is infinite where it has none.
+// apart emits the columns of several readouts, for the given streams: in each lane its
+// readout's own center and, with limits, its limit, which is infinite without a limit.
 // For each feature there are vectors of weights, centers and limits.
 func (g *isa) apart(streams int, limits bool) {
 	name, vectors := fmt.Sprintf("apart%dx", streams), 2

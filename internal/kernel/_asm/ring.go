@@ -9,10 +9,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// ring advances a tile of streams by Count samples where each unit sees only
-// the one before it. Weights are, per unit, the bias, the inputs' weights and
-// the recurrent weight. States stay in place: each unit's old state is kept in
-// a register for the next.
+// ring advances a tile of streams by Count samples if each unit sees only the
+// previous unit. Weights are, per unit, the bias, the inputs' weights and the
+// recurrent weight. States stay in place: a register keeps each unit's old
+// state for the next unit.
 func (s shape) ring() {
 	s.function("ring"+s.name, "(a *byte)", fmt.Sprintf("advances %d streams of a ring by a.Count samples.", s.lanes()))
 	Load(Param("a"), args)
@@ -73,8 +73,8 @@ func (s shape) ring() {
 
 // ringSingle advances one stream of a ring, its units in the lanes. Weights
 // are, per vector of units, the bias, each input's weights and the recurrent
-// weights. A vector of predecessors is read one word before its units, where
-// the last unit is copied for the first.
+// weights. A vector of predecessors is read one word before its units; the last
+// unit is copied to the place before the first.
 func (s shape) ringSingle() {
 	s.function("ringSingle", "(a *byte)", "advances one stream of a ring by a.Count samples.")
 	Load(Param("a"), args)

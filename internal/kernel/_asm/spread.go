@@ -39,7 +39,7 @@ func (g *isa) collect() {
 }
 
 // eachVector emits a loop over the whole vectors at tile and their words at
-// row, and what is to do for the words of a last one.
+// row, and the code for the words of a partial last vector.
 func (g *isa) eachVector(vectors, words string, whole, part func()) {
 	n := uint64(g.bytes / 4)
 	Load(Param(vectors), tile)

@@ -7,19 +7,19 @@ import (
 	. "github.com/mmcloughlin/avo/operand"
 )
 
-// kits are how many value rows there may be between two pending vectors: each
-// number has code of its own, without loops between the phases. Package kernel
+// kits are the possible numbers of value rows between two pending vectors: each
+// number has its own code, without loops between the phases. Package kernel
 // gets the list as stagedKits. More than 10 gain nothing (200 units, Zen 3).
 var kits = []int{1, 2, 3, 4, 5, 7, 10}
 
-// leastStaged is the smallest row tile with that code; smaller ones, of which
-// a member has none or few, finish what waits before they begin.
+// leastStaged is the smallest row tile with this code; smaller row tiles, of
+// which a member has none or few, finish the pending vectors before they begin.
 func (s shape) leastStaged() int { return s.rows - 1 }
 
 // stagedSteps is steps for a shape that finishes pending vectors in phases.
 // oldState, newState and sums point to the place of a pending vector less its
-// address, so that one register counts for all; sums is 0 where a new state is
-// all there is to make.
+// address, so that one register counts for all; sums is 0 if only the new state
+// is needed.
 func (s shape) stagedSteps() {
 	var late []string
 	s.function("steps"+s.name, "(a *byte)", fmt.Sprintf("advances %d streams by a.Count samples.", s.lanes()))
@@ -100,7 +100,7 @@ func ints(lo, hi int) (list []int) {
 	return list
 }
 
-// dispatch jumps to the label of what n is, one of a list in order, by
+// dispatch jumps to the label of the value of n, one of a list in order, by
 // bisection.
 func (s shape) dispatch(id string, n Op, list []int, label string) {
 	if len(list) == 1 {
@@ -157,14 +157,14 @@ func (s shape) stagedTile(m int, late *[]string) {
 	JMP(LabelRef("computed"))
 }
 
-// between finishes what waits with n value rows for each vector, spread over
-// the phases.
+// between finishes the pending vectors with n value rows for each vector,
+// spread over the phases.
 func (s shape) between(m, n int, late *[]string) {
 	id := fmt.Sprintf("%d_%d", m, n)
 	Label("kits" + id)
 	s.stages().find(at(pending, 0), 0)
 	Label("loop" + id)
-	const unmoved = 5 // the addresses of so many kits are short
+	const unmoved = 5 // the addresses of this many kits are short
 	at := 0
 	for i := range phases {
 		s.phase(i, "_"+id)

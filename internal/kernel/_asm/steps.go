@@ -14,14 +14,14 @@ var (
 	values  = reg.R8  // next value row of Cur
 	entry   = reg.R9  // kernel.rowTile
 	pending = reg.R13 // next vector of tanh arguments to finish
-	waiting = reg.RCX // how many there are; woven: of how many units
+	waiting = reg.RCX // number of pending vectors; woven: number of units
 	count   = reg.RDX
 )
 
 // steps advances a tile of streams by Count samples. For each row tile of each
 // sample it computes the rows' tanh arguments over inputs and states; the
-// arguments of the row tile before it are finished on the way, one vector
-// every few products, so that the table look-ups run beside the FMAs.
+// arguments of the previous row tile are finished on the way, one vector every
+// few products, so that the table look-ups run in parallel with the FMAs.
 func (s shape) steps() {
 	if s.staged() {
 		s.stagedSteps()
@@ -94,7 +94,7 @@ func (s shape) copyInputs() {
 	MOVQ(field("Selected"), count)
 	MOVQ(field("Cur"), values)
 	Label("input")
-	MOVQ(at(entry, 0), reg.R13) // pending's register is loaded again below
+	MOVQ(at(entry, 0), reg.R13) // pending's register is reloaded below
 	for i := range s.vectors {
 		if s.single {
 			MOVL(scaled(weights, reg.R13, 1, 0), reg.R13L)
@@ -148,13 +148,13 @@ func (s shape) nextPending() {
 	ADDQ(Imm(uint64(s.bytes)), offset)
 }
 
-// turns: every other sample takes the row tiles in reverse, so that the last
-// one's weights are still in the level 1 cache. A list of row tiles ends with
-// the way to the next sample's.
+// turns: every second sample takes the row tiles in reverse, so that the last
+// row tile's weights are still in the level 1 cache. A list of row tiles ends
+// with the offset of the next sample's list.
 func (s shape) turns() bool { return s.single && !s.masks }
 
-// staged: pending vectors pass several stages, see stages. The others are
-// finished by permutations, at once.
+// staged: pending vectors pass several stages, see stages. In other shapes
+// permutations finish them at once.
 func (s shape) staged() bool { return s.pipelined && !s.masks }
 
 // flush finishes whatever waits.
@@ -233,7 +233,7 @@ func (s shape) kits(m int, id string) {
 	JNZ(LabelRef("inner" + id))
 }
 
-// some adds count value rows; there may be none.
+// some adds count value rows; count may be 0.
 func (s shape) some(m int, label string) {
 	TESTQ(count, count)
 	JZ(LabelRef("no_" + label))

@@ -6,17 +6,17 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Registers of finish, all of them general purpose.
+// Registers of finish, all general purpose.
 var (
 	consts   = reg.RBX // kernel.Consts
 	sums     = reg.RAX // accumulators of the tile, or 0
 	oldState = reg.R10 // states before the pending step, unit 0
-	newState = reg.R11 // states after it
+	newState = reg.R11 // states after the step
 	offset   = reg.R12 // of the pending vector in both
 )
 
-// temps are the vector registers finish uses, where the tanh arguments are (a
-// register or memory), and the constants that have a register of their own.
+// temps are the vector registers of finish, the place of the tanh arguments (a
+// register or memory), and the constants in registers.
 type temps struct {
 	x                Op
 	a, y, t, k, m, l reg.VecPhysical
@@ -51,12 +51,12 @@ func (g *isa) temps(first int) temps {
 	return t
 }
 
-// pinned lists constants by how much a register for them saves.
+// pinned lists constants by the saving of a register for each.
 var pinned = []int{constShift, constSign, constSaturation, constOne, constEdge,
 	constTable + 5, constTable + 4, constTable + 3, constTable + 2, constTable + 1, constTable}
 
-// temps are the registers behind the accumulators, and as many constants as
-// there are registers left. pin loads those.
+// temps are the registers after the accumulators, and as many constants as
+// registers are left. pin loads the constants.
 func (s shape) temps() temps {
 	first := s.rows * s.vectors
 	if s.single { // nothing else is going on
@@ -94,7 +94,7 @@ func (r temps) constant(i int) Op {
 	return vector(consts, i)
 }
 
-// register is constant i in a register, tmp if it has none of its own.
+// register returns constant i in a register, tmp if the constant has no register.
 func (r temps) register(i int, tmp reg.VecPhysical) reg.VecPhysical {
 	if v, ok := r.pins[i]; ok {
 		return v
@@ -104,7 +104,7 @@ func (r temps) register(i int, tmp reg.VecPhysical) reg.VecPhysical {
 }
 
 // finish turns the tanh arguments in x into states and adds them to the
-// accumulators: canonical arithmetic, see internal/canon. It is emitted in
+// accumulators: canonical arithmetic, see internal/canon. finish is emitted in
 // several places; labels carry id.
 func (g *isa) finish(r temps, id string) {
 	g.tanh(r)
@@ -172,7 +172,7 @@ func (g *isa) coefficient(k int, r temps, dst reg.VecPhysical) {
 }
 
 // accumulate adds argument x, tanh a and state k to the sums of the pending
-// vector, which stand in four vectors side by side at four times its offset.
+// vector, which are four consecutive vectors at four times its offset.
 func (g *isa) accumulate(r temps, id string) {
 	each := func(flag uint64, kind int, add func(place Mem)) {
 		next := LabelRef("no" + string(rune('0'+kind)) + id)

@@ -40,7 +40,7 @@ func (g *isa) transposition(name string, in bool) {
 	Load(Param("rows"), rows)
 	Load(Param("offset"), place)
 	Load(Param("n"), left)
-	// Whole blocks, then what is left of one.
+	// Whole blocks, then the rest of a block.
 	CMPQ(left, Imm(uint64(n)))
 	JLT(LabelRef("part"))
 	Label("whole")
@@ -84,7 +84,7 @@ func (g *isa) transposition(name string, in bool) {
 }
 
 // eachWord emits move for the words of a block, whose vectors are v, with tile
-// pointing to each one's place and in the end behind them.
+// pointing to the place of each word and in the end after the last.
 func (g *isa) eachWord(n int, v []reg.VecPhysical, move func(v reg.VecPhysical)) {
 	for i := range n {
 		move(v[i])
@@ -92,7 +92,7 @@ func (g *isa) eachWord(n int, v []reg.VecPhysical, move func(v reg.VecPhysical))
 	}
 }
 
-// eachWordLeft does so for those that are left, fewer than n.
+// eachWordLeft is eachWord for the remaining words, fewer than n.
 func (g *isa) eachWordLeft(n int, v []reg.VecPhysical, move func(v reg.VecPhysical)) {
 	for i := range n - 1 {
 		if i > 0 {
@@ -105,7 +105,7 @@ func (g *isa) eachWordLeft(n int, v []reg.VecPhysical, move func(v reg.VecPhysic
 	Label("short")
 }
 
-// tailMask selects the words of a block that exist, min(left, n).
+// tailMask selects the existing words of a block, min(left, n).
 func (g *isa) tailMask(n int) {
 	MOVQ(U32(n), words)
 	CMPQ(left, words)
@@ -132,9 +132,9 @@ func (g *isa) loadMasked(m Mem, v reg.VecPhysical) {
 }
 
 // storePart stores the first words of each vector to its place, as many as are
-// left or all. Without mask registers a masked store takes as long as ten
-// plain ones: what is left of a block goes in halves, for which the vectors are
-// shifted and cursor is moved on.
+// left or all. Without mask registers a masked store takes as long as ten plain
+// stores: the rest of a block goes in halves, for which the vectors are shifted
+// and cursor is advanced.
 func (g *isa) storePart(v []reg.VecPhysical, left, cursor reg.Register, place func(i int) Mem) {
 	if g.masks {
 		for i := range v {
@@ -174,8 +174,8 @@ func (g *isa) storePart(v []reg.VecPhysical, left, cursor reg.Register, place fu
 	Label("stored")
 }
 
-// transpose turns the n x n words in the first n registers over the diagonal
-// and says where the columns are.
+// transpose transposes the n x n words in the first n registers and returns the
+// registers of the columns.
 func (g *isa) transpose() []reg.VecPhysical {
 	n := g.bytes / 4
 	a, b := g.regs[:n], g.regs[n:]
@@ -233,7 +233,7 @@ func transpose8() []reg.VecPhysical {
 	return out
 }
 
-// tailMasks is eight ones, then eight zeros, defined where it is first used.
+// tailMasks is eight ones, then eight zeros, defined at its first use.
 func tailMasks() Mem {
 	if masks.Base == nil {
 		masks = GLOBL("tailMasks", RODATA|NOPTR)

@@ -11,9 +11,9 @@ import (
 // between the products of weaveKits value rows. On a core whose multiply-add
 // ports do little else (Zen 5) a block of other instructions would let them wait.
 
-// weaveKits are the value rows that a unit's pending vectors are woven into;
-// there may be more before the next unit. 4 gains most at 50, 100 and 200 units
-// (2, 3 and 5 were tried; with 5 a sample's first row tile of 50 units has too few).
+// weaveKits is the number of value rows for the weaving of a unit's pending vectors;
+// more may precede the next unit. 4 gains most at 50, 100 and 200 units (2, 3 and 5
+// were tried; with 5 a sample's first row tile of 50 units has too few).
 const weaveKits = 4
 
 // wovenTemps are the registers of vector v between the products. All vectors
@@ -26,12 +26,12 @@ func (s shape) wovenTemps(v int) temps {
 	}
 }
 
-// firstWoven is the first register behind the accumulators, values and the weight.
+// firstWoven is the first register after the accumulators, values and the weight.
 func (s shape) firstWoven() int { return (s.rows+1)*s.vectors + 1 }
 
-// finishing are the instructions of finish for vector v, those together that
-// use k. The update is one of them. The limit to 1 is left out: no argument up
-// to the saturation reaches beyond it (TestTanhNearOne).
+// finishing are the instructions of finish for vector v, with instructions that
+// use k in one step. The update is one of the steps. The limit to 1 is omitted:
+// no argument up to the saturation exceeds 1 (TestTanhNearOne).
 func (s shape) finishing(v int, id string) []func() {
 	r := s.wovenTemps(v)
 	list := []func(){
@@ -56,7 +56,7 @@ func (s shape) finishing(v int, id string) []func() {
 }
 
 // weave emits weaveKits kits of m rows with the next unit's pending vectors
-// between them, and a loop for the value rows that are left before the unit after.
+// between them, and a loop for the remaining value rows before the unit after.
 func (s shape) weave(m int, id string) {
 	var list []func()
 	for i := range s.finishing(0, "") {

@@ -1,10 +1,10 @@
-// Command neon generates package kernel's assembly for arm64, where avo does
-// not reach. Run it by go generate in the package's directory.
+// Command neon generates package kernel's assembly for arm64, which avo does
+// not support. go generate in the package's directory runs the command.
 //
-// It writes the text of Go's assembler, which lacks most vector operations on
-// floating-point numbers; those are spelled as words, with their Arm mnemonic
-// next to them. A kernel's vector is eight lanes: a pair of registers, so that
-// the tanh's tables are loaded once for both.
+// The command writes the text of Go's assembler, which lacks most vector
+// operations on floating-point numbers; such operations are written as words,
+// with their Arm mnemonic next to them. A kernel's vector is eight lanes: a
+// pair of registers, so that the tanh's tables are loaded once for both.
 package main
 
 import (

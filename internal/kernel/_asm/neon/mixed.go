@@ -4,8 +4,8 @@ import "fmt"
 
 // mixed advances a block of 8 members of kind mixed, as docs/mixed-bank.md defines
 // it. A register is one unit of four members, so both halves of the members go
-// through the samples one after the other: the counts of a half stay in bytes
-// until its last sample.
+// through the samples in turn: the counts of a half stay in bytes until its last
+// sample.
 type mixed struct {
 	recurrent, cubic bool
 }
@@ -17,7 +17,7 @@ const (
 	mixedSquare = 1024
 	mixedMax    = 1536
 	mixedCounts = 2048 // 256 each: ppv, sc, win, lose; a unit's are 16
-	mixedGroup  = 8    // units whose largest and smallest argument are sought
+	mixedGroup  = 8    // units per group for the largest and smallest argument
 )
 
 // The counts, in the order of the state.
@@ -44,7 +44,7 @@ const (
 	mixedNumber  = "R11"
 	mixedMask    = "R12"
 	mixedRow     = "R13" // next weights,
-	mixedRow2    = "R14" // and those of the second group
+	mixedRow2    = "R14" // and the weights of the second group
 	mixedUnitAt  = "R15" // next state
 	mixedT0      = "R16"
 	mixedOther   = "R19" // bytes from a group's weights to the next group's
@@ -61,7 +61,7 @@ const (
 	mixedBest   = vec(27)
 )
 
-// mixedTemps are free, two fours of them.
+// mixedTemps are free, two fours of registers.
 var mixedTemps = [2][4]vec{{16, 17, 18, 19}, {28, 29, 30, 31}}
 
 func (m mixed) name() string {
@@ -75,8 +75,8 @@ func (m mixed) name() string {
 	return name + "Clip"
 }
 
-// units are how many have their arguments in registers at once: those that see
-// each other.
+// units returns the number of units with arguments in registers at once: units
+// that see each other.
 func (m mixed) units() int {
 	if m.recurrent {
 		return 2 * mixedGroup
@@ -84,7 +84,7 @@ func (m mixed) units() int {
 	return mixedGroup
 }
 
-// fours are the registers of one kind of counts, or of signs.
+// fours returns the number of registers of one kind of counts, or of signs.
 func (m mixed) fours() int { return m.units() / 4 }
 
 func (f *file) mixed(m mixed) {
@@ -100,7 +100,7 @@ func (f *file) mixed(m mixed) {
 		f.op("MOVD", "MixedSteps_%s(%s), %s", r[0], args, r[1])
 	}
 	f.op("ADD", "$%d, %s, %s", mixedCounts, mixedState, mixedTotals)
-	own := 1 // the rows of weights behind those of the inputs
+	own := 1 // the rows of weights after the inputs' rows
 	if m.recurrent {
 		own = 2 * mixedGroup
 	}
@@ -216,8 +216,8 @@ func (f *file) products(m mixed, label, at string) {
 	f.op("BNE", "%s", label)
 }
 
-// take updates the states with the arguments, and where the sample is counted all
-// else.
+// take updates the states with the arguments and, if the sample is counted, sums
+// and counts.
 func (f *file) take(m mixed, counted bool) {
 	for i := 0; i < m.units(); i += 2 {
 		f.states(m, i, counted)

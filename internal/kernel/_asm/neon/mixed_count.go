@@ -19,7 +19,7 @@ func (m mixed) signMove() string {
 	return "FMOVD"
 }
 
-// expandSigns makes a byte of ones of every bit: four units a register, four
+// expandSigns expands every bit to a byte of ones: four units a register, four
 // members each.
 func (f *file) expandSigns(m mixed) {
 	bits, v, two := vec(16), vec(17), []vec{18, 19}[:m.fours()/2]
@@ -37,7 +37,7 @@ func (f *file) expandSigns(m mixed) {
 	}
 }
 
-// collapseSigns puts them back; the bits of the other members stay.
+// collapseSigns stores the signs as bits; the bits of the other members stay.
 func (f *file) collapseSigns(m mixed) {
 	bits, old, mine, signs := vec(16), vec(17), vec(18), mixedTemps[1][:m.fours()]
 	f.memberBits(bits)
@@ -61,7 +61,7 @@ func (f *file) collapseSigns(m mixed) {
 }
 
 // clearCounts begins the counts in bytes: in registers of a tap block, in memory
-// of a recurrent one, whose arguments take the registers.
+// of a recurrent block, whose arguments take the registers.
 func (f *file) clearCounts(m mixed) {
 	zero := mixedCount
 	for i := range vec(mixedKinds * 2) {
@@ -88,8 +88,8 @@ func (f *file) count(m mixed, kind, i int, mask, n vec) {
 	f.op("FMOVQ", "%s, %s", n.f(), place)
 }
 
-// foldCounts adds them to the state's. Of two units there, each with the counts of
-// eight members, both halves of the members get a register of their own.
+// foldCounts adds the byte counts to the state's. Two units there have the counts
+// of eight members each; both halves of the members get a separate register.
 func (f *file) foldCounts(m mixed, half vec) {
 	f.op("MOVD", "%s, %s", mixedTotals, mixedT0)
 	for kind := range mixedKinds {
@@ -126,8 +126,8 @@ func (f *file) bytes4(t [4]vec) {
 	f.op("VUZP1", "%s, %s, %s", t[2].b(), t[0].b(), t[0].b())
 }
 
-// signs makes the signs of the i-th four units; counted ones it counts, and those
-// that differ from before.
+// signs makes the signs of the i-th four units; for a counted sample, signs
+// counts them, and the changes.
 func (f *file) signs(m mixed, i int, counted bool) {
 	t, sign := mixedTemps[i%2], mixedSigns+vec(i)
 	for k, v := range t {

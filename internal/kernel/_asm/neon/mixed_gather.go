@@ -1,7 +1,7 @@
 package main
 
-// mixedGather brings the values of a block's inputs together: 4 samples of an input
-// at a time by a transposition, what is left one by one.
+// mixedGather gathers the values of a block's inputs: 4 samples of an input at a
+// time by a transposition, the remaining samples one by one.
 func (f *file) mixedGather() {
 	f.function("mixedGather", "(values, series *float32, at *int32, inputs, n int)", 40,
 		"writes by sample, then input, the vector of 8 members' values; at has each one's first, in bytes from series on.")

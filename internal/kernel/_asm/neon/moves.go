@@ -71,8 +71,8 @@ func (f *file) store() {
 	f.op("RET", "")
 }
 
-// blocks emits a loop over the words that are left, n at a time, and one over
-// the rest, if there is one, word by word.
+// blocks emits a loop over the remaining words, n at a time, and a loop over
+// the rest, if any, word by word.
 func (f *file) blocks(n int, many, rest, one func()) {
 	f.op("SUBS", "$%d, %s", n, left)
 	f.op("BLT", "rest")
@@ -159,7 +159,7 @@ func (f *file) spreadArgs(vectors, words string) {
 	f.op("MOVD", "n+24(FP), %s", left)
 }
 
-// prefetch asks for rows before they are needed. A prefetch never faults.
+// prefetch loads rows before their use. A prefetch never faults.
 func (f *file) prefetch() {
 	f.function("prefetch", "(rows **uint32, lanes, offset, bytes int)", 32, "asks for the cache lines of bytes from byte offset on in the given rows.")
 	const lanes, offset, bytes, line, end = "R1", "R3", "R4", "R5", "R6"

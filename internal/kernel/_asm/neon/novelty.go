@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// featureRows loads features and stride into the rows of so many streams.
+// featureRows loads features and stride into the rows of the given streams.
 func (f *file) featureRows(streams, features, stride int) {
 	f.op("MOVD", "features+%d(FP), %s", features, row(0))
 	if streams > 1 {

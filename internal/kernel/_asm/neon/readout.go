@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// features emits the accumulators' way to features; see Layout.FeaturesOf in
-// package reservoir. Units go by fours, and one by one in the first lane where
-// fewer are left.
+// features emits the conversion of accumulators to features; see
+// Layout.FeaturesOf in package reservoir. Units go by fours, and the last fewer
+// units one by one in the first lane.
 func (f *file) features() {
 	const dst, n, count = "R0", left, vec(8)
 	each := func(name, params, doc string, parts []string, body func()) {
@@ -52,7 +52,7 @@ func (f *file) features() {
 		})
 }
 
-// limited emits the way of features to what a readout with limits multiplies.
+// limited emits the conversion of features for a readout with limits.
 func (f *file) limited() {
 	f.function("limited", "(dst, features, center, limit *float32, n int)", 40,
 		"writes features - center, each limited to [-limit, limit], for n features; dst may be features.")
@@ -79,8 +79,8 @@ func (f *file) limited() {
 	f.op("RET", "")
 }
 
-// scores emits the readout of so many streams: columns in the lanes, one chain
-// of fused multiply-adds over the features for each stream.
+// scores emits the readout of the given streams: columns in the lanes, one
+// chain of fused multiply-adds over the features for each stream.
 func (f *file) scores(streams int) {
 	f.function(fmt.Sprintf("scores%dx", streams), "(dst, weights, intercept, center, features *float32, stride, n int)", 56,
 		fmt.Sprintf("computes a vector of columns for %d streams whose n features are stride bytes apart.", streams))

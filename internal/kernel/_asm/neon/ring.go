@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// ring advances a tile of streams by Count samples where each unit sees only
-// the one before it. Weights are, per unit, the bias, the inputs' weights and
-// the recurrent weight. States stay in place: each unit's old state is kept in
-// registers for the next.
+// ring advances a tile of streams by Count samples if each unit sees only the
+// previous unit. Weights are, per unit, the bias, the inputs' weights and the
+// recurrent weight. States stay in place: registers keep each unit's old state
+// for the next unit.
 func (f *file) ring(s shape) {
 	f.function("ring"+s.name, "(a *Steps)", 8, fmt.Sprintf("advances %d streams of a ring by a.Count samples.", s.lanes()))
 	rowBytes := s.pairs * pairBytes

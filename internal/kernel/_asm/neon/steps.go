@@ -24,7 +24,7 @@ const (
 	next      = "R14"
 	curState  = "R15"
 	nextState = "R16"
-	store     = "R17" // Steps.Pending: where the next arguments go
+	store     = "R17" // Steps.Pending: place of the next arguments
 	spare     = "R19"
 	samples   = "R20"
 	t0        = "R21"
@@ -65,8 +65,8 @@ func (f *file) storeFields() {
 
 // steps advances a tile of streams by Count samples. For each row tile of each
 // sample it computes the rows' tanh arguments over inputs and states; the
-// arguments of the row tile before it are finished on the way, one vector
-// every few products, so that the table look-ups run beside the products.
+// arguments of the previous row tile are finished on the way, one vector every
+// few products, so that the table look-ups run in parallel with the products.
 func (f *file) steps(s shape) {
 	f.function("steps"+s.name, "(a *Steps)", 8, fmt.Sprintf("advances %d streams by a.Count samples.", s.lanes()))
 	f.loadFields()

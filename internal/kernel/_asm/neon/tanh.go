@@ -2,16 +2,16 @@ package main
 
 import "fmt"
 
-// Registers that finish uses, beside the vector registers from 20 on.
+// Registers of finish, in addition to the vector registers from 20 on.
 const (
 	args    = "R0" // the Steps
 	consts  = "R1" // kernel.Consts
-	sums    = "R2" // Steps.Sums: 0 if there are none
+	sums    = "R2" // Steps.Sums: 0 if none
 	flags   = "R3" // Steps.Flags
 	pending = "R4" // next vector of tanh arguments to finish
-	old     = "R5" // its states before the step,
-	fresh   = "R6" // and after it
-	acc     = "R7" // its accumulators
+	old     = "R5" // states before the step,
+	fresh   = "R6" // and after the step
+	acc     = "R7" // accumulators
 	temps   = vec(20)
 )
 
@@ -30,8 +30,8 @@ const (
 func (f *file) constant(v vec, i int) { f.op("FMOVQ", "%d(%s), %s", 64*i, consts, v.f()) }
 
 // finish turns the next vector of tanh arguments into states and adds them to
-// the accumulators: canonical arithmetic, see internal/canon. It is emitted in
-// several places; labels carry id.
+// the accumulators: canonical arithmetic, see internal/canon. finish is emitted
+// in several places; labels carry id.
 func (f *file) finish(id string) {
 	x, tanh, table := f.tanh()
 	h, gain, keep := pair{table[2], table[3]}, temps+2, temps+3
@@ -51,9 +51,9 @@ func (f *file) finish(id string) {
 	f.op("ADD", "$%d, %s", pairBytes, pending)
 }
 
-// tanh computes the canonical tanh of the vector at pending and says where it
-// left arguments and results, and the table's registers, free again. Register
-// pair temps+2 is free, too.
+// tanh computes the canonical tanh of the vector at pending and returns the
+// registers of arguments and results, and the table's registers, free for
+// reuse. Register pair temps+2 is free, too.
 func (f *file) tanh() (x, result pair, table [4]vec) {
 	dist, index, r, c := pairAt(temps), pairAt(temps+2), pairAt(temps+4), pairAt(temps+6)
 	for i := range table {

@@ -22,7 +22,7 @@ func (f *file) write(asm, stubs string) error {
 }
 
 // function begins an assembly function of package kernel whose arguments and
-// result take so many bytes.
+// result take the given bytes.
 func (f *file) function(name, signature string, bytes int, doc string) {
 	fmt.Fprintf(&f.stubs, "\n// %sNEON %s\n//\n//go:noescape\nfunc %sNEON%s\n", name, doc, name, signature)
 	fmt.Fprintf(&f.asm, "\n// func %sNEON%s\nTEXT ·%sNEON(SB), NOSPLIT, $0-%d\n", name, signature, name, bytes)
@@ -61,7 +61,7 @@ const (
 
 func (p pair) String() string { return fmt.Sprintf("(%s, %s)", p[0].f(), p[1].f()) }
 
-// word writes an instruction that Go's assembler does not know.
+// word writes an instruction unknown to Go's assembler.
 func (f *file) word(code uint32, mnemonic string) {
 	fmt.Fprintf(&f.asm, "\tWORD $%#08x // %s\n", code, mnemonic)
 }
@@ -92,7 +92,7 @@ func (f *file) fsqrt(d, n vec)     { f.two(0x6ea1f800, "fsqrt", "", d, n) }
 func (f *file) ucvtf(d, n vec)     { f.two(0x6e21d800, "ucvtf", "", d, n) }
 func (f *file) fcmgtZero(d, n vec) { f.two(0x4ea0c800, "fcmgt", "#0.0", d, n) }
 
-// fcvtl makes float64 of two lanes of n, of the first half or the second.
+// fcvtl converts two lanes of n, of the first half or the second, to float64.
 func (f *file) fcvtl(d, n vec, half int) {
 	code, name, lanes := uint32(0x0e617800), "fcvtl", "2s"
 	if half == 1 {
