@@ -17,14 +17,13 @@ import (
 )
 
 var (
-	// ErrPastGone is a state of which the log has lost what it came from.
+	// ErrPastGone reports that the log has lost messages that the state depends on.
 	ErrPastGone = errors.New("the state cannot be computed any more")
-	// ErrDigest is a state that does not come out as a record says that it was.
+	// ErrDigest reports that the computed state differs from the digest in a record.
 	ErrDigest = errors.New("the state does not come out as it was")
 )
 
-// AsOf is which state of a partition is wanted: that after the input message To, or
-// after what had been stored before Before.
+// AsOf selects a state of a partition: after input message To, or after the last message stored before Before.
 type AsOf struct {
 	Partition int
 	To        uint64
@@ -32,13 +31,12 @@ type AsOf struct {
 	Progress  func(PastDone)
 }
 
-// StateAsOf is a state of a partition as it was.
+// StateAsOf is an earlier state of a partition.
 type StateAsOf struct {
 	Past   PastDone `json:"-"`
 	InSeq  uint64   `json:"in_seq"` // the partition's last input message in it
 	Digest string   `json:"digest"`
-	// Verified: the record in output message Output says that the state had this
-	// digest.
+	// Verified reports that the record in output message Output has this digest.
 	Verified bool   `json:"verified"`
 	Output   uint64 `json:"output,omitempty"`
 	Next     uint64 `json:"next_verifiable,omitempty"` // where no record does: after this input message one does; 0 = none
@@ -46,10 +44,9 @@ type StateAsOf struct {
 	Encoded []byte `json:"-"` // the state, as in a snapshot
 }
 
-// ComputeState computes the state that a partition had: from the newest snapshot before it
-// that there is, or from the first message of the log. Where a record says which digest
-// the state had, another one is ErrDigest. The job's Dial is not used. Nothing is
-// published.
+// ComputeState computes an earlier state of a partition: from the newest snapshot before the state, or from the first
+// message of the log. If a record has a different digest of the state, the error is ErrDigest. The job's Dial is not
+// used. Nothing is published.
 func ComputeState(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, o AsOf) (StateAsOf, error) {
 	p, err := openPast(ctx, js, job, o.Partition, "")
 	if err != nil {
@@ -81,7 +78,7 @@ func (p *past) place(ctx context.Context, o *AsOf) error {
 	return nil
 }
 
-// state computes one.
+// state computes a state.
 func (p *past) state(ctx context.Context, o AsOf) (a StateAsOf, err error) {
 	info, err := p.in.Info(ctx, o.To)
 	if err != nil {
@@ -107,7 +104,7 @@ func (p *past) state(ctx context.Context, o AsOf) (a StateAsOf, err error) {
 	return a, a.verify(p.part, at)
 }
 
-// advance goes on to the message that is asked for. Nothing up to message behind is read.
+// advance reads on to the requested message. Messages up to number behind are skipped.
 func (p *past) advance(ctx context.Context, o AsOf, done *PastDone, behind uint64) error {
 	_, mark, err := p.marks(ctx, o.To)
 	if err != nil {
@@ -122,8 +119,7 @@ func (p *past) advance(ctx context.Context, o AsOf, done *PastDone, behind uint6
 	return p.read(ctx, done, behind, compute, o.Progress)
 }
 
-// beginNewest is begin, with the newest snapshot that there is, and without a state
-// that is only partly known.
+// beginNewest is begin with the newest snapshot, and without partly known states.
 func (p *past) beginNewest(ctx context.Context, done *PastDone) error {
 	record, err := p.stored.Record(ctx, p.part)
 	if err != nil {
@@ -152,16 +148,16 @@ func (p *past) beginNewest(ctx context.Context, done *PastDone) error {
 	return err
 }
 
-// marked is a record with a digest, and its number in the output.
+// marked is a record with a digest, and the record's output number.
 type marked struct {
 	record wire.Record
 	seq    uint64
 }
 
-// marks are the last record of a partition with the digest of a state before message to
-// was taken, and the first with one after that; zero ones where there are none. Digests'
-// messages never fall. Where one message has two digests, the number of partitions has
-// changed behind it: the last is that of the partition as it is now.
+// marks returns the last record of a partition with a digest of a state before message to was taken, and the first
+// record with a later digest; zero values if none exist. The messages of digests never fall. If a message has two
+// digests, the number of partitions was changed after this message: the later digest belongs to the present
+// partition.
 func (p *past) marks(ctx context.Context, to uint64) (before, found marked, err error) {
 	info, err := p.stored.Out.Info(ctx)
 	if err != nil {
@@ -192,8 +188,8 @@ func (p *past) marks(ctx context.Context, to uint64) (before, found marked, err 
 	return before, found, nil
 }
 
-// verify compares the digest with the one that a record has, if that is of the same
-// state: after the same message of the partition.
+// verify compares the digest with the digest of a record, if the record is about the same state: after the same
+// message of the partition.
 func (a *StateAsOf) verify(part int, m marked) error {
 	mark := m.record.Mark
 	if mark.Seq != a.InSeq || mark.Seq == 0 {

@@ -16,26 +16,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Backfill says which old messages are to be predicted, and where to.
+// Backfill selects the old messages to predict, and the output.
 type Backfill struct {
-	// Out is the file of predictions. While it grows it is Out.part, and
-	// Out.position says how far it has come; Backfill with the same Out continues
-	// from there.
+	// Out is the file of predictions. The growing file is Out.part, and Out.position holds the progress; Backfill
+	// with the same Out continues from this position.
 	Out  string
 	Head []byte // how the file begins
 	Line func(dst []byte, p BackfillPrediction) ([]byte, error)
 
-	// Of the job's log: what was stored from From (zero: from its first message)
-	// until before To (zero: until now). Messages of LeadIn before From are read,
-	// too, so that the states are right; negative: all.
+	// From and To select messages of the job's log by their storage time: from From (zero: the first message) until
+	// before To (zero: now). Messages of LeadIn before From are also read, so that the states are right; negative:
+	// all.
 	From, To time.Time
 	LeadIn   time.Duration
-	// Messages are read in the place of the log, where it is given, and no server
-	// is asked. It is called once.
+	// Messages, if set, replaces the log; no server is contacted. Messages is called once.
 	Messages func() (BackfillMessages, error)
-	// Input and Range are what is asked for, in words: one that was begun with
-	// other words is not continued. "The last hour" is another time a minute later,
-	// and the same backfill.
+	// Input and Range describe the request in words: a backfill with other words is not continued. "The last hour" is
+	// another time a minute later, and the same backfill.
 	Input, Range string
 
 	Rate     float64            // samples per second; 0 = as fast as possible
@@ -45,13 +42,13 @@ type Backfill struct {
 	every time.Duration // between positions; 0 = positionEvery
 }
 
-// BackfillMessages are messages in Arrow that come from anywhere: io.EOF ends them.
+// BackfillMessages are Arrow messages of any origin: io.EOF ends the messages.
 type BackfillMessages interface {
 	Next() (key string, header map[string][]string, data []byte, err error)
 }
 
-// BackfillPrediction is a prediction, and the message of the log that made it: its
-// number, and when it was stored; 0 and the zero time where there is no log.
+// BackfillPrediction is a prediction, and the number and storage time of the log message that made the prediction; 0
+// and the zero time without a log.
 type BackfillPrediction struct {
 	codec.Prediction
 	Labels []string
@@ -59,7 +56,7 @@ type BackfillPrediction struct {
 	Stored time.Time
 }
 
-// BackfillPlan is what is about to be computed.
+// BackfillPlan is the work ahead.
 type BackfillPlan struct {
 	Again    bool   // it continues with what was begun before
 	Begin    uint64 // first message of the log that is read; 0 = no log
@@ -69,7 +66,7 @@ type BackfillPlan struct {
 	Done     BackfillDone
 }
 
-// BackfillDone is what was done so far, also before a kill.
+// BackfillDone is the work done so far, including work before a kill.
 type BackfillDone struct {
 	Messages    uint64 `json:"messages"` // whose predictions are asked for
 	Before      uint64 `json:"before"`   // messages read for the states alone
@@ -83,11 +80,9 @@ type BackfillDone struct {
 
 const positionEvery = time.Second
 
-// WriteBackfill predicts old messages on an engine of its own, as the stage does, with
-// the stage's code. The job on the server, if there is one, stays as it is:
-// nothing is published. Of a job, messages are read as the job reads them, whatever
-// Config.Input is. When ctx ends, or the computer stops, call it again: each
-// prediction is in the file once.
+// WriteBackfill predicts old messages on an engine of its own, with the stage's code. A job on the server is not
+// changed: nothing is published. Messages of a job are read as the job reads them, whatever Config.Input is. When ctx
+// ends, or the computer stops, repeat the call: each prediction is in the file once.
 func WriteBackfill(ctx context.Context, job *pipeline.Job, o Backfill) (BackfillDone, error) {
 	b := &backfilling{o: o}
 	var err error
@@ -142,7 +137,7 @@ func (b *backfilling) work(sh *shard.Shard) *backfillJob {
 	}
 }
 
-// asked is what the predictions depend on.
+// asked returns the inputs and settings that predictions depend on.
 func (b *backfilling) asked() inlog.Asked {
 	input := b.o.Input
 	if b.stored != nil {
@@ -173,7 +168,7 @@ func (b *backfilling) done(at backfillPosition) BackfillDone {
 	return d
 }
 
-// plan finds out which messages of the log are meant.
+// plan finds the range of log messages.
 func (b *backfilling) plan(ctx context.Context) (r backfillRange, err error) {
 	if b.stored == nil {
 		return r, nil
@@ -219,7 +214,7 @@ func (b *backfilling) open(ctx context.Context, r backfillRange, after inlog.Pla
 	return l, l.Open(ctx, after, r.Begin, r.Last)
 }
 
-// numbered are messages that are in no log: they get numbers from 1.
+// numbered numbers messages outside a log, from 1.
 type numbered struct {
 	messages BackfillMessages
 	skip, at uint64

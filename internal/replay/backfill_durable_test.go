@@ -10,9 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
-// TestLinesBeforePosition: a position is on the disk only after the lines that it
-// counts, and the name of the file before its position is removed. The file is its
-// owner's.
+// TestLinesBeforePosition: a position is on the disk only after the counted lines, and the name of the file before
+// the removal of its position. Only the owner can read the file.
 func TestLinesBeforePosition(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.csv")
 	o, _, _, err := openOutput(path)

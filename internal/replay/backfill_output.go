@@ -12,22 +12,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
-// Errors of a file that is there already.
+// Errors of an existing file.
 var (
-	// ErrExists is a file of predictions that is complete, or something else.
+	// ErrExists reports a complete file of predictions, or an unrelated file.
 	ErrExists = errors.New("it exists and was not changed")
-	// ErrInUse is a file that another computation writes.
+	// ErrInUse reports that another computation writes the file.
 	ErrInUse = dirlock.ErrHeld
-	// ErrOther is a computation that was begun about something else.
+	// ErrOther reports that the computation was begun with another request.
 	ErrOther = errors.New("it was begun with something else")
-	// ErrRemains is a file of a computation that cannot be continued.
+	// ErrRemains reports the file of a computation that cannot be continued.
 	ErrRemains = errors.New("it cannot be continued")
-	// ErrUnusable is an input of which no message can be used.
+	// ErrUnusable reports an input without a usable message.
 	ErrUnusable = errors.New("no message can be used")
 )
 
-// output is the file of predictions while it grows. Nobody else has it: it is
-// locked.
+// output is the growing file of predictions. A lock excludes other writers.
 type output struct {
 	path    string
 	file    *os.File // path.part
@@ -38,8 +37,7 @@ type output struct {
 func partPath(path string) string     { return path + ".part" }
 func positionPath(path string) string { return path + ".position" }
 
-// openOutput opens the growing file, and the position that it has come to:
-// without one, it is new and empty.
+// openOutput opens the growing file and reads its position: without a position, the file is new and empty.
 func openOutput(path string) (o *output, at *backfillPosition, state []byte, err error) {
 	if there, err := os.Lstat(partPath(path)); err == nil && !there.Mode().IsRegular() {
 		what := "no regular file"
@@ -65,7 +63,7 @@ func openOutput(path string) (o *output, at *backfillPosition, state []byte, err
 	return o, at, state, nil
 }
 
-// position is how far an earlier computation has come; nil if there is none.
+// position returns the progress of an earlier computation, or nil.
 func (o *output) position() (*backfillPosition, []byte, error) {
 	part, position := partPath(o.path), positionPath(o.path)
 	_, exists := os.Lstat(o.path) // with the lock: another one may just have completed it
@@ -92,7 +90,7 @@ func (o *output) position() (*backfillPosition, []byte, error) {
 	return &p, state, nil
 }
 
-// goOn cuts off what was written behind a position.
+// goOn cuts off the data after a position.
 func (o *output) goOn(at int64) error {
 	if err := o.file.Truncate(at); err != nil {
 		return fmt.Errorf("backfill: %w", err)
@@ -113,7 +111,7 @@ func (o *output) write(lines []byte) error {
 	return nil
 }
 
-// save makes what was written stay, and after that the position.
+// save makes the written lines durable, and then the position.
 func (o *output) save(p *backfillPosition, state []byte) error {
 	p.Bytes = o.size
 	b, err := p.encode(state)
@@ -129,7 +127,7 @@ func (o *output) save(p *backfillPosition, state []byte) error {
 	return nil
 }
 
-// complete gives the file its name. All of it is saved.
+// complete gives the fully saved file its name.
 func (o *output) complete() error {
 	if err := os.Rename(partPath(o.path), o.path); err != nil {
 		return fmt.Errorf("backfill: %w", err)
@@ -143,13 +141,12 @@ func (o *output) complete() error {
 	return nil
 }
 
-// discard removes what there is.
+// discard removes the file and its position.
 func (o *output) discard() error {
 	return errors.Join(os.Remove(positionPath(o.path)), os.Remove(partPath(o.path)))
 }
 
-// leave gives the file up. An empty one without a position is removed: it says
-// nothing.
+// leave closes the file. An empty file without a position has no use and is removed.
 func (o *output) leave() {
 	there, err := o.file.Stat()
 	_, position := os.Lstat(positionPath(o.path))

@@ -15,7 +15,7 @@ import (
 const (
 	backfillMagic   = "EUSNBACK"
 	backfillVersion = 1
-	// largestPosition bounds what is read into memory.
+	// largestPosition bounds the bytes read into memory.
 	largestPosition = 64 << 30
 )
 
@@ -29,13 +29,12 @@ type backfillPosition struct {
 	Done  BackfillDone  `json:"done"`
 }
 
-// backfillRange is which messages are read: those up to Last, and those before First for
-// the states alone.
+// backfillRange is the range of messages to read: up to Last; messages before First are read only for the states.
 type backfillRange struct {
 	Begin, First, Last uint64 // Last 0: to the end of the source
 }
 
-// encode writes a position and the state there.
+// encode writes a position and its state.
 func (p *backfillPosition) encode(state []byte) ([]byte, error) {
 	head, err := json.Marshal(p)
 	if err != nil {
@@ -49,7 +48,7 @@ func (p *backfillPosition) encode(state []byte) ([]byte, error) {
 	return append(b, sum[:]...), nil
 }
 
-// decodePosition reads what encode wrote. The state is part of b.
+// decodePosition reads the output of encode. The state is part of b.
 func decodePosition(b []byte) (p backfillPosition, state []byte, err error) {
 	le, fixed := binary.LittleEndian, len(backfillMagic)+8
 	if len(b) < fixed+sha256.Size || string(b[:len(backfillMagic)]) != backfillMagic {
@@ -75,7 +74,7 @@ func decodePosition(b []byte) (p backfillPosition, state []byte, err error) {
 	return p, rest[n:], nil
 }
 
-// readPosition returns fs.ErrNotExist where there is none.
+// readPosition returns fs.ErrNotExist if no position exists.
 func readPosition(path string) (p backfillPosition, state []byte, err error) {
 	there, err := os.Stat(path)
 	if err != nil {
@@ -94,7 +93,7 @@ func readPosition(path string) (p backfillPosition, state []byte, err error) {
 	return p, state, err
 }
 
-// replaceFile writes a file that appears whole or not at all, and stays.
+// replaceFile writes a durable file, whole or not at all.
 func replaceFile(path string, data []byte) error {
 	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

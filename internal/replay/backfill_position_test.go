@@ -49,7 +49,7 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// The checksum is made to fit: nobody who only guesses would come behind it.
+// The checksum is made to fit: a fuzzer would not guess the checksum.
 func FuzzPosition(f *testing.F) {
 	whole := encoded(f, somewhere, "the state")
 	f.Add(whole[:len(whole)-sha256.Size])
@@ -66,8 +66,7 @@ func FuzzPosition(f *testing.F) {
 	})
 }
 
-// A file that grows is locked, is continued at its position, and is never another
-// one's.
+// A growing file is locked, is continued at its position, and never belongs to another computation.
 func TestOutput(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	refused := func(want error) {
@@ -152,7 +151,7 @@ func TestOutput(t *testing.T) {
 	refused(ErrRemains)
 	there("out.part", "out.position")
 
-	// What is said of a link is that it is one, and what it leads to stays.
+	// The error names the link, and the target of the link stays.
 	elsewhere := filepath.Join(t.TempDir(), "other")
 	put(elsewhere, "mine")
 	os.Remove(path + ".part")

@@ -12,19 +12,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 )
 
-// Line adds a prediction to the output; in and stored are the number of the input
-// message that made it, and when the server stored that (ns).
+// Line adds a prediction to the output; in is the number of the input message of this prediction, stored the server's
+// storage time of this message (ns).
 type Line func(dst []byte, p *codec.Prediction, in uint64, stored int64) ([]byte, error)
 
-// backfillJob is one computation.
+// backfillJob is a computation.
 type backfillJob struct {
 	Path  string // of the predictions
 	Head  []byte // the beginning of the file
 	Line  Line
 	Asked inlog.Asked
-	// Plan says which messages are read, where that is not known yet.
+	// Plan returns the range of messages, unless the range is known already.
 	Plan func(ctx context.Context) (backfillRange, error)
-	// Open makes the source, which begins behind a message.
+	// Open makes the source, which begins after a message.
 	Open  func(ctx context.Context, r backfillRange, after inlog.Place) (inlog.Source, error)
 	Shard *shard.Shard
 
@@ -34,16 +34,13 @@ type backfillJob struct {
 	Begun    func(p backfillPosition, again bool) // the range is known; again: it continues where another one stopped
 }
 
-// tooMany messages, none of which can be used, end a computation: it would make
-// nothing of the others either.
+// tooMany unusable messages without a usable message end a computation: later messages would be unusable, too.
 const tooMany = 100
 
-// shareForPositions bounds the time for storing positions: where states are large,
-// they are stored less often.
+// shareForPositions bounds the time for storing positions: large states are stored less often.
 const shareForPositions = 20
 
-// paced is how many parts of a second the samples of a batch may take where there
-// is a rate.
+// paced is the longest time of a batch's samples at a given rate, as parts of a second.
 const paced = 10
 
 // runningBackfill is a backfillJob at work.
@@ -63,9 +60,8 @@ type runningBackfill struct {
 	ended   error         // of the source
 }
 
-// Run computes until the source ends, and returns what was done. When ctx ends, or
-// on an error that comes of the source, it stores its position and returns: the
-// same Job continues from there.
+// Run computes until the source ends, and returns the progress. When ctx ends, or on an error of the source, Run
+// stores its position and returns: the same Job continues from this position.
 func (j *backfillJob) Run(ctx context.Context) (backfillPosition, error) {
 	out, at, encoded, err := openOutput(j.Path)
 	if err != nil {
@@ -88,7 +84,7 @@ func (j *backfillJob) Run(ctx context.Context) (backfillPosition, error) {
 	if r.direct, err = shard.NewDirect(j.Shard, encoded); err != nil {
 		return r.at, fmt.Errorf("backfill: %s: %w", positionPath(j.Path), err)
 	}
-	// What is before the range advances states in silence.
+	// Messages before the range only advance states.
 	st := r.direct.State()
 	st.ReplayTo = max(r.at.Range.First, 1) - 1
 	if r.at.Range.Begin > 1 { // see inlog.Batches.Cut
@@ -119,8 +115,7 @@ func (j *backfillJob) Run(ctx context.Context) (backfillPosition, error) {
 	return r.at, out.complete()
 }
 
-// begin writes the beginning of the file, after a position that says nothing is
-// written: so a file that has anything always has a position.
+// begin writes the beginning of the file, after an empty position: so a file with content always has a position.
 func (r *runningBackfill) begin() error {
 	if err := r.save(); err != nil {
 		return err
@@ -160,8 +155,8 @@ func (r *runningBackfill) all(ctx context.Context) error {
 	}
 }
 
-// useless is the error of a computation that can use no message. Nothing of it is
-// kept: the same again would come out the same.
+// useless is the error of a computation without a usable message. Its output is removed: a repeated run would end the
+// same way.
 func (r *runningBackfill) useless() error {
 	d := &r.at.Done
 	if d.Unusable == 0 || d.Unusable < d.Messages || d.Messages < tooMany && !r.at.Over {
@@ -171,7 +166,7 @@ func (r *runningBackfill) useless() error {
 	return errors.Join(err, r.out.discard())
 }
 
-// batch computes as many messages as make one, and writes their predictions.
+// batch computes the messages of a batch, and writes their predictions.
 func (r *runningBackfill) batch(ctx context.Context, b *inlog.Batches) (err error) {
 	if r.ended, err = b.Fill(ctx); err != nil {
 		return err
@@ -183,7 +178,7 @@ func (r *runningBackfill) batch(ctx context.Context, b *inlog.Batches) (err erro
 	return r.write()
 }
 
-// read counts a message, and keeps batches short if there is a rate.
+// read counts a message, and keeps batches short if a rate is set.
 func (r *runningBackfill) read(m *inlog.Message) bool {
 	r.at.Next = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
 	if m.Seq < r.at.Range.First {
@@ -194,7 +189,7 @@ func (r *runningBackfill) read(m *inlog.Message) bool {
 	return r.job.Rate <= 0 || float64(r.direct.Samples()) < r.job.Rate/paced
 }
 
-// write computes the batch and writes what it predicts.
+// write computes the batch and writes its predictions.
 func (r *runningBackfill) write() error {
 	out, dead, err := r.direct.FinishBatch()
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Every policy there is, with early predictions where they add something.
+// backfillPolicies has every policy, with early predictions if the policy uses them.
 var backfillPolicies = map[string]reservoir.Policy{
 	"marked":  {Kind: reservoir.Marked, Early: 3},
 	"window":  {Kind: reservoir.Window, Length: 10, Hop: 2},
@@ -38,7 +38,7 @@ var backfillPolicies = map[string]reservoir.Policy{
 	"endless": {Kind: reservoir.Endless, Early: 9},
 }
 
-// backfillTo is a backfill whose lines are predictions in JSON.
+// backfillTo is a backfill with a line of JSON per prediction.
 func backfillTo(path string) Backfill {
 	return Backfill{Out: path, LeadIn: -1, Range: "as asked", Line: func(dst []byte, p BackfillPrediction) ([]byte, error) {
 		line, err := json.Marshal(p)
@@ -46,7 +46,7 @@ func backfillTo(path string) Backfill {
 	}}
 }
 
-// backfilled reads what a backfill has written, per stream in order.
+// backfilled reads the output of a backfill, per stream in order.
 func backfilled(t testing.TB, path string) map[string][]codec.Prediction {
 	t.Helper()
 	all := map[string][]codec.Prediction{}
@@ -69,7 +69,7 @@ func bytesOf(t testing.TB, path string) []byte {
 	return b
 }
 
-// backfiller is a stage that does nothing but Backfill, in small batches.
+// backfiller is a stage that only runs Backfill, in small batches.
 func (b *rig) backfiller(m *reservoir.Model, c pipeline.Config) *pipeline.Job {
 	c.RowBudget = 40
 	return b.job(m, c)
@@ -89,7 +89,7 @@ func (b *rig) backfill(m *reservoir.Model, c pipeline.Config, o Backfill) Backfi
 	return d
 }
 
-// since leaves out what was predicted before.
+// since removes earlier predictions.
 func since(all, before map[string][]codec.Prediction) map[string][]codec.Prediction {
 	rest := map[string][]codec.Prediction{}
 	for stream, ps := range all {
@@ -100,10 +100,10 @@ func since(all, before map[string][]codec.Prediction) map[string][]codec.Predict
 	return rest
 }
 
-// errKilled is what ends a backfill as a kill does: nothing more of it is stored.
+// errKilled ends a backfill as a kill does: without storing anything.
 var errKilled = errors.New("killed")
 
-// killedAt runs a backfill that ends so after some batches.
+// killedAt runs a backfill and kills it after some batches.
 func killedAt(s *pipeline.Job, o Backfill, batches int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -122,11 +122,9 @@ func killedAt(s *pipeline.Job, o Backfill, batches int) (err error) {
 	return err
 }
 
-// A stage under load, and backfills of all its log and of a part of it beside it,
-// killed and interrupted many times: each prediction has the bits of the live one,
-// none is lost or there twice, the file has the bytes of one that nobody
-// disturbed, and predictions and states of the stage are those of one that had no
-// backfill beside it.
+// Backfills of all and of a part of the log of a stage under load, killed and interrupted many times: each prediction
+// has the bits of the live prediction, none is lost or doubled, the file has the bytes of an undisturbed backfill,
+// and the stage's predictions and states are those of a stage without a backfill.
 func TestBackfill(t *testing.T) {
 	policies := maps.Clone(backfillPolicies)
 	policies["marked front end"], policies["window front end"] = policies["marked"], policies["window"]
@@ -161,7 +159,7 @@ func TestBackfill(t *testing.T) {
 			all, part, calm := backfillTo(filepath.Join(dir, "all")), backfillTo(filepath.Join(dir, "part")), backfillTo(filepath.Join(dir, "calm"))
 			all.every = -1
 			part.From, part.every = from, time.Hour // what is killed begins again
-			// The log goes on while it is read, and each attempt sees more of it.
+			// The log grows during the reading, and each attempt sees more messages.
 			all.To = time.Now().Add(time.Millisecond)
 			part.To, calm.To = all.To, all.To
 			time.Sleep(5 * time.Millisecond)
@@ -179,7 +177,7 @@ func TestBackfill(t *testing.T) {
 				if kills < 5 {
 					t.Errorf("%d kills, want some", kills)
 				}
-				// Ctrl-C keeps what is done.
+				// Ctrl-C keeps the work done.
 				ctx, stop := context.WithCancel(t.Context())
 				part.Progress = func(BackfillDone) { stop() }
 				d, err := WriteBackfill(ctx, s, part)
@@ -214,8 +212,7 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// Sequences that silence has ended, and keys that have changed their partitions,
-// come out as live.
+// Sequences ended by silence, and keys with a changed partition, get their live predictions.
 func TestBackfillBehindResize(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("moved", 3)
@@ -244,8 +241,7 @@ func TestBackfillBehindResize(t *testing.T) {
 	}
 }
 
-// Keys of several tokens, from subjects with words between them, come out as live,
-// whatever partitions they were in.
+// Keys of several tokens, from subjects with words between the tokens, get their live predictions, in any partition.
 func TestBackfillOfSubjects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ pattern, words string }{
@@ -278,9 +274,8 @@ func TestBackfillOfSubjects(t *testing.T) {
 	}
 }
 
-// Where the reading begins in the middle of sequences, the first prediction of each
-// stream says so, and those behind it are the live ones. Messages with numbers wait
-// for no earlier ones.
+// If the reading begins in the middle of sequences, the first prediction of each stream is flagged, and later
+// predictions are the live ones. Messages with numbers do not wait for earlier messages.
 func TestBackfillFromTheMiddle(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("middle", 3)
@@ -329,7 +324,7 @@ func nothingLeft(t testing.TB, path string) {
 	}
 }
 
-// A newer model than the job's predicts what the job had.
+// A newer model than the job's predicts the job's messages.
 func TestBackfillWithAnotherModel(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(5, 40)
@@ -346,7 +341,7 @@ func TestBackfillWithAnotherModel(t *testing.T) {
 	}
 }
 
-// what a range is not.
+// Invalid ranges are refused.
 func TestBackfillRanges(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("ranges", 2)
@@ -391,8 +386,7 @@ func TestBackfillRanges(t *testing.T) {
 	r.stop()
 }
 
-// What is removed from the log before it could be read is told and flagged, and
-// nothing waits for it.
+// Messages removed from the log before their reading are reported and flagged, and nothing waits for these messages.
 func TestBackfillOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]uint64{"some": 60, "all": 200} {
@@ -425,7 +419,7 @@ func TestBackfillOvertaken(t *testing.T) {
 	}
 }
 
-// A log that is another one than before is not read on.
+// A backfill does not continue with another log.
 func TestBackfillOfAnotherLog(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("other", 1)
@@ -449,7 +443,7 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 	}
 	back := inlog.Log{Input: &store.Input{Stream: j.In, Job: c.Job, Pattern: j.Pattern}, JS: b.js}
 	pipelinetest.Mentions(t, back.Open(t.Context(), inlog.Place{Seq: 9, Stored: 7}, 1, 60), "message 9", "other messages than before")
-	// A stage begins a job again only if nothing of it is left.
+	// A stage recreates a job only if nothing remains of the job.
 	for _, name := range []string{wire.InputStream(c.Job), wire.OutputStream(c.Job), wire.SnapshotStream(c.Job), wire.RowStream(c.Job), wire.DeadLetterStream(c.Job), wire.MemberStream(c.Job)} {
 		if err := b.js.DeleteStream(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -474,8 +468,8 @@ func (g *givenMessages) Next() (string, map[string][]string, []byte, error) {
 	return p.Key, p.Headers(), p.Raw, nil
 }
 
-// Without a server, messages from anywhere are predicted, killed or not. Those that
-// cannot be used are counted; if the first hundred cannot, it ends.
+// Without a server, messages of any origin are predicted, killed or not. Unusable messages are counted; a hundred
+// unusable first messages end the backfill.
 func TestBackfillOfMessages(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(6, 60)
@@ -510,8 +504,7 @@ func TestBackfillOfMessages(t *testing.T) {
 	nothingLeft(t, o.Out)
 }
 
-// With a front end, samples are those that come in: they are what is counted, and
-// what the rate bounds, also in a batch.
+// With a front end, incoming samples are counted and are bounded by the rate, also in a batch.
 func TestBackfillCountsWhatComesIn(t *testing.T) {
 	t.Parallel()
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(6, 60), 5)
@@ -542,8 +535,8 @@ func TestBackfillCountsWhatComesIn(t *testing.T) {
 	}
 }
 
-// Messages with numbers that were read for the states alone make no predictions of
-// their own, though they wait for earlier ones until a later message releases them.
+// Messages with numbers that are read only for the states make no predictions, although these messages wait for
+// earlier ones until a later message releases them.
 func TestBackfillLeadInIsSilent(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("lead-in", 3)

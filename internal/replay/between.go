@@ -15,25 +15,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// StatesBetween are two states of a partition, and what its streams got between them.
+// StatesBetween is two states of a partition, and the input of its streams between both.
 type StatesBetween struct {
 	From StateAsOf `json:"from"`
 	To   StateAsOf `json:"to"`
-	// Streams are those that got something, by key and name; none where Uncounted is
-	// set.
+	// Streams are the streams with input, by key and name; none if Uncounted is set.
 	Streams []*Passed `json:"-"`
-	// Uncounted is why it is not known what they got: the log has lost a part of it.
+	// Uncounted is the reason for unknown counts: the log has lost messages.
 	Uncounted string `json:"uncounted,omitempty"`
 }
 
-// Passed is what a stream got between two places of the log. Sequences are counted for
-// each of its states: windows overlap, and have several.
+// Passed is the input of a stream between two places of the log. Sequences are counted for each state of the stream:
+// overlapping windows have several.
 type Passed = shard.Passed
 
-// CompareStates computes two states that a partition had, each as ComputeState does, and
-// counts what its streams got between the two. from must not be behind to; the
-// partition is that of from. Where one of the states does not come out as a record says
-// that it was, the error is ErrDigest, and both are returned.
+// CompareStates computes two states of a partition, each as ComputeState does, and counts the input of its streams
+// between both. from must not be later than to; the partition is that of from. If a state differs from a record's
+// digest, the error is ErrDigest, and both states are returned.
 func CompareStates(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, from, to AsOf) (b StatesBetween, err error) {
 	to.Partition = from.Partition
 	wrong := b.computeFrom(ctx, js, job, &from, &to)
@@ -47,7 +45,7 @@ func CompareStates(ctx context.Context, js jetstream.JetStream, job *pipeline.Jo
 	return b, err
 }
 
-// computeFrom computes the first of the two states, and counts up to the other one.
+// computeFrom computes the first state, and counts up to the second.
 func (b *StatesBetween) computeFrom(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, from, to *AsOf) error {
 	p, err := openPast(ctx, js, job, from.Partition, "")
 	if err != nil {
@@ -72,7 +70,7 @@ func (b *StatesBetween) computeFrom(ctx context.Context, js jetstream.JetStream,
 	return wrong
 }
 
-// between goes on from the state that was computed last, and counts.
+// between continues from the last computed state, and counts.
 func (p *past) between(ctx context.Context, b *StatesBetween, from, to AsOf) error {
 	if first := b.From.Past.First; first > from.To+1 && to.To > from.To {
 		b.Uncounted = fmt.Sprintf("the log begins with message %d", first)

@@ -1,31 +1,27 @@
-// Package replay reads the log of a job beside the job's workers, with the stage's own
-// code, so that what it computes has the bits of the stage: predictions of old
-// messages, features of sequences, states that a partition had, and recordings of the
-// input. It publishes nothing, and the job stays as it is.
+// Package replay reads the log of a job in parallel with the job's workers, with the stage's own code, so that its
+// results have the bits of the stage: predictions of old messages, features of sequences, earlier states of a
+// partition, and recordings of the input. Nothing is published, and the job is not changed.
 //
-// Each operation is a function of a pipeline.Job. It opens the log (log.go), and hands
-// its messages in batches to a shard of its own (inlog.Batches). A recording needs no
-// network, and hands them to the state machine.
+// Each operation is a function of a pipeline.Job. The function opens the log (log.go), and hands its messages in
+// batches to a shard of its own (inlog.Batches). A recording needs no network, and hands its messages to the state
+// machine.
 //
 // # Backfill
 //
-// A backfill writes predictions of old messages to a file, each once. It reads a job's
-// input (inlog.Log) or other messages (inlog.Source).
+// A backfill writes predictions of old messages to a file, each once. The input is a job's log (inlog.Log) or other
+// messages (inlog.Source).
 //
-// All keys are in one partition. A key's state depends on its own messages alone,
-// so this gives the bits that the job gives, whatever its number of partitions was
-// when. Only limits differ: a partition's limits on streams and waiting bytes
-// (MaxStreams, ReorderBytes) hold for all partitions together here, and are
-// multiplied by their number.
+// All keys are in one partition. A key's state depends only on its own messages, so the results have the job's bits
+// at any number of partitions. Only limits differ: a partition's limits on streams and waiting bytes (MaxStreams,
+// ReorderBytes) hold for all partitions together here, and are multiplied by their number.
 //
 //	FILE.part      the predictions so far, a line each, in the order of the messages
 //	FILE.position  how far they go, and the states there
 //	FILE           the predictions, when all are there
 //
-// The lines depend on the messages alone, not on how they came in batches. A
-// position is stored after the lines before it are on the disk. A computation that
-// continues after a kill cuts off what lies behind the position and computes it
-// again. So its file has the bytes of one that nobody has interrupted.
+// The lines depend only on the messages, not on the batches. A position is stored after the lines before it are on
+// the disk. A computation that continues after a kill cuts off the lines after the position and recomputes these
+// lines. So the file has the bytes of an uninterrupted computation.
 //
 // A position file is, with little-endian numbers:
 //

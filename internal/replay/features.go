@@ -12,25 +12,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Sequence is one of a stream in a job's log, as far as one of its predictions.
+// Sequence is a sequence of a stream in a job's log, up to one of its predictions.
 type Sequence = shard.Sequence
 
-// Features says which features of a job's log are wanted.
+// Features selects features of a job's log.
 type Features struct {
-	// Stream says of which streams; no state is computed for the others.
+	// Stream selects streams; no state is computed for unselected streams.
 	Stream func(name string) bool
-	// Want says of which of their sequences. It is asked about each prediction, in the
-	// order of the log.
+	// Want selects sequences of these streams. Want is called at each prediction, in the order of the log.
 	Want func(*Sequence) bool
-	// Take gets these, in the same order. The features are valid during the call.
+	// Take gets the selected sequences, in the same order. The features are valid during the call.
 	Take func(*Sequence, []float32) error
-	// Begun is told which log there is, and says whether it is to be read.
+	// Begun gets the log that was found, and reports whether to read the log.
 	Begun func(FeaturesLog) (bool, error)
-	// Progress, optional, is told how far the reading is.
+	// Progress, optional, gets the progress of the reading.
 	Progress func(FeaturesDone)
 }
 
-// FeaturesLog is a job's log, and what reads it.
+// FeaturesLog is a job's log, and its readers.
 type FeaturesLog struct {
 	Created     time.Time // of the input
 	First, Last uint64    // its messages
@@ -40,7 +39,7 @@ type FeaturesLog struct {
 	JobNetwork  bool      // the job runs that network
 }
 
-// FeaturesDone is what was read.
+// FeaturesDone is the progress of the reading.
 type FeaturesDone struct {
 	FeaturesLog
 	Messages uint64 // read
@@ -50,10 +49,8 @@ type FeaturesDone struct {
 	Reason   string // of the first of these
 }
 
-// ReadFeatures reads all that a job's log holds now, on an engine of its own, as the
-// stage does, with the stage's code, and hands out the features of sequences. They
-// have the bits that the stage has. Messages are read as the job reads them. Nothing
-// is published.
+// ReadFeatures reads the present log of a job, on an engine of its own, with the stage's code, and hands out the
+// features of sequences, which have the stage's bits. Messages are read as the job reads them. Nothing is published.
 func ReadFeatures(ctx context.Context, job *pipeline.Job, o Features) (FeaturesDone, error) {
 	l, end, err := dial(ctx, job, "features")
 	if err != nil {
@@ -81,7 +78,7 @@ func ReadFeatures(ctx context.Context, job *pipeline.Job, o Features) (FeaturesD
 	return done, done.read(ctx, l.log(""), direct, o.Progress)
 }
 
-// featuresLog is what is about to be read.
+// featuresLog describes the log to read.
 func (l *jobLog) featuresLog(ctx context.Context, sh *shard.Shard) (FeaturesLog, error) {
 	info, err := l.in.Info(ctx, 0)
 	if err != nil {
@@ -97,7 +94,7 @@ func (l *jobLog) featuresLog(ctx context.Context, sh *shard.Shard) (FeaturesLog,
 	}, nil
 }
 
-// read reads the log to the end that it had.
+// read reads the log up to its end at the start.
 func (done *FeaturesDone) read(ctx context.Context, log *inlog.Log, direct *shard.Direct, progress func(FeaturesDone)) error {
 	if err := log.Open(ctx, inlog.Place{}, done.First, done.Last); err != nil {
 		return err

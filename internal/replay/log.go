@@ -17,13 +17,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// ErrRange is a time that the job's log does not have.
+// ErrRange reports a time outside the job's log.
 var ErrRange = errors.New("not in the log")
 
-// mostSlots is the number of slots of an engine that nothing is stored apart from.
+// mostSlots is the number of slots of an engine without separately stored states.
 const mostSlots = 1 << 28
 
-// jobLog is the log of a job, opened to be read beside the job's workers.
+// jobLog is the log of a job, opened for reading in parallel with the job's workers.
 type jobLog struct {
 	*pipeline.Prepared            // Config reads messages as the job reads them
 	stored             *store.Job // nil: no job is read (Backfill.Messages)
@@ -39,7 +39,7 @@ func prepare(job *pipeline.Job) (*jobLog, error) {
 	return &jobLog{Prepared: p}, err
 }
 
-// dial opens the log over a connection of its own, which the caller ends with close.
+// dial opens the log over a new connection, which the caller closes with end.
 func dial(ctx context.Context, job *pipeline.Job, name string) (l *jobLog, end func(), err error) {
 	if l, err = prepare(job); err != nil {
 		return nil, nil, err
@@ -61,7 +61,7 @@ func dial(ctx context.Context, job *pipeline.Job, name string) (l *jobLog, end f
 	return l, nc.Close, nil
 }
 
-// open opens the log over a connection that link follows; link may be nil.
+// open opens the log over a connection followed by link; link may be nil.
 func (l *jobLog) open(ctx context.Context, js jetstream.JetStream, link *store.Link) (err error) {
 	if l.stored, err = store.Open(ctx, js, l.Config.Job); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (l *jobLog) open(ctx context.Context, js jetstream.JetStream, link *store.L
 	return l.AdoptInput(ctx, l.stored)
 }
 
-// log is a reader of the messages with the subject only; empty: of all.
+// log returns a reader of the messages with the subject only; empty: all messages.
 func (l *jobLog) log(only string) *inlog.Log {
 	return &inlog.Log{Input: l.in, JS: l.stored.JS, Log: l.Log, Only: only}
 }
@@ -83,8 +83,7 @@ func (l *jobLog) outputCreated() string {
 	return wire.CreatedText(l.stored.Out.CachedInfo().Created)
 }
 
-// shardConfig is the configuration of a shard that stores nothing apart. End events
-// come from the log.
+// shardConfig is the configuration of a shard without separately stored states. End events come from the log.
 func (l *jobLog) shardConfig() shard.Config {
 	c := l.ShardConfig()
 	c.MaxSlots, c.Idle, c.Forget, c.MaxKey = mostSlots, 0, 0, 0
@@ -99,8 +98,8 @@ func (l *jobLog) newShard(c shard.Config, log *slog.Logger) (*shard.Shard, error
 	return shard.New(c, l.Model, l.Linear, l.NewEngine, new(stats.Counters), log)
 }
 
-// newWholeShard makes a shard that has all partitions in one, and predicts with the
-// readout that was asked for, whatever was promoted in the log.
+// newWholeShard makes a shard that has all partitions in one, and predicts with the requested readout, ignoring
+// promotions in the log.
 func (l *jobLog) newWholeShard() (*shard.Shard, error) {
 	c := l.shardConfig()
 	if l.stored != nil {
@@ -108,7 +107,7 @@ func (l *jobLog) newWholeShard() (*shard.Shard, error) {
 	} else {
 		c.MaxStreams *= pipeline.Defaults().Partitions
 	}
-	// What is odd in old data is in the flags of predictions, and is counted.
+	// Oddities of old data are in the flags of predictions, and are counted.
 	sh, err := l.newShard(c, slog.New(slog.DiscardHandler))
 	if err == nil {
 		sh.Machine.OneReadout = true
@@ -116,7 +115,7 @@ func (l *jobLog) newWholeShard() (*shard.Shard, error) {
 	return sh, err
 }
 
-// isJobs reports whether a shard's model is the one that the job runs.
+// isJobs reports whether a shard has the job's model.
 func (l *jobLog) isJobs(sh *shard.Shard) (bool, error) {
 	own := sh.Machine.Shape.Identity()
 	var err error
@@ -124,15 +123,15 @@ func (l *jobLog) isJobs(sh *shard.Shard) (bool, error) {
 	return own.Differs(l.entry.Identity) == "", err
 }
 
-// span is a part of the log, by time: from From (zero: the first message) until before
-// To (zero: the last message), and before it a lead-in, which is read for the states.
+// span is a part of the log, by time: from From (zero: the first message) until before To (zero: the last message),
+// and before From a lead-in, which is read for the states.
 type span struct {
 	From, To time.Time
 	LeadIn   time.Duration // negative: from the first message
 }
 
-// messages are the first message to read, the first one that is asked for, and the
-// last one. info is of the job's input.
+// messages returns the first message to read, the first requested message, and the last message. info describes the
+// job's input.
 func (s *span) messages(ctx context.Context, l *jobLog, info *jetstream.StreamInfo) (begin, first, last uint64, err error) {
 	log := info.State
 	since := func(t time.Time) uint64 {
@@ -155,7 +154,7 @@ func (s *span) messages(ctx context.Context, l *jobLog, info *jetstream.StreamIn
 	return begin, first, last, err
 }
 
-// checkFrom makes sure that the log still has what was stored since From.
+// checkFrom makes sure that the log still has all messages since From.
 func (s *span) checkFrom(info *jetstream.StreamInfo) error {
 	if log := info.State; !s.From.IsZero() && s.From.Before(log.FirstTime) && log.FirstSeq > 1 {
 		return fmt.Errorf("pipeline: %s begins with message %d, stored %s; what was stored before, and since %s, was removed (input.max_age, input.max_bytes, or by hand): %w",

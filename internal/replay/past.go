@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Past says which sequences of a partition are to be computed again.
+// Past selects sequences of a partition to recompute.
 type Past struct {
 	Partition int
 	To        uint64 // the last input message that is read
@@ -43,20 +43,18 @@ type PastDone struct {
 	Messages uint64 // read
 	Deleted  int    // messages between First and the end of the log that somebody removed
 	Unread   error  // why a snapshot that is needed could not be used
-	// All partitions were read, because the job's keys were in others before.
+	// All reports that all partitions were read, because the job's keys were in other partitions earlier.
 	All bool
 
 	begins uint64 // the job's first message
 }
 
-// Whole reports whether nothing that the job has read was missing.
+// Whole reports whether the computation had all messages that the job has read.
 func (d *PastDone) Whole() bool { return d.Snapshot != "" || d.First <= max(1, d.begins) }
 
-// ReadPast computes a part of a partition's past again, on an engine of its own, as the
-// stage did, with the stage's code, and hands out the features of sequences. They
-// have the stage's bits where the log has all messages, or a snapshot holds what the
-// log has lost. The job's Dial is not used. Messages are read as the job reads them.
-// Nothing is published.
+// ReadPast recomputes a part of a partition's past, on an engine of its own, with the stage's code, and hands out the
+// features of sequences. The features have the stage's bits if the log has all messages, or a snapshot replaces the
+// lost messages. The job's Dial is not used. Messages are read as the job reads them. Nothing is published.
 func ReadPast(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, o Past) (done PastDone, err error) {
 	p, err := openPast(ctx, js, job, o.Partition, o.Network)
 	if err != nil {
@@ -80,8 +78,7 @@ func ReadPast(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, o 
 	return done, p.read(ctx, &done, 0, compute, o.Progress)
 }
 
-// past is a partition's past, computed on a shard beside the stage, which is set as
-// the stage's shards are.
+// past is a partition's past, computed on a shard of its own with the settings of the stage's shards.
 type past struct {
 	*jobLog
 	part   int
@@ -91,7 +88,7 @@ type past struct {
 	only   string        // the subject to read after the beginning; empty: all
 }
 
-// openPast makes a shard of the job's network, or of the network that is given.
+// openPast makes a shard of the job's network, or of the given network.
 func openPast(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, part int, network string) (*past, error) {
 	l, err := prepare(job)
 	if err != nil {
@@ -115,15 +112,14 @@ func openPast(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, pa
 	return &past{jobLog: l, part: part, shard: sh}, nil
 }
 
-// donePast is what the log has up to message last.
+// donePast describes the log up to message last.
 func (p *past) donePast(info *jetstream.StreamInfo, last uint64) PastDone {
 	return PastDone{Created: info.Created, First: info.State.FirstSeq, Last: last, Deleted: info.State.NumDeleted, begins: p.in.From}
 }
 
-// begin sets the state to begin from, and the subject to read after it. Where the log
-// has all that the job has read, the beginning is the log's. Elsewhere it is the
-// oldest snapshot from which on nothing is missing, and if there is none, what the
-// log has.
+// begin sets the first state, and the subject to read after it. If the log has all messages that the job has read,
+// the first state is the log's. Otherwise it is the oldest snapshot without missing messages after it, and without
+// such a snapshot, the log's first state.
 func (p *past) begin(ctx context.Context, done *PastDone) error {
 	record, err := p.stored.Record(ctx, p.part)
 	if err != nil {
@@ -146,7 +142,7 @@ func (p *past) begin(ctx context.Context, done *PastDone) error {
 	return err
 }
 
-// beginFrom begins with the first of the snapshots that can be used, if there is one.
+// beginFrom begins with the first usable snapshot, if there is one.
 func (p *past) beginFrom(ctx context.Context, names []string, done *PastDone) bool {
 	for _, name := range names {
 		err := p.from(ctx, name, done)
@@ -158,8 +154,7 @@ func (p *past) beginFrom(ctx context.Context, names []string, done *PastDone) bo
 	return false
 }
 
-// snapshots are the names of those to begin from, of states before an input message, the
-// oldest first.
+// snapshots returns the names of snapshots to begin from, of states before an input message, oldest first.
 func (p *past) snapshots(ctx context.Context, record wire.Record, done *PastDone, before uint64) (names []string, err error) {
 	snaps, err := store.FindSnapshots(ctx, p.stored.JS, p.stored.Name)
 	if err != nil {
@@ -198,8 +193,8 @@ func (p *past) from(ctx context.Context, name string, done *PastDone) error {
 	return nil
 }
 
-// read reads the log up to done.Last, after the message behind, and computes batch by
-// batch. It makes sure that nothing of what was to be read was removed meanwhile.
+// read reads the log up to done.Last, after the message behind, and computes batch by batch. An error reports
+// messages that were removed meanwhile.
 func (p *past) read(ctx context.Context, done *PastDone, behind uint64, compute func() error, progress func(PastDone)) error {
 	log := p.log(p.only)
 	begin := max(done.First, done.After+1, behind+1)

@@ -21,14 +21,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Record says what of a job's log is to be recorded, and where to.
+// Record selects the part of a job's log to record, and the output.
 type Record struct {
 	Dir   string // a folder; a recording that is there continues
 	Files record.Files
 
-	// What was stored from From on (zero: from the first message). Messages of LeadIn
-	// before From are read, too, so that it is known which are repeats; negative: all.
-	// FromText is From in words: a recording that was begun with others is not continued.
+	// From selects messages by their storage time (zero: from the first message). Messages of LeadIn before From are
+	// also read, to detect repeats; negative: all. FromText is From in words: a recording that was begun with other
+	// words is not continued.
 	From     time.Time
 	LeadIn   time.Duration
 	FromText string
@@ -50,14 +50,13 @@ type Record struct {
 // DefaultRecordBytes is how large a file of a recording becomes.
 const DefaultRecordBytes = 256 << 20
 
-// lookAround is how often a recorder looks at the clock while there is no message.
+// lookAround is the interval of a recorder's looks at the clock without messages.
 const lookAround = 200 * time.Millisecond
 
-// WriteRecording writes a job's input to files, as the stage uses it: see package
-// internal/pipeline/record, whose errors it returns. Of the job it needs settings,
-// channels and policy; messages are read as the job reads them. The
-// job stays as it is: nothing is published. When ctx ends, or the computer stops,
-// call it again: each sample is recorded once.
+// WriteRecording writes a job's input to files, as the stage uses the input: see package internal/pipeline/record,
+// which also defines the errors. The job needs settings, channels and policy; messages are read as the job reads
+// them. The job is not changed: nothing is published. When ctx ends, or the computer stops, repeat the call: each
+// sample is recorded once.
 func WriteRecording(ctx context.Context, job *pipeline.Job, o Record) (record.Position, error) {
 	r, err := newRecorder(ctx, job, o)
 	if err != nil {
@@ -85,8 +84,8 @@ func WriteRecording(ctx context.Context, job *pipeline.Job, o Record) (record.Po
 	return work.Run(ctx)
 }
 
-// VerifyRecording computes the fingerprints of a recording's files again: of the
-// files, and of the log as far as it has their messages.
+// VerifyRecording recomputes the fingerprints of a recording's files: from the files, and from the log as far as the
+// log has their messages.
 func VerifyRecording(ctx context.Context, job *pipeline.Job, o Record, progress func(file, of int)) (record.Verified, error) {
 	r, err := newRecorder(ctx, job, o)
 	if err != nil {
@@ -107,8 +106,8 @@ func VerifyRecording(ctx context.Context, job *pipeline.Job, o Record, progress 
 	return check.Run(ctx)
 }
 
-// RecordingNeeds is the first message of a job's input that a recording of it does
-// not have yet. It may be of any job that reads this input.
+// RecordingNeeds returns the first message of a job's input that is missing in a recording. The recording may be of
+// any job with this input.
 func RecordingNeeds(ctx context.Context, js jetstream.JetStream, job, dir string, files record.Files) (uint64, error) {
 	j, err := store.Open(ctx, js, job)
 	if err != nil {
@@ -141,7 +140,7 @@ func newRecorder(ctx context.Context, job *pipeline.Job, o Record) (*recorder, e
 	return &recorder{l, o, end}, err
 }
 
-// machine is the stage's, without what only a network needs.
+// machine is the stage's machine, without the parts for a network.
 func (r *recorder) machine() (*state.Machine, error) {
 	c, m := r.Config, r.Model
 	d, err := formats.New(c.Input, codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
@@ -156,7 +155,7 @@ func (r *recorder) machine() (*state.Machine, error) {
 	}, d), nil
 }
 
-// asked is what the samples depend on.
+// asked returns the settings that samples depend on.
 func (r *recorder) asked() inlog.Asked {
 	c, m := r.Config, r.Model
 	policy := state.OneState(m.Policy)
@@ -168,7 +167,7 @@ func (r *recorder) asked() inlog.Asked {
 	}
 }
 
-// plan finds out which messages are meant.
+// plan finds the range of messages.
 func (r *recorder) plan(ctx context.Context, begun *record.Position) (record.Range, error) {
 	info, err := r.in.Info(ctx, 0)
 	if err != nil {

@@ -54,7 +54,7 @@ type running struct {
 	stop     func()
 }
 
-// start starts a worker and returns when it reads.
+// start starts a worker and returns when the worker reads.
 func (b *rig) start(m *reservoir.Model, c pipeline.Config) *running {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +83,7 @@ func (r *running) until(what string, ok func(pipeline.Stats) bool) {
 	pipelinetest.Until(r.t, what, func() bool { return ok(r.counters.Stats()) })
 }
 
-// settle waits until a worker of a new job has answered that many messages.
+// settle waits until a worker of a new job has answered a number of messages.
 func (b *rig) settle(r *running, messages int) {
 	b.t.Helper()
 	r.until(fmt.Sprintf("%d messages answered", messages), func(s pipeline.Stats) bool {
@@ -91,7 +91,7 @@ func (b *rig) settle(r *running, messages int) {
 	})
 }
 
-// answer runs a worker until it has answered all packets.
+// answer runs a worker until all packets are answered.
 func (b *rig) answer(m *reservoir.Model, c pipeline.Config, packets []pipelinetest.Packet) {
 	b.t.Helper()
 	r := b.start(m, c)
@@ -122,7 +122,7 @@ func (b *rig) publish(packets []pipelinetest.Packet) {
 	}
 }
 
-// meanwhile publishes packets until there are no more, beside what f does.
+// meanwhile publishes all packets, in parallel with f.
 func (b *rig) meanwhile(packets []pipelinetest.Packet, f func()) {
 	b.t.Helper()
 	var beside sync.WaitGroup
@@ -136,7 +136,7 @@ func (b *rig) meanwhile(packets []pipelinetest.Packet, f func()) {
 	f()
 }
 
-// predictions reads all that a job has put out, per stream in order.
+// predictions reads the whole output of a job, per stream in order.
 func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	b.t.Helper()
 	all := map[string][]codec.Prediction{}
@@ -152,7 +152,7 @@ func (b *rig) predictions(job string) map[string][]codec.Prediction {
 	return all
 }
 
-// await waits until a job has put out so many predictions.
+// await waits until a job has made n predictions.
 func (b *rig) await(job string, n int) (got map[string][]codec.Prediction) {
 	b.t.Helper()
 	pipelinetest.Until(b.t, fmt.Sprintf("%d predictions", n), func() bool {
@@ -162,7 +162,7 @@ func (b *rig) await(job string, n int) (got map[string][]codec.Prediction) {
 	return got
 }
 
-// digests are the final states' of a job that has been stopped.
+// digests returns the digests of the final states of a stopped job.
 func (b *rig) digests(job string, partitions int) (all []string) {
 	b.t.Helper()
 	j, err := store.Open(b.t.Context(), b.js, job)

@@ -24,11 +24,10 @@ type Verification struct {
 	Recorded  string `json:"recorded"` // of the state the stage had
 }
 
-// Verify rebuilds a partition's state from its snapshot and the input, on an
-// engine of its own, and compares its digest with the one committed. Config,
-// Model and NewEngine must be the running stage's; nothing else is used. Messages
-// are read as the job reads them, whatever Config.Input is. The
-// error says what differs. It disturbs no running stage.
+// Verify rebuilds a partition's state from its snapshot and the input, on an engine of its own, and compares its
+// digest with the committed digest. Config, Model and NewEngine must be the running stage's; nothing else is used.
+// Messages are read as the job reads them, whatever Config.Input is. The error names the difference. A running stage
+// is not disturbed.
 func Verify(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, part int) (v Verification, err error) {
 	l, err := prepare(job)
 	if err != nil {
@@ -48,7 +47,7 @@ func Verify(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, part
 	return v, err
 }
 
-// verify is Verify with the snapshots that there are now.
+// verify is Verify with the present snapshots.
 func (l *jobLog) verify(ctx context.Context, snaps *store.Snapshots, part int) (Verification, error) {
 	v, j := Verification{Partition: part}, l.stored
 	record, err := j.Record(ctx, part)
