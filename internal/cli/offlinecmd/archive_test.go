@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A labelled CSV recording is imported, trained on, evaluated and run; where a
-// data set is wanted, the hint says what recordings are for.
+// A labelled CSV recording is imported, trained on, evaluated and run; if a command needs a data set, the hint names
+// the commands for recordings.
 func TestRecordingTrains(t *testing.T) {
 	dir := t.TempDir()
 	csv, archive, model := filepath.Join(dir, "plant.csv"), filepath.Join(dir, "plant.parquet"), filepath.Join(dir, "m.safetensors")
@@ -50,7 +50,7 @@ func TestRecordingTrains(t *testing.T) {
 	if again := clitest.Must(t, "offline", "evaluate", csv, "--model", fromCSV).Out; again != out {
 		t.Errorf("the CSV file evaluates to\n%s, its archive to\n%s", again, out)
 	}
-	// No sequence ends in it: without --policy, the data choose windows.
+	// No sequence ends in the archive: without --policy, the data choose windows.
 	chosen := clitest.Must(t, "train", archive, "--output", model, "--sample-rate", "20Hz", "--members", "2", "--units", "8")
 	if want := "continuous series: windows of 2 s, every 1 s; change with --policy window --length 40 --hop 20"; !strings.Contains(chosen.ErrOut, want) {
 		t.Errorf("train does not say %q:\n%s", want, chosen.ErrOut)
@@ -63,8 +63,8 @@ func TestRecordingTrains(t *testing.T) {
 	clitest.Exec(t, t.Context(), "demo", "--dir", dir, archive).Want(t, cli.ExitIntegrity, "is a recording, and this command reads data sets", "a recording works with eusn-stream train")
 }
 
-// A recording whose samples have times gives the model their rate; one at half of
-// it is flagged, and --sample-rate says another.
+// A recording with sample times gives the model its rate; a recording at half the rate is flagged, and --sample-rate
+// overrides the rate.
 func TestRecordingHasRate(t *testing.T) {
 	dir := t.TempDir()
 	record := func(name string, ms int) string {
@@ -102,8 +102,8 @@ func TestRecordingHasRate(t *testing.T) {
 	}
 }
 
-// A model that was trained on whole series and cuts windows, as every one
-// before training cut them, is refused before anything is started.
+// A windowed model that was trained on whole series, like all models before training cut windows, is refused before
+// any work.
 func TestRunRefusesOtherLengths(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	path := filepath.Join(dir, "m.safetensors")

@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// certaintyFlags say what a model is to say of how sure it is.
+// certaintyFlags select the certainty that a model reports.
 type certaintyFlags struct {
 	coverage float64
 	by       string
@@ -39,7 +39,7 @@ func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.weights, "class-weights", "", "how much a sequence of each class counts in the training: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 }
 
-// checkFlags refuses what cannot be meant.
+// checkFlags refuses contradictory flags.
 func (c *certaintyFlags) checkFlags(f *pflag.FlagSet) error {
 	err := cli.CheckRules([]cli.Rule{
 		{Broken: f.Changed("coverage") && !(c.coverage > 0 && c.coverage < 1), Message: fmt.Sprintf("--coverage %v: want a share above 0 and below 1, such as 0.95", c.coverage)},
@@ -68,7 +68,7 @@ func (c *certaintyFlags) parseClasses() error {
 	return nil
 }
 
-// set puts them into the options of a training.
+// set copies the flags into training options.
 func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	o.Coverage, o.Target = c.coverage, c.target
 	if c.by == "class" {
@@ -80,7 +80,7 @@ func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	o.Priors, o.Weights = c.priorOf, c.weightOf
 }
 
-// printSets prints what is known of sets of classes, if there are any.
+// printSets prints the quality of sets of classes, if there are any.
 func printSets(a *cli.App, s *quality.Sets) {
 	if s == nil {
 		return
@@ -96,7 +96,7 @@ func printSets(a *cli.App, s *quality.Sets) {
 	}
 }
 
-// wrongOf counts the samples whose class was not predicted.
+// wrongOf counts the samples with a wrong predicted class.
 func wrongOf(q *quality.Report) (wrong int) {
 	for _, c := range q.Classes {
 		wrong += c.Samples - c.Right
@@ -104,7 +104,7 @@ func wrongOf(q *quality.Report) (wrong int) {
 	return wrong
 }
 
-// sayCoverage says what sets do not promise.
+// sayCoverage prints the limits of the sets' coverage.
 func sayCoverage(a *cli.App, r fit.Report, c *readout.Coverage) {
 	if c == nil {
 		return
@@ -139,7 +139,7 @@ func sayCoverage(a *cli.App, r fit.Report, c *readout.Coverage) {
 	}
 }
 
-// printAnswers prints what answers are worth, where not all predictions are.
+// printAnswers prints the quality of answers, if some predictions abstain.
 func printAnswers(a *cli.App, c *abstain.Count) {
 	if c == nil {
 		return
@@ -151,7 +151,7 @@ func printAnswers(a *cli.App, c *abstain.Count) {
 	a.Print("answers    %.1f %% of %d sequences, the others abstain; of the answers %s are wrong, of all predictions %.2f %%", 100*float64(c.Answered)/float64(c.Samples), c.Samples, wrong, 100*c.All)
 }
 
-// sayAnswers says what answers do not promise.
+// sayAnswers prints the limits of the answers' error.
 func sayAnswers(a *cli.App, r fit.Report, rule *readout.AbstainRule) {
 	if rule == nil {
 		return
@@ -180,7 +180,7 @@ func printNumbers(a *cli.App, n *quality.Numbers) {
 	a.Print("intervals  hold %.2f %%, %.2f %% are below and %.2f %% above; %.4g wide in the mean", 100*n.Coverage, 100*n.Below, 100*n.Above, n.Width)
 }
 
-// sayNumbers says what intervals do not promise.
+// sayNumbers prints the limits of the intervals' coverage.
 func sayNumbers(a *cli.App, r fit.Report) {
 	if r.Numbers == nil {
 		return

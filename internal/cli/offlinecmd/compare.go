@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// compareRun is what offline paper compare is asked for.
+// compareRun is a request to offline paper compare.
 type compareRun struct {
 	run   benchRun
 	sets  []string // to take from folders
@@ -77,7 +77,7 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 	return cmd
 }
 
-// checkRun completes the settings and holds the flags against each other.
+// checkRun completes the settings and checks the flags against each other.
 func (c *compareRun) checkRun() error {
 	c.run.settings = paper.NewSettings(paper.Compare, c.run.settings.Seed)
 	switch {
@@ -115,7 +115,7 @@ func runCompare(ctx context.Context, a *cli.App, paths []string, c compareRun) e
 	return c.print(a, done)
 }
 
-// foundSet is a data set: an archive, or one in its published form in a folder.
+// foundSet is a data set: an archive, or a folder with the published files.
 type foundSet struct {
 	name string // "" for an archive, which tells it
 	path string
@@ -154,7 +154,7 @@ func (c *compareRun) find(paths []string) (all []foundSet, err error) {
 	return all, nil
 }
 
-// complete says which of the data sets are not there.
+// complete reports missing data sets.
 func (c *compareRun) complete(a *cli.App, sets []*archive.Dataset, folders bool) error {
 	var missing []string
 	for _, name := range c.sets {

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// CompareReport is what offline paper compare --json prints.
+// CompareReport is the output of offline paper compare --json.
 type CompareReport struct {
 	Results     string                        `json:"results"`
 	Settings    paper.Settings                `json:"settings"`
@@ -35,7 +35,7 @@ type BankMean struct {
 	Want      float64   `json:"want,omitempty"` // at least: what is promised, where all data sets with published figures are there
 }
 
-// print shows what the run came to.
+// print shows the results of the run.
 func (c *compareRun) print(a *cli.App, done benchDone) error {
 	r := c.report(done)
 	var err error
@@ -55,7 +55,7 @@ func (c *compareRun) print(a *cli.App, done benchDone) error {
 	return err
 }
 
-// report puts cells beside what is published.
+// report compares cells with published results.
 func (c *compareRun) report(done benchDone) CompareReport {
 	r := CompareReport{
 		Results: c.run.out, Settings: c.run.settings, Cells: done.cells, Published: map[string]map[string]float64{}, Sources: compare.Sources(),
@@ -119,12 +119,12 @@ func (r *CompareReport) each(of func(paper.Cell) string) (all []string) {
 	return all
 }
 
-// cell is one of those: there is one for every data set and bank.
+// cell returns the cell of a data set and bank, which always exists.
 func (r *CompareReport) cell(dataset, bank string) paper.Cell {
 	return r.Cells[slices.IndexFunc(r.Cells, func(c paper.Cell) bool { return c.Dataset == dataset && c.Model == bank })]
 }
 
-// gate is the error of banks below what is promised.
+// gate is the error of banks below the promised accuracy.
 func (r *CompareReport) gate() error {
 	var below []string
 	for _, m := range r.Means {
@@ -174,7 +174,7 @@ func (r *CompareReport) writeReport(w io.Writer) error {
 	return r.writeTests(w)
 }
 
-// addRow shows one number for each method that a ranking has.
+// addRow shows a number for each method of a ranking.
 func (r *CompareReport) addRow(t io.Writer, k *compare.Ranking, title string, number func(method int) string) {
 	row := []string{title}
 	for _, name := range slices.Concat(r.banks(), compare.Classifiers) {
@@ -187,7 +187,7 @@ func (r *CompareReport) addRow(t io.Writer, k *compare.Ranking, title string, nu
 	fmt.Fprintln(t, strings.Join(row, "\t"))
 }
 
-// writeTests says which differences are more than chance.
+// writeTests reports the differences that exceed chance.
 func (r *CompareReport) writeTests(w io.Writer) (err error) {
 	say := func(format string, args ...any) {
 		if err == nil {

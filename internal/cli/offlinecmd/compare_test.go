@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// madeUp is a folder with small made-up data sets under these names.
+// madeUp makes a folder with small made-up data sets of these names.
 func madeUp(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,9 +28,8 @@ func madeUp(t *testing.T, names ...string) string {
 	return dir
 }
 
-// A folder with made-up data sets, one of them an archive there, and an archive
-// elsewhere: the table, its JSON, the file that is resumed, also with another bank,
-// and the page.
+// A folder with made-up data sets, including an archive, and an archive elsewhere: the table, its JSON, the resumed
+// file, also with another bank, and the page.
 func TestCompare(t *testing.T) {
 	dir, in := madeUp(t, "Adiac", "NATOPS", "Ours"), t.TempDir()
 	clitest.Must(t, "import", clitest.TinyData(t, "Coffee", 1, 12, 30), "--output", filepath.Join(dir, "Coffee.parquet"))
@@ -58,7 +57,7 @@ func TestCompare(t *testing.T) {
 		t.Errorf("means %+v, published %+v", first.Means, first.Published)
 	}
 
-	// More draws go on from there; a finished run changes nothing.
+	// More draws continue the file; a finished run changes nothing.
 	clitest.Must(t, append(args, "--draws", "2", "--resume", "--json")...).Parse(t, &again)
 	if m := again.Means[0]; len(m.Draws) != 2 || m.Draws[0] != first.Means[0].Draws[0] || math.Abs(m.Mean-again.Rankings[0].Means[0]) > 1e-12 {
 		t.Errorf("with another draw: %+v, ranking %+v", m, again.Rankings[0])
@@ -84,7 +83,7 @@ func TestCompare(t *testing.T) {
 	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "exists", "--resume")
 	clitest.Exec(t, t.Context(), append(args, "--resume", "--seed", "9")...).Want(t, cli.ExitFailure, "cannot be mixed", "another --output")
 
-	// The command of a cell gives that cell.
+	// The command of a cell reproduces the cell.
 	words := strings.Fields(first.Cells[2].Command)
 	clitest.Must(t, append(words[1:], "--json", "--output", filepath.Join(in, "one"))...).Parse(t, &one)
 	if len(one.Cells) != 1 || one.Cells[0].Dataset != "NATOPS" || one.Cells[0].Accuracy != first.Cells[2].Accuracy {
@@ -97,8 +96,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// The gate holds the mean over all sets to what is promised: it needs them all, and
-// opens and closes by the mean alone.
+// The gate compares the mean over all sets with the promised mean: every set is needed, and only the mean decides.
 func TestCompareGate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and 82 trainings take half a minute with the race detector")
@@ -167,13 +165,11 @@ func TestCompareUsage(t *testing.T) {
 	}
 }
 
-// The command on six published data sets. How many test series euler gets right in
-// three draws is known; it may differ by one series a draw, no more: the same seeds
-// give the same features bit for bit on every engine, but where compilers fuse
-// products and sums the readout's last bits differ, which a series at the border of
-// two classes may notice. Without first differences, without one of the features, with
-// the ridge classifier alone, or with one regularisation at least two of the six leave
-// that tolerance.
+// The command on six published data sets. The number of test series that euler gets right in three draws is known; it
+// may differ by one series a draw, no more: the same seeds give the same features bit for bit on every engine, but if
+// compilers fuse products and sums the readout's last bits differ, and may change a series at the border of two
+// classes. Without first differences, without one of the features, with only the ridge classifier, or with one
+// regularisation at least two of the six leave that tolerance.
 func TestCompareQuickSets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and the sets take seconds")

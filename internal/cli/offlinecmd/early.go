@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// DecideFlags ask for a rule that says when an early prediction suffices.
+// DecideFlags request a rule for sufficient early predictions.
 type DecideFlags struct {
 	decide bool
 	loss   float64
@@ -23,7 +23,7 @@ func (d *DecideFlags) Add(f *pflag.FlagSet) {
 	f.Float64Var(&d.loss, "decide-loss", defaultLoss, "share of the sequences, by leave-one-out, whose class deciding early may cost")
 }
 
-// Options reads them; nil: nothing is decided early.
+// Options reads the flags; nil: nothing is decided early.
 func (d *DecideFlags) Options(f *pflag.FlagSet) (*offline.EarlyOptions, error) {
 	switch {
 	case !d.decide && f.Changed("decide-loss"):
@@ -36,7 +36,7 @@ func (d *DecideFlags) Options(f *pflag.FlagSet) (*offline.EarlyOptions, error) {
 	return &offline.EarlyOptions{Loss: d.loss}, nil
 }
 
-// sayEarly says what deciding early is worth by leave-one-out.
+// sayEarly prints the leave-one-out quality of early decisions.
 func sayEarly(a *cli.App, r offline.RetrainReport) {
 	e := r.Early
 	if e == nil {
@@ -49,14 +49,14 @@ func sayEarly(a *cli.App, r offline.RetrainReport) {
 	}
 }
 
-// printDecided prints what deciding early is worth on what was evaluated.
+// printDecided prints the quality of early decisions in an evaluation.
 func printDecided(a *cli.App, e *offline.EarlyReport) {
 	if e != nil {
 		a.Print("%s", DecidedText(*e))
 	}
 }
 
-// DecidedText says what deciding early is worth.
+// DecidedText is the quality of early decisions in words.
 func DecidedText(e offline.EarlyReport) string {
 	return fmt.Sprintf("decided early: %.1f %% of %d sequences, all in the mean after a share of %.3f of their samples; accuracy %.4f", 100*e.Decided, e.Sequences, e.Earliness, e.Accuracy)
 }

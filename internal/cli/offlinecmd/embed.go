@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// embedRun is what offline paper embed is asked for.
+// embedRun is a request to offline paper embed.
 type embedRun struct {
 	imports.EmbedOptions
 	from, name, out string

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// someText is a folder of documents of two classes, each with a word of its own.
+// someText is a folder of documents of two classes, each with its own word.
 func someText(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func TestOfflineEmbed(t *testing.T) {
 		t.Error("other bytes on one thread")
 	}
 
-	// Token lists in an archive do as well, and what comes out can be benched.
+	// Token lists in an archive work, too, and the output can be benched.
 	tokens, again := filepath.Join(dir, "tokens.parquet"), filepath.Join(dir, "again.parquet")
 	clitest.Must(t, "import", source, "--output", tokens)
 	clitest.Must(t, "offline", "paper", "embed", tokens, "--output", again, "--epochs", "3")

@@ -19,15 +19,15 @@ var (
 	idleTime = 5 * time.Second
 )
 
-// metering is what an offline job's energy is measured with, until its close.
+// metering holds the energy counters of an offline job, until close.
 type metering struct {
 	accounts   energy.Accounts
 	unmeasured []string // of what energy is not measured, and why
 	close      func()
 }
 
-// meterEnergy opens the counters of what the engine runs on: the processor's,
-// and of the cards a GPU engine may use.
+// meterEnergy opens the energy counters of the engine: the processor's, and those of the cards that a GPU engine may
+// use.
 func meterEnergy(engine string) *metering {
 	m := &metering{close: func() {}}
 	if meter, err := cpuMeter(); err != nil {
@@ -64,7 +64,7 @@ func (m *metering) lacks(device string, err error) {
 	m.unmeasured = append(m.unmeasured, fmt.Sprintf("energy of the %s is not measured: %v", device, err))
 }
 
-// end closes the counters and notes what they left out.
+// end closes the counters and records missing measurements.
 func (m *metering) end(cells []paper.Cell) {
 	for _, d := range []struct {
 		name    string
@@ -93,8 +93,8 @@ func (m *metering) end(cells []paper.Cell) {
 	m.close()
 }
 
-// cardMeter adds up the energy of cards: by a card's own counter, or where it
-// has none by its power from reading to reading.
+// cardMeter adds up the energy of cards: by a card's own counter, or without a counter by its power from reading to
+// reading.
 type cardMeter struct {
 	read  func() ([]telemetry.Reading, error)
 	cards []*card

@@ -120,7 +120,7 @@ func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-// evaluated is what is evaluated.
+// evaluated is the subject of an evaluation.
 type evaluated struct {
 	model, archive, labels string
 	split                  bool // a part was asked for
@@ -168,7 +168,7 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	return ev, nil
 }
 
-// nextEvaluation is what to do after an evaluation that has failed.
+// nextEvaluation is the advice after a failed evaluation.
 func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptions) string {
 	switch {
 	case src.Set != nil && len(src.Set.Part(o.Split)) == 0:
@@ -213,7 +213,7 @@ func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *
 	}
 }
 
-// printNumericScores prints the errors of a model that predicts numbers.
+// printNumericScores prints the errors of a model with numeric predictions.
 func printNumericScores(a *cli.App, ev *offline.Evaluation) {
 	if ev.Labelled == 0 {
 		a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
@@ -241,7 +241,7 @@ func printClassScores(a *cli.App, ev *offline.Evaluation) {
 	printGroups(a, ev.ByGroup)
 }
 
-// printCuts says what was predicted, where it was not each series once.
+// printCuts describes the predictions, unless each series has exactly one.
 func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offline.Evaluation) {
 	if m.Policy.Kind != reservoir.Marked || src.Set == nil {
 		a.Print("%d sequences of %d %s, cut as the live stage cuts them: %s", ev.Sequences, ev.Series, src.Words(), models.PolicyText(m.Policy))

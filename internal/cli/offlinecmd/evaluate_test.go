@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
 )
 
-// A label as long as it may be leaves the table one.
+// A label of the largest length does not break the table.
 func TestConfusionOfLongLabels(t *testing.T) {
 	text := offlinecmd.ConfusionText([]string{strings.Repeat("ä", 2<<20), "b"}, [][]int{{1, 2}, {3, 4}})
 	if lines := strings.Split(text, "\n"); len(text) > 400 || len(lines) != 3 || strings.Contains(text, "BADWIDTH") || !strings.Contains(lines[1], "ä... ") {

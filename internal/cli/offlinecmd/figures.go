@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// figuresRun is what offline paper figures is asked for.
+// figuresRun is a request to offline paper figures.
 type figuresRun struct {
 	out     string
 	only    []int
@@ -85,7 +85,7 @@ number of threads.`,
 	return cmd
 }
 
-// checkRun completes what is asked for.
+// checkRun completes the request.
 func (r *figuresRun) checkRun() error {
 	if len(r.only) == 0 {
 		if r.only = []int{1, 2, 3}; len(r.memory) > 0 {
@@ -108,13 +108,13 @@ func (r *figuresRun) checkRun() error {
 	return r.grid.Validate()
 }
 
-// figure is what the figures of package figures have in common.
+// figure is the interface of all figures of package figures.
 type figure interface {
 	CSV() []byte
 	Picture() figures.Picture
 }
 
-// computed is a figure and what to say of it.
+// computed is a figure with its summary.
 type computed struct {
 	figure
 	grid        *figures.Grid // nil where there is none, and then no more
@@ -123,7 +123,7 @@ type computed struct {
 	broken      error         // the first cell where a proposition does not hold
 }
 
-// FigureResult is one figure in the JSON summary.
+// FigureResult is a figure in the JSON summary.
 type FigureResult struct {
 	Figure  int           `json:"figure"`
 	Files   []string      `json:"files"`
@@ -177,7 +177,7 @@ func makeFigures(ctx context.Context, a *cli.App, r figuresRun) error {
 	return endFigures(a, r, results, errors.Join(broken...))
 }
 
-// endFigures prints the summary; broken is what does not hold.
+// endFigures prints the summary; broken names failed propositions.
 func endFigures(a *cli.App, r figuresRun, results []FigureResult, broken error) error {
 	if err := printFigures(a, r, results); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (r figuresRun) compute(ctx context.Context, n int, memory *figures.Memory) 
 	return computed{figure: figures.NewPortraits()}, nil
 }
 
-// files are those of one figure.
+// files returns the files of a figure.
 func (r figuresRun) files(n int) []string {
 	var all []string
 	for _, ext := range []string{".csv", ".png", ".svg"} {

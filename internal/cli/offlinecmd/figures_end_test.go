@@ -13,8 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/figures"
 )
 
-// TestOfflineFiguresInterrupted: what is finished is whole, the rest is not
-// there.
+// TestOfflineFiguresInterrupted: finished files are whole, the rest is missing.
 func TestOfflineFiguresInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	out := filepath.Join(t.TempDir(), "out")
@@ -40,8 +39,7 @@ func TestOfflineFiguresInterrupted(t *testing.T) {
 	}
 }
 
-// TestOfflineFiguresBroken: a proposition that does not hold ends in exit code
-// 6 and a summary that says so.
+// TestOfflineFiguresBroken: a failed proposition gives exit code 6 and is in the summary.
 func TestOfflineFiguresBroken(t *testing.T) {
 	f, err := figures.NewLyapunov(t.Context(), figures.QuickGrid(1), figures.Options{})
 	if err != nil {

@@ -61,7 +61,7 @@ func TestOfflineFigures(t *testing.T) {
 		t.Errorf("%d files, and %v", len(first), left)
 	}
 
-	// Again, over the files that are there, with other threads: the same bytes.
+	// A second run over existing files, with other threads: the same bytes.
 	if r := clitest.Must(t, append(args, "--threads", "3")...); !strings.Contains(r.Out, "Proposition 2 holds in all 64") {
 		t.Errorf("summary:\n%s", r.Out)
 	}
@@ -101,7 +101,7 @@ func TestOfflineFiguresRefusals(t *testing.T) {
 		t.Errorf("refused commands left %v behind", left)
 	}
 
-	// The table that is read is not drawn over.
+	// The input table is not overwritten.
 	own := clitest.Write(t, filepath.Join(dir, "fig4-memory.csv"), memoryTable)
 	clitest.Exec(t, t.Context(), "offline", "paper", "figures", "--only", "4", "--memory", own, "--output", dir).Want(t, cli.ExitFailure, "is an input of this command")
 	if text, err := os.ReadFile(own); err != nil || string(text) != memoryTable {

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A model is trained with a front end, says what it does, and is evaluated
-// through it: classes that only loudness tells apart, on an offset that drifts.
+// A model is trained with a front end, describes the front end, and is evaluated through it: classes that differ only
+// in loudness, on an offset that drifts.
 func TestFrontEnd(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder

@@ -16,7 +16,7 @@ import (
 
 const groupUsage = "which sequences belong together: a column of the archive, such as machine; a regular expression with a group in parentheses, over the names of streams; stream; or day"
 
-// groupFlags say which sequences belong together, and which groups are for what.
+// groupFlags define groups of sequences, and the use of each group.
 type groupFlags struct {
 	group, parts string
 }
@@ -26,7 +26,7 @@ func (g *groupFlags) addFlags(f *pflag.FlagSet, then string) {
 	f.StringVar(&g.parts, "parts", "", "file of eusn-stream offline split, which says which groups are to be trained on and which are the test; it has a --group of its own")
 }
 
-// readFlags reads them; both are nil where nothing is given.
+// readFlags reads the flags; both results are nil without flags.
 func (g *groupFlags) readFlags() (*groups.Rule, *groups.Parts, error) {
 	switch {
 	case g.group != "" && g.parts != "":
@@ -65,7 +65,7 @@ func parseGroup(text string) (*groups.Rule, error) {
 	return rule, nil
 }
 
-// openGrouped opens an archive, with labels from a file and what the rule needs of it.
+// openGrouped opens an archive, with labels from a file and the columns for the rule.
 func openGrouped(ctx context.Context, a *cli.App, archive, labels string, rule *groups.Rule) (archives.Labelled, error) {
 	src, err := archives.Open(ctx, a, archive)
 	if err == nil {
@@ -105,7 +105,7 @@ func printGroups(a *cli.App, r *groups.Report) {
 	}
 }
 
-// sayGroups warns where leaving out groups says little.
+// sayGroups warns if leaving out groups means little.
 func sayGroups(a *cli.App, report offline.RetrainReport) {
 	r := report.ByGroup
 	if r == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// sites is a recording of three sites of two streams each, with labels in a file of
-// their own: fast and slow, but called the other way round at the last site.
+// sites is a recording of three sites of two streams each, with labels in a separate file: fast and slow, but with
+// swapped labels at the last site.
 func sites(t *testing.T) (archive, labels string) {
 	t.Helper()
 	dir := t.TempDir()

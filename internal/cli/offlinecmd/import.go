@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// NewCommand is "offline" and what is under it.
+// NewCommand makes the command "offline" with its subcommands.
 func NewCommand(a *cli.App) *cobra.Command {
 	paper := cli.Group("paper", "Run the experiments of the paper, and compare with published classifiers", newTables(a), newMemory(a), newCompare(a), newFigures(a), newReport(a), newEmbed(a))
 	return cli.Group("offline", "Retrain and evaluate models, and rerun the experiments of the paper", NewTrain(a, "retrain"), NewEvaluate(a), NewImport(a), newSplit(a), paper)
@@ -35,7 +35,7 @@ func oneData(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// NewImport makes the command "import", which is also "offline import".
+// NewImport makes the command "import", also available as "offline import".
 func NewImport(a *cli.App) *cobra.Command {
 	var o imports.Options
 	var out, unit string

@@ -60,7 +60,7 @@ noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`
 	return cmd
 }
 
-// MemoryPoint is one point of a curve.
+// MemoryPoint is a point of a curve.
 type MemoryPoint struct {
 	Task   string `json:"task"`
 	Length int    `json:"length"` // samples
@@ -157,7 +157,7 @@ func printMemory(a *cli.App, points []MemoryPoint, models []string) error {
 	return t.Flush()
 }
 
-// writeMemoryCSV writes one line per point.
+// writeMemoryCSV writes a line per point.
 func writeMemoryCSV(path string, points []MemoryPoint) error {
 	var text strings.Builder
 	w := csv.NewWriter(&text)

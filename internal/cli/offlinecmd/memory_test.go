@@ -35,7 +35,7 @@ func TestOfflineMemory(t *testing.T) {
 		t.Errorf("table:\n%s", r.Out)
 	}
 
-	// A point's own command gives that point.
+	// A point's own command reproduces the point.
 	var one struct{ Points []offlinecmd.MemoryPoint }
 	words := strings.Fields(r.Points[3].Command)[1:]
 	clitest.Must(t, append(words, "--json", "--output", filepath.Join(dir, "one"))...).Parse(t, &one)
@@ -52,7 +52,7 @@ func TestOfflineMemory(t *testing.T) {
 		Want(t, cli.ExitFailure, "length 50, want 60", "other --lengths")
 	clitest.Exec(t, t.Context(), "offline", "paper", "memory", "--lengths", "0").Want(t, cli.ExitUsage, "--lengths [0]")
 
-	// The curves do not go over the results they are of.
+	// The curves do not overwrite their own results.
 	link := filepath.Join(dir, "link.csv")
 	if err := os.Symlink(out, link); err != nil {
 		t.Fatal(err)

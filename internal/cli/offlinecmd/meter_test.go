@@ -14,11 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
-// Tests see no machine's counters: idle power of seconds would be measured in
-// every one.
+// Tests see no machine's counters: each test would measure seconds of idle power.
 func init() { cpuMeter = func() (energy.Meter, error) { return energy.OpenRAPL(os.DevNull) } }
 
-// SetMeter gives one test a processor with a counter.
+// SetMeter gives a test a processor with a counter.
 func SetMeter(t *testing.T, meter func() (energy.Meter, error), idle time.Duration) {
 	was, wasIdle := cpuMeter, idleTime
 	t.Cleanup(func() { cpuMeter, idleTime = was, wasIdle })

@@ -26,7 +26,7 @@ type networkFlags struct {
 	ridge    bool
 }
 
-// paperFlags belong to the paper's networks: giving one asks for such a network.
+// paperFlags belong to the paper's networks: each flag selects such a network.
 var paperFlags = map[string][]string{
 	"eps": {"eusn"}, "gamma": {"eusn"}, "recurrent": {"eusn"},
 	"spectral-radius": {"esn", "resn"}, "leak": {"esn", "resn"},
@@ -54,8 +54,8 @@ func (n *networkFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
 }
 
-// checkFlags refuses flags that contradict each other, and lets one of the paper's
-// parameters alone choose the paper's network.
+// checkFlags refuses flags that contradict each other, and lets any of the paper's parameters choose the paper's
+// network.
 func (n *networkFlags) checkFlags(f *pflag.FlagSet) error {
 	if n.network == "bank" && !f.Changed("network") {
 		for _, name := range []string{"spectral-radius", "leak", "eps", "gamma", "recurrent", "input", "bias"} {
@@ -86,7 +86,7 @@ func (n *networkFlags) checkFlags(f *pflag.FlagSet) error {
 	return n.options(1).Spec.ForLength(1).Validate() // what is wrong with one channel is wrong with all
 }
 
-// checkBank refuses flags that the bank, or the network that is none, has not.
+// checkBank refuses flags without a meaning for the bank, or for network none.
 func (n *networkFlags) checkBank(f *pflag.FlagSet) error {
 	for _, name := range []string{"members", "bank"} {
 		if n.network != "bank" && f.Changed(name) {
@@ -110,7 +110,7 @@ func (n *networkFlags) checkBank(f *pflag.FlagSet) error {
 	return nil
 }
 
-// options makes the training options for data of that many channels.
+// options makes the training options for data with the given number of channels.
 func (n *networkFlags) options(channels int) offline.RetrainOptions {
 	o := offline.RetrainOptions{Alphas: n.alphas, RawFeatures: n.raw, RidgeOnly: n.ridge, Tool: cli.ToolName()}
 	if n.network == "bank" {

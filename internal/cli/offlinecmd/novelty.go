@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// noveltyFlags ask for a detector of what is unlike the training part.
+// noveltyFlags request a detector of data unlike the training part.
 type noveltyFlags struct {
 	novelty bool
 	healthy string
@@ -36,8 +36,7 @@ func (n *noveltyFlags) addFlags(f *pflag.FlagSet) {
 	f.Float64Var(&n.perDay, "predictions-per-day", 0, "predictions that a stream makes in a day, for --false-alarms with a rate (default: as sampling rate and policy say)")
 }
 
-// parseFalseAlarms parses a share of predictions, or a rate such as 1/day. The other result
-// is 0.
+// parseFalseAlarms parses a share of predictions, or a rate such as 1/day. The unused result is 0.
 func parseFalseAlarms(text string) (share, perDay float64, err error) {
 	number, period, rate := strings.Cut(text, "/")
 	v, err := strconv.ParseFloat(number, 64)
@@ -51,7 +50,7 @@ func parseFalseAlarms(text string) (share, perDay float64, err error) {
 	return v, 0, nil
 }
 
-// options reads them; nil: no detector is wanted.
+// options reads the flags; nil: no detector is requested.
 func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error) {
 	if !n.novelty && !n.drift && n.healthy == "" {
 		for _, name := range []string{"false-alarms", "predictions-per-day", "healthy-only"} {
@@ -78,7 +77,7 @@ func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error
 	return o, nil
 }
 
-// sayNovelty says what a detector was learnt from, and what it can say.
+// sayNovelty describes the training data of a detector, and its possible output.
 func sayNovelty(a *cli.App, r offline.RetrainReport) {
 	n := r.Novelty
 	if n == nil {
@@ -111,7 +110,7 @@ func median(x []float64) float64 {
 	return slices.Sorted(slices.Values(x))[len(x)/2]
 }
 
-// printNovelty prints what an evaluation says of a detector.
+// printNovelty prints an evaluation's figures for a detector.
 func printNovelty(a *cli.App, n *offline.NoveltyCount) {
 	if n == nil {
 		return
@@ -122,7 +121,7 @@ func printNovelty(a *cli.App, n *offline.NoveltyCount) {
 	}
 }
 
-// fewestFound is the share of a signal's sequences below which a detector hardly finds it.
+// fewestFound is the share of a signal's sequences below which a detector hardly finds the signal.
 const fewestFound = 0.5
 
 // missedSignals returns the signals that a detector hardly finds.

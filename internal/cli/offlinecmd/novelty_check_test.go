@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// TestDetectorChecksItself: a detector that is learned from two unlike stretches finds
-// nothing, and retrain prints so; one of many stretches finds each signal.
+// TestDetectorChecksItself: a detector trained on two unlike stretches finds nothing, and retrain reports this; a
+// detector trained on many stretches finds each signal.
 func TestDetectorChecksItself(t *testing.T) {
 	for _, c := range []struct {
 		streams, length, least, most int

@@ -18,8 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// A model of one class alone says of everything else that it is novel; --novelty says the
-// same beside the classes.
+// A model of only one class reports everything else as novel; --novelty does the same next to the classes.
 func TestNoveltyCommands(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model, predictions := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "p.parquet")
@@ -75,10 +74,9 @@ func TestNoveltyCommands(t *testing.T) {
 		Want(t, cli.ExitIntegrity, "needs at least 719 training sequences")
 }
 
-// A machine of which nothing but its health was ever seen: whatever happens to its sensors
-// is novel live, and the live stage says what the evaluation says. With EUSN_NOVELTY_LIVE
-// for the bank that is trained without a choice, and one false alarm in a thousand
-// predictions; without, a small bank and one in a hundred.
+// A machine with only healthy training data: every change of its sensors is novel live, and the live stage agrees
+// with the evaluation. With EUSN_NOVELTY_LIVE for the bank that is trained without a choice, and one false alarm in a
+// thousand predictions; without, a small bank and one in a hundred.
 func TestFailingSensorsLive(t *testing.T) {
 	t.Parallel()
 	train, bank, share := 480, "tiny", .01

@@ -67,8 +67,8 @@ func TestImportRetrainEvaluate(t *testing.T) {
 	}
 }
 
-// The mixed banks train, evaluate and are verified as any other model, on the
-// engines that know them; auto takes the fastest, and says where that is slow.
+// The mixed banks train, evaluate and are verified as any other model, on the engines that support them; auto takes
+// the fastest engine, and reports a slow choice.
 func TestMixedBanks(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
 	var able []cpu.Kind
@@ -111,7 +111,7 @@ func TestPaperNetworks(t *testing.T) {
 	}
 }
 
-// A model must not be fed what it was not made for.
+// Data that do not fit the model are refused.
 func TestWrongData(t *testing.T) {
 	two, three := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3)
 	dir := t.TempDir()
@@ -129,7 +129,7 @@ func TestWrongData(t *testing.T) {
 	clitest.Exec(t, t.Context(), "train", two, "--output", model, "--units", "-1").Want(t, cli.ExitUsage, "--units -1", "try: eusn-stream train --help")
 }
 
-// Ctrl-C before the work begins, which every loop must notice.
+// Ctrl-C before the work begins must end every loop.
 func TestInterrupted(t *testing.T) {
 	source, archive, dir := clitest.TinyData(t, "Tiny", 1, 8, 20), clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")

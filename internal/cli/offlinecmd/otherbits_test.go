@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 )
 
-// Nor has it a part in the paper's results.
+// Engines with other bits have no part in the paper's results.
 func TestOtherBitsHaveNoResults(t *testing.T) {
 	for _, kind := range engines.Kinds {
 		a := &cli.App{Engine: kind}

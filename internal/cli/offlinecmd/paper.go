@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// benchRun is what offline paper, memory and compare are asked for.
+// benchRun is a request to offline paper, memory and compare.
 type benchRun struct {
 	settings     paper.Settings
 	plan         paper.Plan
@@ -41,7 +41,7 @@ func (b *benchRun) addFlags(f *pflag.FlagSet, out string) {
 	b.addRun(f, out)
 }
 
-// addRun adds the flags of every search that goes into a results file.
+// addRun adds the flags of every search with a results file.
 func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 	f.IntVar(&b.plan.Draws, "draws", 10, "random draws of the weights of the chosen configuration")
 	f.Uint64Var(&b.settings.Seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
@@ -50,7 +50,7 @@ func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 }
 
-// checkRun completes the settings and holds the flags against each other.
+// checkRun completes the settings and checks the flags against each other.
 func (b *benchRun) checkRun(f *pflag.FlagSet, protocol paper.Protocol) error {
 	b.settings = paper.NewSettings(protocol, b.settings.Seed)
 	b.settings.LeastRate = b.leastRate
@@ -165,8 +165,8 @@ func runPaper(ctx context.Context, a *cli.App, paths []string, b benchRun) error
 	return printBenchCells(a, b, done)
 }
 
-// runBench does what is asked for and is not in the results file yet. of is
-// the part of the command line that names a data set.
+// runBench computes the requested cells that are missing in the results file. of is the part of the command line that
+// names a data set.
 func runBench(ctx context.Context, a *cli.App, sets []*archive.Dataset, b benchRun, of func(dataset string) string) (done benchDone, err error) {
 	if err := checkCanonical(a); err != nil {
 		return done, err
@@ -192,8 +192,7 @@ func runBench(ctx context.Context, a *cli.App, sets []*archive.Dataset, b benchR
 	return done, b.ended(err)
 }
 
-// ended says what there is after a run, and what to do where its results do not
-// belong to those of the file.
+// ended reports the state after a run, with advice if its results do not belong to the results of the file.
 func (b benchRun) ended(err error) error {
 	var other *paper.SettingsError
 	if errors.As(err, &other) {
@@ -202,7 +201,7 @@ func (b benchRun) ended(err error) error {
 	return cli.OrInterrupted(err, "finished results are in %s; the same command with --resume continues from there", b.out)
 }
 
-// benchDone is a bench that came to its end.
+// benchDone is a completed bench.
 type benchDone struct {
 	store      *paper.Store
 	cells      []paper.Cell
@@ -223,8 +222,7 @@ func (d benchDone) missing() error {
 	return cli.Fail(cli.ExitFailure, fmt.Errorf("no result for %s", strings.Join(list, "; ")), "the same command with --resume and a larger --budget; finished results are kept")
 }
 
-// checkCanonical wants an engine of the promised bits: results of both kinds
-// must not meet in one file.
+// checkCanonical requires an engine of the promised bits: results of both kinds must not meet in one file.
 func checkCanonical(a *cli.App) error {
 	if s := engines.OtherBits(a.Engine); s != "" {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("--engine %s: the experiments use the canonical arithmetic; %s", a.Engine, s), "--engine gpu")
@@ -239,7 +237,7 @@ func benchOrigin() *paper.Origin {
 	}
 }
 
-// openBenchResults begins the results file, or continues it.
+// openBenchResults begins or continues the results file.
 func openBenchResults(b benchRun) (*paper.Store, error) {
 	open := paper.Create
 	if b.resume {
@@ -258,7 +256,7 @@ func openBenchResults(b benchRun) (*paper.Store, error) {
 	return st, cli.Fail(cli.ExitFailure, err, "another --output")
 }
 
-// command is the command line that reproduces one cell.
+// command returns the command line that reproduces a cell.
 func (b benchRun) command(of string, cell paper.Cell) string {
 	c := "eusn-stream offline paper " + of
 	switch b.settings.Protocol {
@@ -280,7 +278,7 @@ func (b benchRun) command(of string, cell paper.Cell) string {
 	return c + fmt.Sprintf(" --draws %d --seed %d", b.plan.Draws, b.settings.Seed)
 }
 
-// PaperRow is one cell with what the paper says of it.
+// PaperRow is a cell with the paper's result.
 type PaperRow struct {
 	paper.Cell
 	Verdict *paper.Verdict `json:"verdict,omitempty"`

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// paperReport is what offline paper tables --json prints.
+// paperReport is the output of offline paper tables --json.
 type paperReport struct {
 	Results  string
 	Settings paper.Settings
@@ -52,7 +52,7 @@ func TestPaper(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), append(args, "--resume", "--seed", "9")...).Want(t, cli.ExitFailure, "cannot be mixed", "another --output")
 
-	// The command of a cell gives that cell.
+	// The command of a cell reproduces the cell.
 	words := strings.Fields(first.Cells[1].Command)
 	var one paperReport
 	clitest.Must(t, append(words[1:], "--json", "--output", filepath.Join(dir, "one"))...).Parse(t, &one)
@@ -60,8 +60,8 @@ func TestPaper(t *testing.T) {
 		t.Errorf("%v gives %+v, want %+v", words, one.Cells, first.Cells[1])
 	}
 
-	// Shorter lists are other lists, behind the first; its file is a file of its
-	// own, and both go into one report, where a model comes from one of them.
+	// Shorter lists are other lists, after the first; their results are in a separate file, and both files go into
+	// one report, if each model comes from only one file.
 	stopped := filepath.Join(dir, "stopped")
 	short := []string{"offline", "paper", "tables", archive, "--list-length", "9", "--draws", "1", "--output", stopped, "--json", "--models"}
 	clitest.Must(t, append(short, "deepesn")...).Parse(t, &one)
@@ -79,7 +79,7 @@ func TestPaper(t *testing.T) {
 	}
 }
 
-// A search that a budget ends is asked for again by what it came to.
+// The command of a search with a budget repeats the completed part of the search.
 func TestPaperTrained(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	var first, again paperReport
@@ -94,8 +94,8 @@ func TestPaperTrained(t *testing.T) {
 		t.Errorf("%q gives %+v, want %+v", c.Command, d, c)
 	}
 
-	// A budget too small for one model: the others have their rows, the exit code
-	// says that something is missing, and a larger budget continues.
+	// A budget too small for one model: the other models have their rows, the exit code reports a missing result, and
+	// a larger budget continues.
 	args := []string{"offline", "paper", "tables", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--output", filepath.Join(dir, "c")}
 	r := clitest.Exec(t, t.Context(), append(args, "--budget", "1ns")...)
 	r.Want(t, cli.ExitFailure, `no result for data set "Tiny", arnn: no configuration was trained within the budget of 1ns`, "--resume and a larger --budget")

@@ -34,8 +34,8 @@ func (p *PolicyFlags) Add(f *pflag.FlagSet) {
 // policyParameters are the policies each of the flags is for.
 var policyParameters = map[string][]string{"length": {"window", "count"}, "hop": {"window"}, "gap": {"gap"}}
 
-// Parse refuses parameters of another policy: a forgotten --policy would
-// otherwise quietly train a model that cuts nothing.
+// Parse refuses parameters of another policy: without --policy, a model that cuts nothing would be trained without a
+// warning.
 func (p *PolicyFlags) Parse(f *pflag.FlagSet) (reservoir.Policy, error) {
 	p.Kind = reservoir.PolicyKind(p.Name)
 	if err := p.Validate(); err != nil {
@@ -56,9 +56,8 @@ const (
 	leastSamples  = 32  // of a window
 )
 
-// choosePolicy returns the policy for data without --policy: end marks, or for a continuous
-// recording, in which no sequence ends, windows that overlap by half. rate is the sampling rate
-// in Hz; 0: that of the recording's times.
+// choosePolicy returns the policy for data without --policy: end marks, or for a continuous recording, in which no
+// sequence ends, windows that overlap by half. rate is the sampling rate in Hz; 0: the rate of the recording's times.
 func choosePolicy(ctx context.Context, a *cli.App, src archives.Labelled, marked reservoir.Policy, rate float64) (reservoir.Policy, error) {
 	continuous, measured, err := src.Continuous(ctx)
 	if err != nil || !continuous {

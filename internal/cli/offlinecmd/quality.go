@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/quality"
 )
 
-// printQuality prints what is known of the predictions of each class, if anything is.
+// printQuality prints the quality of the predictions of each class, if known.
 func printQuality(a *cli.App, r *quality.Report) {
 	if r == nil {
 		return
@@ -34,7 +34,7 @@ func printQuality(a *cli.App, r *quality.Report) {
 	}
 }
 
-// shown is a number, or that it is not known.
+// shown formats a number; nil: unknown.
 func shown(v *float64) string {
 	if v == nil {
 		return "-"

@@ -20,7 +20,7 @@ func (r *rateFlag) String() string {
 	return strconv.FormatFloat(float64(*r), 'g', -1, 64) + "Hz"
 }
 
-// rateUnits are the units of a rate, the longer ones first.
+// rateUnits are the units of a rate, longer names first.
 var rateUnits = []struct {
 	name  string
 	hertz float64

@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/report"
 )
 
-// reportRun is what offline paper report is asked for.
+// reportRun is a request to offline paper report.
 type reportRun struct {
 	out     string
 	gate    bool
@@ -93,8 +93,8 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	return endReport(a, r, rep.Summary(), len(files))
 }
 
-// noneLeft refuses a folder with predictions of another report, which a reader would
-// take for predictions of the new report.
+// noneLeft refuses a folder with predictions of another report, which a reader would take for predictions of the new
+// report.
 func (r reportRun) noneLeft(files []report.File) error {
 	if there, err := os.Stat(r.out); err == nil && !there.IsDir() {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not a folder, and the report needs a folder", r.out), "another --output")
@@ -116,7 +116,7 @@ func (r reportRun) noneLeft(files []report.File) error {
 	return err
 }
 
-// writeReport makes one file.
+// writeReport makes a file.
 func (r reportRun) writeReport(f report.File, inputs []string) error {
 	path := filepath.Join(r.out, filepath.FromSlash(f.Name))
 	data, err := f.Data()

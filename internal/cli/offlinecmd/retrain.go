@@ -34,7 +34,7 @@ type retrainFlags struct {
 	decide                        DecideFlags
 }
 
-// NewTrain makes the command that trains: "train", which is also "offline retrain".
+// NewTrain makes the training command: "train", also available as "offline retrain".
 func NewTrain(a *cli.App, name string) *cobra.Command {
 	var flags retrainFlags
 	cmd := &cobra.Command{
@@ -118,7 +118,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	r.decide.Add(f)
 }
 
-// training is what the flags of retrain ask for.
+// training is a request to retrain.
 type training struct {
 	flags   *retrainFlags
 	memory  int64 // bytes
@@ -230,7 +230,7 @@ func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (res
 	return engines.New(kind), err
 }
 
-// saveTrained saves a model, if its training had no error.
+// saveTrained saves a model after an error-free training.
 func saveTrained(ctx context.Context, m *reservoir.Model, err error, out string, s reservoir.Spec) error {
 	if err == nil {
 		err = errors.Join(ctx.Err(), m.Save(out))
@@ -238,8 +238,7 @@ func saveTrained(ctx context.Context, m *reservoir.Model, err error, out string,
 	return notTrained(err, out, s)
 }
 
-// notTrained says what to do after an error: where memory is too small for the
-// network, take a smaller bank.
+// notTrained adds advice to an error: if memory is too small for the network, take a smaller bank.
 func notTrained(err error, out string, s reservoir.Spec) error {
 	if err == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// sayTrained shows the model that was made, and how.
+// sayTrained shows the new model and its training.
 func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	r, err := models.Inspect(out)
 	if err != nil {
@@ -41,8 +41,8 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	return nil
 }
 
-// sayRate says at what sampling rate is trained, and of pauses within sequences:
-// the live stage will not flag any that are no longer.
+// sayRate prints the sampling rate of the training, and the longest pause within sequences: the live stage flags only
+// longer pauses.
 func sayRate(a *cli.App, r offline.RetrainReport) {
 	a.Say("sampling rate %g Hz: the live stage flags sequences at another rate", r.Sampling.Rate)
 	if intervals := float64(r.Sampling.Longest) / 1e9 * r.Sampling.Rate; intervals > manyIntervals {
@@ -53,7 +53,7 @@ func sayRate(a *cli.App, r offline.RetrainReport) {
 // manyIntervals between two samples are no jitter of a clock.
 const manyIntervals = 3
 
-// SayPlanned says what will be learnt from.
+// SayPlanned describes the training data.
 func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline.RetrainReport) {
 	length := fmt.Sprint(r.MinLength)
 	if r.MaxLength != r.MinLength {

@@ -20,7 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// scaleFlags are for trainings that are large.
+// scaleFlags are for large trainings.
 type scaleFlags struct {
 	memory string
 	shard  string
@@ -33,7 +33,7 @@ func (s *scaleFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&s.merge, "merge", false, "make the model from the files of all shards, given as arguments")
 }
 
-// checkFlags holds the flags against each other and against the arguments.
+// checkFlags checks the flags against each other and against the arguments.
 func (s *scaleFlags) checkFlags(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
 	if !s.merge {
@@ -67,7 +67,7 @@ func (s *scaleFlags) checkFlags(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// bytes is the memory to train in. The collector of garbage works to keep it.
+// bytes is the memory limit of the training, also for the garbage collector.
 func (s *scaleFlags) bytes() (int64, error) {
 	if s.memory == "" {
 		total := hardware.MachineMemory()
@@ -130,7 +130,7 @@ func parseShard(text string) (s offline.Shard, err error) {
 // keepWithin lets garbage be collected before memory is exceeded.
 func keepWithin(bytes int64) { debug.SetMemoryLimit(min(bytes, debug.SetMemoryLimit(-1))) }
 
-// retrainShard does one share of a training.
+// retrainShard trains one share.
 func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, s offline.Shard, out string) error {
 	if src.Set == nil {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording: only data sets can be divided into shards, because the streams of a recording are interleaved", src.Path), "eusn-stream train --help")
@@ -170,7 +170,7 @@ func mergeShards(ctx context.Context, a *cli.App, files []string, o offline.Retr
 	return nil
 }
 
-// planText is how the readout will learn, and what that takes.
+// planText describes the method and memory of the readout's training.
 func planText(p fit.Plan) string {
 	how := "all features are kept"
 	switch {

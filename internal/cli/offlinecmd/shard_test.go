@@ -10,8 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// The shards of a job array make the model of one job, and the message before
-// the work begins says how.
+// The shards of a job array make the model of a single job, and the first message describes how.
 func TestRetrainInShards(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -51,7 +50,7 @@ func TestRetrainInShards(t *testing.T) {
 	clitest.Exec(t, t.Context(), "train", archive, "--output", in("x"), "--memory", "1MB", "--members", "100").Want(t, cli.ExitFailure, "give more memory")
 	clitest.Exec(t, t.Context(), "train", archive, "--output", in("x"), "--memory", "1MB", "--bank", "large").Want(t, cli.ExitFailure, "train DATA --bank standard, or more --memory")
 
-	// Features that find no room in memory go to a file, and the bits stay.
+	// Features that do not fit into memory go to a file, and the bits stay.
 	for memory, where := range map[string]string{"1MB": "all features are kept, in a temporary file", "1GB": "all features are kept; memory: at most"} {
 		clitest.Must(t, "train", archive, "--output", in(memory), "--memory", memory, "--members", "20").Want(t, cli.ExitOK, where)
 	}

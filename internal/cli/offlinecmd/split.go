@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// splitFlags say how to divide an archive.
+// splitFlags define the division of an archive.
 type splitFlags struct {
 	archive, labels, group, out string
 	share                       float64
@@ -94,7 +94,7 @@ func (s *splitFlags) runSplit(ctx context.Context, a *cli.App, rule *groups.Rule
 	return nil
 }
 
-// print shows the parts, and warns of classes that one of them has not.
+// print shows the parts, and warns of classes that are missing in a part.
 func (s *splitFlags) print(a *cli.App, src archives.Labelled, parts *groups.Parts, all []groups.Size) {
 	word, total := map[bool]string{true: "labelled samples", false: "labelled series"}[src.Set == nil], int64(0)
 	classes := map[string][2]int64{}

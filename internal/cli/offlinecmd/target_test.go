@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// A number from the command line: how many samples of its stream a recording has so far,
-// which is a column that each one has.
+// A number from the command line: the number of samples so far of a recording's stream, in a column of every
+// recording.
 func TestTarget(t *testing.T) {
 	dir := t.TempDir()
 	csv := clitest.Write(t, filepath.Join(dir, "plant.csv"), clitest.RecordingCSV(3, 400))
