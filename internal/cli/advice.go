@@ -12,21 +12,20 @@ import (
 // carried are the flags by which a command finds its server and job.
 var carried = []string{"config", "nats-url", "dir", "job"}
 
-// programCall is a call of the program in a text: its words up to the first that is none of
-// a command's name.
+// programCall is a call of the program in a text: the program's name and the words of a command's name.
 var programCall = regexp.MustCompile(`eusn-stream((?: [a-z][a-z0-9-]*)+)`)
 
-// Runs notes which command the program runs.
+// Runs records the running command.
 func (a *App) Runs(cmd *cobra.Command) { a.command = cmd }
 
 // Changed reports whether the command line of the program has a flag.
 func (a *App) Changed(flag string) bool { return a.command != nil && a.command.Flags().Changed(flag) }
 
-// Advice is a text on what to do, ready to be typed: the calls of the program in it get the
-// flags by which this command has found its server and job.
+// Advice is a text of advice, ready to be typed: the calls of the program in the text get the flags by which this
+// command has found its server and job.
 func (a *App) Advice(text string) string { return a.AdviceOn("", text) }
 
-// AdviceOn is Advice about a job, which need not be that of this command.
+// AdviceOn is Advice about any job, not only the job of this command.
 func (a *App) AdviceOn(job, text string) string {
 	if a.command == nil {
 		return text
@@ -55,19 +54,19 @@ func (a *App) AdviceOn(job, text string) string {
 	}
 }
 
-// call is a call of a command in a text, with the flags to add to it.
+// call is a call of a command in a text, with the flags to add.
 type call struct {
 	cmd         *cobra.Command
 	rest, flags string // what stands after the name of the command, and what is added
 }
 
-// lacks reports whether the command takes a flag that the call does not have.
+// lacks reports whether the command takes a flag that is missing in the call.
 func (c *call) lacks(flag string) bool { return c.cmd.Flags().Lookup(flag) != nil && !c.has(flag) }
 
 func (c *call) has(flag string) bool { return strings.Contains(c.rest+" ", " --"+flag+" ") }
 
-// carry adds a flag of the command that runs. takesURL says whether that command takes the
-// address of a server; without it, --dir has another meaning.
+// carry adds a flag of the running command. takesURL reports whether the called command takes the address of a
+// server; without it, --dir has another meaning.
 func (c *call) carry(f *pflag.Flag, takesURL bool) {
 	value := QuoteForShell(f.Value.String())
 	switch {
@@ -83,7 +82,7 @@ func (c *call) carry(f *pflag.Flag, takesURL bool) {
 	}
 }
 
-// withFlags is what stands after the name of a command, with the flags that are missing.
+// withFlags returns the text after the name of a command, with missing flags.
 func (a *App) withFlags(cmd *cobra.Command, job, rest string) string {
 	if strings.HasPrefix(rest, " --help") {
 		return rest
@@ -101,7 +100,7 @@ func (a *App) withFlags(cmd *cobra.Command, job, rest string) string {
 	return before + c.flags + c.rest[len(before):]
 }
 
-// endOfCall is where a sentence goes on after a call, -1 where it does not.
+// endOfCall is the place after a call if the sentence continues, otherwise -1.
 func endOfCall(text string) int {
 	for i, c := range text {
 		if strings.ContainsRune(",;:()", c) && (i+1 == len(text) || text[i+1] == ' ' || c == '(') || c == '\n' {

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 )
 
-// App is what every command shares: where output goes and the global flags.
+// App is the state shared by all commands: output and global flags.
 type App struct {
 	Stdout, Stderr io.Writer
 	records        io.Writer // standard error below stderr, where its lines are JSON; else nil
@@ -23,7 +23,7 @@ type App struct {
 	command *cobra.Command // that runs; nil: not known yet
 }
 
-// screen is standard error as it is, for what redraws a line.
+// screen is unfiltered standard error, for redrawn lines.
 func (a *App) screen() io.Writer {
 	if c, ok := a.Stderr.(term.Cleaned); ok {
 		return c.Writer
@@ -34,7 +34,7 @@ func (a *App) screen() io.Writer {
 // Progress shows how far a command is.
 func (a *App) Progress() *term.Progress { return term.NewProgress(a.screen(), a.display()) }
 
-// LiveLine shows what happens now.
+// LiveLine shows the present activity.
 func (a *App) LiveLine() *term.LiveLine { return term.NewLiveLine(a.screen(), a.display()) }
 
 func (a *App) display() string {
@@ -44,8 +44,7 @@ func (a *App) display() string {
 	return a.ProgressMode
 }
 
-// Do makes a command's RunE: from its first line on, errors are failures and
-// not wrong usage.
+// Do makes a command's RunE: errors after its first line are failures, not wrong usage.
 func (a *App) Do(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.Started = true
@@ -53,7 +52,7 @@ func (a *App) Do(f func(ctx context.Context, args []string) error) func(*cobra.C
 	}
 }
 
-// Group makes a command that only holds others.
+// Group makes a command that only holds subcommands.
 func Group(use, short string, children ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
@@ -76,7 +75,7 @@ func (a *App) Say(format string, args ...any) {
 	}
 }
 
-// PrintJSON writes one document to standard output.
+// PrintJSON writes a document to standard output.
 func (a *App) PrintJSON(v any) error {
 	enc := json.NewEncoder(a.Stdout)
 	enc.SetIndent("", "  ")
@@ -88,7 +87,7 @@ func (a *App) Print(format string, args ...any) {
 	fmt.Fprintf(a.Stdout, format+"\n", args...)
 }
 
-// Terminal is the terminal that standard output is, to be redrawn; nil if it is none.
+// Terminal is the terminal of standard output, for redrawing; nil: no terminal.
 func (a *App) Terminal() *term.Screen {
 	out := a.Stdout
 	if r, ok := out.(*Results); ok {

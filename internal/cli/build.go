@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BuildInfo is what the binary knows of itself.
+// BuildInfo is the build information in the binary.
 type BuildInfo struct {
 	Version    string `json:"version"`
 	Commit     string `json:"commit,omitzero"`
@@ -17,7 +17,7 @@ type BuildInfo struct {
 	Arithmetic int    `json:"arithmetic"` // of models: states of equal versions are equal
 }
 
-// ReadBuildInfo reads what the build stored in the binary.
+// ReadBuildInfo reads the build information from the binary.
 func ReadBuildInfo() BuildInfo {
 	b := BuildInfo{
 		Version: "devel", Go: runtime.Version(),
@@ -41,5 +41,5 @@ func ReadBuildInfo() BuildInfo {
 	return b
 }
 
-// ToolName goes into files as the program that made them.
+// ToolName is the program's name in files that it writes.
 func ToolName() string { return "eusn-stream " + ReadBuildInfo().Version }

@@ -1,7 +1,6 @@
-// Package cli holds what every command of the program shares: where its output
-// goes (App), how it ends (Fail and the exit codes), which files it may write
-// (OutputFile, ReplaceFile), and what the build is called. It knows no command;
-// package root puts them together.
+// Package cli holds the parts shared by all commands of the program: output (App), errors and exit codes (Fail),
+// checks of output files (OutputFile, ReplaceFile), and the name of the build. The commands are added in package
+// root.
 //
 // # Files
 //

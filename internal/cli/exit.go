@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Exit codes. Scripts rely on them: they never change their meaning. 2 is not used by the
-// program: the Go runtime exits with 2 after a panic, a fatal error (out of memory) and
-// SIGABRT, which is what a watchdog sends. A service manager must restart after 2.
+// Exit codes. Scripts rely on these codes: their meaning never changes. 2 is not used by the program: the Go runtime
+// exits with 2 after a panic, a fatal error (out of memory) and SIGABRT, which a watchdog sends. A service manager
+// must restart after 2.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
@@ -56,7 +56,7 @@ func NewExitCodesTopic() *cobra.Command {
 	}
 }
 
-// Failure is an error that knows its exit code and what to try next.
+// Failure is an error with an exit code and a next step.
 type Failure struct {
 	err  error
 	Code int
@@ -67,8 +67,7 @@ func (f *Failure) Error() string { return f.err.Error() }
 
 func (f *Failure) Unwrap() error { return f.err }
 
-// Fail gives err an exit code and a next step; nil stays nil, and an error
-// that already has them keeps them.
+// Fail gives err an exit code and a next step; nil stays nil, and an error with an exit code keeps its code.
 func Fail(code int, err error, next string) error {
 	var f *Failure
 	var i *Interrupted
@@ -78,14 +77,13 @@ func Fail(code int, err error, next string) error {
 	return &Failure{err, code, next}
 }
 
-// Interrupted is what a command returns when its context ended: kept says what
-// remains on disk, in a sentence.
+// Interrupted is the error of a command whose context ended: kept is a sentence about the data left on disk.
 type Interrupted struct{ kept string }
 
 func (i *Interrupted) Error() string { return "interrupted: " + i.kept }
 
-// OrInterrupted replaces the error of a cancelled context by one that says
-// what was kept. Every other error passes.
+// OrInterrupted replaces the error of a cancelled context by an Interrupted with the kept data. Every other error
+// passes.
 func OrInterrupted(err error, format string, args ...any) error {
 	if err == nil || !errors.Is(err, context.Canceled) {
 		return err
@@ -99,7 +97,7 @@ func ofContent(err error) bool {
 	return errors.As(err, &data) || errors.Is(err, reservoir.ErrModel)
 }
 
-// Report prints err for people and gives its exit code.
+// Report prints err for people and returns its exit code.
 func (a *App) Report(err error) int {
 	var i *Interrupted
 	var f *Failure

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// A full disk is told from other failures, whatever else a command advises.
+// A full disk is reported as such, even if a command gives other advice.
 func TestFullDisk(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
 	for _, err := range []error{full, fmt.Errorf("bench: %w", full), cli.Fail(cli.ExitFailure, full, "--help")} {
@@ -25,7 +25,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Text that is printed to be pasted means the same to a shell, and is no flag.
+// Text that is printed to be pasted has the same meaning in a shell, and is no flag.
 func TestQuoteForShell(t *testing.T) {
 	for s, want := range map[string]string{"a/b.c": "a/b.c", "a b": "'a b'", "it's": `'it'\''s'`, "-r": "./-r", "-a b": "'./-a b'", "": "''"} {
 		if got := cli.QuoteForShell(s); got != want {

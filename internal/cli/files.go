@@ -12,8 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
-// MayWrite refuses to replace what is there already, unless forced; an input
-// is not even replaced then.
+// MayWrite refuses to replace an existing file, unless forced; an input is never replaced.
 func MayWrite(path string, force bool, inputs ...string) error {
 	if path == "" || force {
 		return OutputFile(path, inputs...)
@@ -24,8 +23,7 @@ func MayWrite(path string, force bool, inputs ...string) error {
 	return OutputFile(path, inputs...)
 }
 
-// QuoteForShell quotes a path where a shell would take it apart or lose it, and
-// keeps it from being taken for a flag.
+// QuoteForShell quotes a path if a shell would split or lose the path, and keeps a path from being taken for a flag.
 func QuoteForShell(s string) string {
 	if strings.HasPrefix(s, "-") {
 		s = "./" + s
@@ -36,11 +34,9 @@ func QuoteForShell(s string) string {
 	return s
 }
 
-// OutputFile refuses, before any work is done, a path that could not be
-// written at its end, or whose file is something other than an older output:
-// a folder, a device, or one of the command's own inputs. Files are put in
-// their place by renaming, so even /dev/null would be replaced. An empty path
-// passes.
+// OutputFile refuses, before any work is done, a path that could not be written at its end, or whose file is
+// something other than an older output: a folder, a device, or one of the command's own inputs. Files are put in
+// their place by renaming, so even /dev/null would be replaced. An empty path passes.
 func OutputFile(path string, inputs ...string) error {
 	if path == "" {
 		return nil
@@ -73,14 +69,13 @@ func OutputFile(path string, inputs ...string) error {
 	return nil
 }
 
-// WholeFile is NotWhole for what a command reads.
+// WholeFile is NotWhole for the inputs of a command.
 func WholeFile(path string) error {
 	return Fail(ExitFailure, NotWhole(path), "save its content in a file, and give that file")
 }
 
-// NotWhole refuses paths that a command cannot read whole and more than once: a
-// folder, a device, a pipe. (Opening a pipe waits for a writer and ignores
-// Ctrl-C.) A missing file passes: opening it gives the error.
+// NotWhole refuses paths that a command cannot read whole and more than once: a folder, a device, a pipe. (Opening a
+// pipe waits for a writer and ignores Ctrl-C.) A missing file passes: opening the file gives the error.
 func NotWhole(path string) error {
 	there, err := os.Stat(path)
 	if err != nil || there.Mode().IsRegular() {
@@ -98,8 +93,7 @@ func NotWhole(path string) error {
 	return fmt.Errorf("%s is %s, want a file", path, what)
 }
 
-// Results is standard output that remembers the first error, for what prints
-// a table line by line does not ask after each.
+// Results is standard output that keeps the first error, for tables printed line by line without error checks.
 type Results struct {
 	io.Writer
 	Err error
@@ -116,14 +110,13 @@ func (r *Results) Write(p []byte) (int, error) {
 	return n, r.Err
 }
 
-// Modes of files: results and models are for all, what holds samples of streams
-// for its owner alone.
+// Modes of files: results and models are for all users, files with samples of streams only for their owner.
 const (
 	Public  fs.FileMode = 0o644
 	Private fs.FileMode = 0o600
 )
 
-// ReplaceFile writes a file that appears whole or not at all.
+// ReplaceFile writes a file, whole or not at all.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
 	return durable.Write(path, data, mode)
 }

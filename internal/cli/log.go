@@ -44,7 +44,7 @@ func (a *App) LogAsJSON() {
 	}
 }
 
-// LogFormat is the log's where no configuration says it.
+// LogFormat is the format of the log without a configuration.
 func (a *App) LogFormat() string {
 	if a.records != nil {
 		return FormatJSON
@@ -52,7 +52,7 @@ func (a *App) LogFormat() string {
 	return FormatText
 }
 
-// tell reports how a command ended: in a line or two for people, or a record.
+// tell reports the end of a command: in a line or two for people, or a record.
 func (a *App) tell(message, next string, code int) {
 	next = a.Advice(next)
 	if a.records == nil {

@@ -2,8 +2,7 @@ package cli
 
 import "errors"
 
-// A Rule is a rule of a command's flags and arguments. Message says what is wanted where
-// the rule is broken.
+// A Rule is a rule of a command's flags and arguments. Message names the requirement if the rule is broken.
 type Rule struct {
 	Broken  bool
 	Message string

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// FromStart is the --since of all that a job's log has.
+// FromStart is the --since for the whole log of a job.
 const FromStart = "start"
 
-// PointInTime reads how long ago, or when; a date is its first moment in UTC, and
-// empty the zero time.
+// PointInTime parses an age or a point in time; a date is its first moment in UTC, and empty the zero time.
 func PointInTime(flag, text string, now time.Time, help string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -25,7 +24,7 @@ func PointInTime(flag, text string, now time.Time, help string) (time.Time, erro
 	return time.Time{}, Fail(ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, a date, like 2026-01-31 (from 00:00 UTC on), or a time, like 2026-01-31T12:00:00Z", flag, text), help)
 }
 
-// LeadIn parses the value of --lead-in; it is -1 if there is none.
+// LeadIn parses the value of --lead-in; empty gives -1.
 func LeadIn(text string) (time.Duration, error) {
 	if text == "" {
 		return -1, nil
