@@ -12,8 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// enginesAlone are engines on each core with the stage's work in memory: what
-// the stage's rate is held against.
+// enginesAlone are engines on each core with the stage's work in memory, as a bound of the stage's rate.
 type enginesAlone struct {
 	engines []reservoir.Engine
 	in      []float32
@@ -62,9 +61,9 @@ func (e *enginesAlone) measure(d time.Duration) (float64, error) {
 	})
 }
 
-// stageModel predicts after every message's worth of samples, with a readout
-// of drawn numbers: what it says means nothing, what it costs is real. recipe is a
-// bank's name; empty: one network. rows are those of a message.
+// stageModel predicts after every message's worth of samples, with a readout of drawn numbers: its predictions are
+// meaningless, its cost is real. recipe is a bank's name; empty: one network. rows is the number of rows of a
+// message.
 func stageModel(recipe string, rows int) (*reservoir.Model, error) {
 	shape := benchShape{units: stageUnits, inputs: len(stageChannels)}
 	if recipe != "" {

@@ -114,8 +114,7 @@ func (o *benchOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the working stage to PROFILE-<partitions>.pprof, for go tool pprof")
 }
 
-// bench measures what is asked for and prints it, also what there is when ctx
-// ends.
+// bench runs the requested measurements and prints the results, also partial results when ctx ends.
 func bench(ctx context.Context, a *cli.App, o *benchOptions) error {
 	out := &benchPrinter{app: a}
 	err := benchAll(ctx, a, o, out)
@@ -134,8 +133,7 @@ func benchAll(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinte
 			return err
 		}
 	}
-	// Shapes of engines say nothing of the stage: asking for some asks for
-	// engines alone.
+	// Shapes of engines do not apply to the stage: a request for shapes measures only engines.
 	if o.only == "engine" || o.only == "" && o.shaped() {
 		return nil
 	}

@@ -92,8 +92,7 @@ func TestBenchEngine(t *testing.T) {
 	}
 }
 
-// A bank by its name: the time and the share of the issue bound follow from the
-// other figures, and the table has them.
+// A bank by its name: the time and the share of the issue bound follow from the other figures, and are in the table.
 func TestBenchRecipe(t *testing.T) {
 	kind := string(cpu.Kinds(reservoir.Spec{})[0])
 	args := []string{"bench", "--engine", kind, "--time", "1ms", "--bank", "tiny,euler", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
@@ -131,7 +130,7 @@ func TestBenchRecipe(t *testing.T) {
 	}
 }
 
-// What was measured before an interruption is printed.
+// Measurements before an interruption are printed.
 func TestBenchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -164,7 +163,7 @@ func TestBenchStage(t *testing.T) {
 	if m["recipe"] != "tiny" || m["units"] != 16. {
 		t.Errorf("row %v: want the bank tiny, of 16 units", m)
 	}
-	// Bounds catch wrong units; a busy machine does not reach them.
+	// Bounds catch wrong units; a busy machine does not reach the bounds.
 	for key, most := range map[string]float64{
 		"rows_per_s": 1e10, "bytes_per_s": 1e12, "engine_rows_per_s": 1e10, "engine_share": 1e3, "engine_time_share": 1e3,
 		"paced_rows_per_s": 1e10, "p50_ms": 1e5, "p99_ms": 1e5, "latencies": 1e6,
@@ -181,7 +180,7 @@ func TestBenchStage(t *testing.T) {
 	}
 }
 
-// Small messages: each part has its figures, and what follows from others does.
+// Small messages: each part has its figures, derived figures included.
 func TestBenchMessages(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT CHECKED: the CPU time of a process is not read there")

@@ -13,16 +13,15 @@ import (
 // times a second, which then is an error of a tenth at most.
 const leastEnergyTime = time.Second
 
-// rowEnergy is what a card took while an engine worked without a pause, all that
-// else ran on it included.
+// rowEnergy is the energy of a card while an engine worked without a pause, including all other work on the card.
 type rowEnergy struct {
 	Joules  float64 `json:"joules_per_mstep,omitzero"`
 	Watts   float64 `json:"watts,omitzero"`
 	Missing string  `json:"energy,omitzero"` // why the two are absent
 }
 
-// measureEnergy lets the engine work for a while between two readings of its
-// card's energy counter. A value that the card does not report is left out.
+// measureEnergy runs the engine for a while between two readings of its card's energy counter. A value missing on the
+// card is left out.
 func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Duration) error {
 	r, err := telemetry.Open()
 	if err != nil {
@@ -57,7 +56,7 @@ func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Dura
 	return nil
 }
 
-// energyOf reads one card's counter, joules.
+// energyOf reads a card's counter, in joules.
 func energyOf(r *telemetry.Reader, pci string) (float64, error) {
 	list, err := r.Read()
 	if err != nil {

@@ -19,8 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// The energy of a row is the counter's difference, and nothing where there is
-// no counter.
+// The energy of a row is the counter's difference, and empty without a counter.
 func TestBenchEnergy(t *testing.T) {
 	const source = "../../../internal/telemetry/testdata/nvml.c"
 	if _, err := os.ReadFile(source); err != nil { // or the test cache would not see it change
@@ -50,8 +49,8 @@ func TestBenchEnergy(t *testing.T) {
 		if err := b.measureEnergy(t.Context(), c.pci, time.Nanosecond); err != nil {
 			t.Fatal(err)
 		}
-		// One call of 50 steps. The fake's counter goes up by 1.5 J with every
-		// reading of a card, and a reading asks both.
+		// A call of 50 steps. The fake's counter rises by 1.5 J with every reading of a card, and a reading reads
+		// both cards.
 		e := b.energy
 		if measured := e.Joules != 0 && e.Watts != 0; measured != (c.missing == "") || measured && math.Abs(e.Joules-3/50e-6) > 1e-6*e.Joules {
 			t.Errorf("%+v: %+v", c, e)

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// benchKind is an engine as bench sees it.
+// benchKind is an engine to measure.
 type benchKind struct {
 	name string
 	open func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error)
@@ -24,8 +24,7 @@ type benchKind struct {
 	one  bool // threads make no difference
 }
 
-// benchKinds are the engines to measure: all that are here, or the one asked
-// for.
+// benchKinds are the engines to measure: all available engines, or the requested engine.
 func benchKinds(a *cli.App, o *benchOptions) []benchKind {
 	if engines.IsGPU(a.Engine) {
 		open := engines.NewGPU(a.Engine, 0)
@@ -53,7 +52,7 @@ func benchKinds(a *cli.App, o *benchOptions) []benchKind {
 	return kinds
 }
 
-// sets are the instruction sets whose peaks are wanted, each once.
+// sets are the instruction sets to measure for peaks, each once.
 func sets(kinds []benchKind) (all []string) {
 	for _, k := range kinds {
 		if k.set != "" && !slices.Contains(all, k.set) {
@@ -63,7 +62,7 @@ func sets(kinds []benchKind) (all []string) {
 	return all
 }
 
-// engineRow is the result of one shape on one engine.
+// engineRow is the result of a shape on an engine.
 type engineRow struct {
 	Bench     string  `json:"bench"` // engine
 	Engine    string  `json:"engine"`
@@ -92,8 +91,8 @@ const (
 	mostPeak  = time.Second / 4       // for each peak of the head, which an interruption waits for
 )
 
-// newEngineBenches makes a measurement for each shape and number of threads of each engine.
-// With an error it returns those that are made already.
+// newEngineBenches makes a measurement for each shape and number of threads of each engine. With an error, the
+// measurements made so far are returned.
 func newEngineBenches(kinds []benchKind, o *benchOptions) (all []*engineBench, err error) {
 	for _, k := range kinds {
 		for _, s := range o.shapes(k) {
@@ -156,7 +155,7 @@ func (o *benchOptions) threadCounts() []int {
 	return slices.Compact([]int{1, runtime.GOMAXPROCS(0)})
 }
 
-// engineBench is one row on its way.
+// engineBench is a row in progress.
 type engineBench struct {
 	kind    benchKind
 	shape   benchShape
@@ -200,8 +199,7 @@ func newEngineBench(k benchKind, s benchShape, threads int) (*engineBench, error
 	return b, nil
 }
 
-// takeTurns gives every row a burst, again and again, until each has had its
-// time.
+// takeTurns gives the rows bursts in turns, until each row has had its time.
 func takeTurns(ctx context.Context, a *cli.App, all []*engineBench, each time.Duration) error {
 	p := a.Progress()
 	defer p.Close()
@@ -227,11 +225,10 @@ func takeTurns(ctx context.Context, a *cli.App, all []*engineBench, each time.Du
 	return nil
 }
 
-// turn is one burst and one of the peak. The first only finds out how many
-// calls a burst needs.
+// turn is a burst of calls and a burst of the peak. The first turn only finds the number of calls of a burst.
 func (b *engineBench) turn() error {
 	begin := time.Now()
-	// Others have had the caches: what a burst measures is the calls after.
+	// Other rows have had the caches: a burst measures the calls after this call.
 	if err := b.engine.Advance(b.in, b.runs, nil); err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ type messagesRow struct {
 	Snapshots      uint64  `json:"snapshots,omitempty"` // taken meanwhile
 }
 
-// messageBench is what all parts of one number of rows share.
+// messageBench is shared by all parts of a number of rows.
 type messageBench struct {
 	app  *cli.App
 	o    *benchOptions
@@ -61,7 +61,7 @@ type messageBench struct {
 	rows int // of a message
 }
 
-// benchMessages measures what is asked for.
+// benchMessages runs the requested measurements.
 func benchMessages(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinter) error {
 	for _, rows := range o.rows {
 		m := &messageBench{app: a, o: o, out: out, rows: rows}
@@ -74,7 +74,7 @@ func benchMessages(ctx context.Context, a *cli.App, o *benchOptions, out *benchP
 	return nil
 }
 
-// measure does the parts that are asked for with that many partitions.
+// measure runs the requested parts with a number of partitions.
 func (m *messageBench) measure(ctx context.Context, partitions int) error {
 	var rate float64
 	if m.o.wants(partCPU) || m.o.wants(partHalf) {
@@ -149,7 +149,7 @@ func (m *messageBench) cpu(ctx context.Context, partitions int) (row messagesRow
 	return row, err
 }
 
-// pairs sends rounds of messages both ways; which is first changes.
+// pairs sends rounds of messages both ways, in alternating order.
 func (m *messageBench) pairs(ctx context.Context, b *stageBench, p *plain) (messagesRow, error) {
 	var first spent
 	for range 2 { // the first has all that is slow once
@@ -236,8 +236,7 @@ func (m *messageBench) latency(ctx context.Context, part string, partitions int,
 	return m.out.messages(row)
 }
 
-// backlog compares how fast stored messages are worked off with what 64
-// partitions do, in turns.
+// backlog compares the rate of working off stored messages with the rate of 64 partitions, in turns.
 func (m *messageBench) backlog(ctx context.Context, partitions int) error {
 	return m.with(ctx, partitions, pipeline.Defaults().Latency, stageKeys, func(b *stageBench) error {
 		return m.with(ctx, messagePartsMax, pipeline.Defaults().Latency, stageKeys, func(many *stageBench) error {
@@ -281,7 +280,7 @@ func (m *messageBench) profile(b *stageBench, partitions int) (stop func(), err 
 	}, err
 }
 
-// keyOf is a message as a prediction of its key.
+// keyOf returns a message as a prediction of its key.
 func keyOf(m jetstream.Msg) []codec.Prediction {
 	_, key, _ := strings.Cut(m.Subject(), ".")
 	return []codec.Prediction{{Stream: key}}

@@ -22,8 +22,8 @@ const (
 	plainPending  = 2 * time.Millisecond // between looks at a counter
 )
 
-// plain is JetStream without a stage, on the server of one: the same bytes and
-// headers into a NATS stream with file storage, and one ordered consumer.
+// plain is JetStream without a stage, on the stage's server: the same bytes and headers into a NATS stream with file
+// storage, and one ordered consumer.
 type plain struct {
 	nc   *nats.Conn // the reader's
 	js   jetstream.JetStream
@@ -33,7 +33,7 @@ type plain struct {
 	read jetstream.ConsumeContext
 }
 
-// openPlain makes it beside a stage.
+// openPlain opens plain JetStream next to a stage.
 func (b *stageBench) openPlain(ctx context.Context) (p *plain, err error) {
 	p = &plain{}
 	if p.nc, err = b.server.Connect("eusn-stream/bench/plain", b.log); err != nil {
@@ -50,7 +50,7 @@ func (b *stageBench) openPlain(ctx context.Context) (p *plain, err error) {
 	if _, err = p.js.CreateStream(ctx, jetstream.StreamConfig{Name: plainStream, Subjects: []string{"plain.*"}, Storage: jetstream.FileStorage}); err != nil {
 		return nil, err
 	}
-	// The publisher has a connection of its own, as the stage's has.
+	// The publisher has a connection of its own, like the stage's publisher.
 	if p.load, err = load.New(b.js, load.Options{Channels: stageChannels, Rows: b.rows, Keys: b.keys, Subject: "plain", Patience: stageForever}); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (p *plain) closePlain() {
 	p.nc.Close()
 }
 
-// spent is what a number of messages cost.
+// spent is the cost of a number of messages.
 type spent struct {
 	cpu, wall time.Duration
 	messages  int
@@ -88,7 +88,7 @@ func (s spent) each() float64 {
 // perSecond is messages a second, by the clock.
 func (s spent) perSecond() float64 { return float64(s.messages) / s.wall.Seconds() }
 
-// timed does f, which handles so many messages, on a swept heap.
+// timed runs f, which handles the given number of messages, on a swept heap.
 func timed(messages int, f func() error) (spent, error) {
 	runtime.GC()
 	before, err := load.CPUTime()
@@ -104,7 +104,7 @@ func timed(messages int, f func() error) (spent, error) {
 	return spent{cpu: after - before, wall: wall, messages: messages}, err
 }
 
-// await looks at a counter until it says so.
+// await polls done until it returns true.
 func await(ctx context.Context, done func() bool) error {
 	for late := time.Now().Add(stageForever); !done(); time.Sleep(plainPending) {
 		if ctx.Err() != nil {
@@ -128,8 +128,8 @@ func (p *plain) send(ctx context.Context, messages int) (spent, error) {
 	})
 }
 
-// send publishes messages to the stage that works, and waits for it to commit
-// their predictions. commits is how many it made.
+// send publishes messages to the running stage, and waits until the stage has committed their predictions. commits is
+// the number of commits.
 func (b *stageBench) send(ctx context.Context, messages int) (s spent, commits float64, err error) {
 	before := b.stats.Stats()
 	s, err = timed(messages, func() error {
@@ -145,8 +145,8 @@ func (b *stageBench) send(ctx context.Context, messages int) (s spent, commits f
 	return s, float64(after.Commits - before.Commits), err
 }
 
-// paced publishes to plain JetStream at a steady pace and returns how long after
-// the moment it was due its consumer had each message, in ms, ascending.
+// paced publishes to plain JetStream at a steady pace and returns the delays from the due time of each message to its
+// consumer, in ms, ascending.
 func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, error) {
 	messages := max(1, int(d/every))
 	got := load.NewArrivals(messages)
@@ -168,8 +168,8 @@ func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, e
 	return got.Latencies(min(stageWarmUp, d/4)), nil
 }
 
-// drain stores messages and lets a stage work them off: from its start, before it
-// has claimed a partition, to its last commit.
+// drain stores messages and lets a stage work off the backlog: from its start, before the first claim of a partition,
+// to its last commit.
 func (b *stageBench) drain(ctx context.Context, messages int) (s spent, err error) {
 	if err := b.load.Burst(ctx, messages); err != nil {
 		return s, err

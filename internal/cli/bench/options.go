@@ -39,7 +39,7 @@ const (
 
 var messageParts = []string{partCPU, partLatency, partBacklog, partHalf}
 
-// checkOptions refuses what cannot be measured. Further bounds are the network's own.
+// checkOptions refuses impossible measurements. The network checks further bounds.
 func (o *benchOptions) checkOptions() error {
 	if err := o.checkNames(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (o *benchOptions) checkNames() error {
 	return nil
 }
 
-// checkNumbers refuses numbers that are too small or too large.
+// checkNumbers refuses numbers outside their bounds.
 func (o *benchOptions) checkNumbers() error {
 	if err := cli.CheckRules([]cli.Rule{
 		{Broken: o.time <= 0 || o.time > time.Hour, Message: fmt.Sprintf("--time %v: want more than 0, at most 1h", o.time)},
@@ -106,7 +106,7 @@ func (o *benchOptions) checkNumbers() error {
 // shaped reports whether a flag asks for engines in particular.
 func (o *benchOptions) shaped() bool { return len(o.threads) > 0 || o.reshaped() }
 
-// reshaped reports whether a flag asks for other shapes than the default ones.
+// reshaped reports whether a flag selects other shapes than the default shapes.
 func (o *benchOptions) reshaped() bool {
 	return o.bank > 0 || len(o.recipes) > 0 || o.random || len(o.units)+len(o.inputs)+len(o.streams)+len(o.steps) > 0
 }

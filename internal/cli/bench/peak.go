@@ -42,9 +42,8 @@ func fmaPeak(set string, threads int, d time.Duration) (float64, error) {
 	return sideBySide(threads, func(int) (float64, error) { return kernel.MeasurePeak(set, d) })
 }
 
-// fmaRate is as fmaPeak, but the mean over the time: other programs slow it
-// down as they do an engine's burst, so that the ratio of the two is fair on a
-// busy machine too.
+// fmaRate is like fmaPeak, but the mean over the time: other programs slow down both this mean and an engine's burst,
+// so that the ratio is fair on a busy machine too.
 func fmaRate(set string, threads int, d time.Duration) (float64, error) {
 	return sideBySide(threads, func(int) (float64, error) {
 		bursts, inverse := 0, 0.0 // all bursts do as many operations
@@ -59,7 +58,7 @@ func fmaRate(set string, threads int, d time.Duration) (float64, error) {
 	})
 }
 
-// sideBySide is the sum of what f gives on each thread.
+// sideBySide is the sum of the results of f on each thread.
 func sideBySide(threads int, f func(thread int) (float64, error)) (float64, error) {
 	rates, errs := make([]float64, threads), make([]error, threads)
 	var wg sync.WaitGroup

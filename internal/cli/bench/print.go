@@ -7,8 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 )
 
-// benchPrinter prints rows as they are ready: a table each for engines and
-// stage, or one JSON object a line.
+// benchPrinter prints rows when they are ready: a table each for engines and stage, or a JSON object a line.
 type benchPrinter struct {
 	app          *cli.App
 	rows         int

@@ -4,7 +4,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// benchShape is what one row of results is about.
+// benchShape is the shape of a row of results.
 type benchShape struct {
 	recipe                 string // one of reservoir.Banks, which gives members and units
 	members, units, inputs int    // members 0: one network as in the paper
@@ -12,7 +12,7 @@ type benchShape struct {
 	random                 bool
 }
 
-// defaultShapes are those that the project's goals for the CPU name.
+// defaultShapes are the shapes in the project's goals for the CPU.
 var defaultShapes = []benchShape{
 	{units: 100, inputs: 6, streams: 1024, steps: 128},
 	{units: 200, inputs: 1, streams: 1024, steps: 128},
@@ -38,16 +38,15 @@ var defaultShapes = []benchShape{
 	{recipe: "tiny", inputs: 2, streams: 1, steps: 1},
 }
 
-// slowShape is for the engine without vector instructions, whose calls of the
-// others would take seconds.
+// slowShape is for the engine without vector instructions: calls with a default shape would take seconds.
 var slowShape = benchShape{units: 100, inputs: 6, streams: 16, steps: 16}
 
-// medianLength is of the sequences that a recipe is completed for: its largest
-// lag is then the largest that training chooses, 64 samples.
+// medianLength is the length of sequences for completing a recipe: its largest lag is then the largest lag of
+// training, 64 samples.
 const medianLength = 256
 
-// spec is the network's recipe. That of a bank's name comes from package
-// reservoir; the others have the sizes that the shape says.
+// spec is the network's recipe. The recipe of a bank's name comes from package reservoir; other recipes have the
+// sizes of the shape.
 func (s benchShape) spec() (reservoir.Spec, error) {
 	if s.recipe != "" {
 		spec, err := reservoir.Bank(s.recipe, s.inputs/2)
@@ -76,7 +75,7 @@ func (s benchShape) draw() (*reservoir.Network, error) {
 	return reservoir.Draw(spec)
 }
 
-// shapes are the default ones, or every combination of what the flags say.
+// shapes are the default shapes, or every combination of the flags' values.
 func (o *benchOptions) shapes(k benchKind) []benchShape {
 	if !o.reshaped() {
 		if k.slow {
@@ -105,7 +104,7 @@ func (o *benchOptions) shapes(k benchKind) []benchShape {
 	return all
 }
 
-// bases are the networks that the flags ask for, each with what they leave open.
+// bases are the networks of the flags, each with defaults for missing flags.
 func (o *benchOptions) bases() []benchShape {
 	switch {
 	case len(o.recipes) > 0:

@@ -8,8 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// Every default shape makes an engine, and a bank's inputs are those asked
-// for.
+// Every default shape makes an engine, and a bank has the requested inputs.
 func TestBenchShapes(t *testing.T) {
 	o := benchOptions{}
 	for _, s := range o.shapes(benchKind{}) {
@@ -41,8 +40,7 @@ func TestBenchShapes(t *testing.T) {
 	}
 }
 
-// The default table has every bank that can be trained, in calls of one stream and
-// of several; flags ask for each by name.
+// The default table has every trainable bank, in calls of one stream and of several; flags select each by name.
 func TestRecipeShapes(t *testing.T) {
 	o := benchOptions{}
 	for _, name := range reservoir.Banks {
@@ -68,8 +66,7 @@ func TestRecipeShapes(t *testing.T) {
 	}
 }
 
-// What a sample costs follows from the bank: of two inputs every member sees
-// both.
+// The cost of a sample follows from the bank: every member sees both of two inputs.
 func TestWork(t *testing.T) {
 	const unit = 1 + 3 + 1.75 + 5.75 // h, sums, signs, groups
 	for _, c := range []struct {

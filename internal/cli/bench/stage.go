@@ -42,7 +42,7 @@ const (
 
 var stageChannels = []string{"a", "b", "c", "d", "e", "f"}
 
-// stageRow is the result of the stage with one number of partitions.
+// stageRow is the result of the stage with a number of partitions.
 type stageRow struct {
 	Bench          string  `json:"bench"` // stage
 	Engine         string  `json:"engine"`
@@ -80,8 +80,8 @@ type stageBench struct {
 	keys    int    // producers
 }
 
-// benchStage measures the stage with the bank of that name, or with one network,
-// and that many partitions: passes over a backlog, then latency at a steady pace.
+// benchStage measures the stage with the named bank, or with one network, and the given number of partitions: passes
+// over a backlog, then latency at a steady pace.
 func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string, partitions int) (row stageRow, err error) {
 	dir, err := os.MkdirTemp(o.dir, "eusn-bench-*")
 	if err != nil {
@@ -182,7 +182,7 @@ func (b *stageBench) closeBench() {
 	b.server.Close()
 }
 
-// runBench does f while the stage works, from its first assignment on.
+// runBench runs f while the stage works, from its first assignment on.
 func (b *stageBench) runBench(outer context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	ready, done := make(chan struct{}), make(chan struct{})
@@ -213,14 +213,14 @@ func (b *stageBench) runBench(outer context.Context, f func(context.Context) err
 	return errors.Join(outer.Err(), failed, err)
 }
 
-// passed is what one pass over a backlog came to.
+// passed is the result of a pass over a backlog.
 type passed struct {
 	rows   float64 // a second
 	engine float64 // share of all cores' time spent in engine calls
 }
 
-// pass stores messages and then lets a stage work them off. The clock runs
-// from the first batch that is committed to the last.
+// pass stores messages and then lets a stage work off the backlog. The clock runs from the first committed batch to
+// the last.
 func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err error) {
 	begin := b.stats.Stats()
 	if err := b.load.Burst(ctx, messages); err != nil {
@@ -289,7 +289,7 @@ func (b *stageBench) latency(ctx context.Context, rowsPerSecond float64, d time.
 	return late, err
 }
 
-// paced is latency with a message each time, of a stage that works.
+// paced measures the latency of single messages in a running stage.
 func (b *stageBench) paced(ctx context.Context, every, d time.Duration) ([]float64, error) {
 	messages := max(1, int(d/every))
 	got := load.NewArrivals(messages)

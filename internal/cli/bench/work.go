@@ -2,16 +2,14 @@ package bench
 
 import "github.com/eusn-stream/eusn-stream/reservoir"
 
-// work is what a sample costs in one network, in operations of one lane of a
-// vector.
+// work is the cost of a sample in a network, in operations of one lane of a vector.
 type work struct {
 	multiplyAdds float64 // of the products alone
 	operations   float64 // all of the step, the products included; 0 where they are not known
 }
 
-// Operations of the step of kind mixed beside the products: the least that a
-// vector engine needs, see docs/mixed-bank.md. Loads, stores and the transform
-// of the inputs are not among them.
+// Operations of the step of kind mixed in addition to the products: the minimum for a vector engine, see
+// docs/mixed-bank.md. Loads, stores and the transform of the inputs are not included.
 const (
 	gatherOperations = 3.   // each input of a member: its value to the member's lane
 	updateOperations = 1.   // each unit: h + activation
@@ -20,10 +18,10 @@ const (
 	groupOperations  = 5.75 // win, lose: two trees of 7 comparisons for a group of 8; comparisons and counts of each unit
 )
 
-// activationOperations are those of a unit.
+// activationOperations are the operations of a unit.
 var activationOperations = map[reservoir.Activation]float64{reservoir.Cubic: 5, reservoir.Clip: 2}
 
-// workOf counts what the network's recipe and its drawn members say.
+// workOf counts operations from the network's recipe and its drawn members.
 func workOf(net *reservoir.Network) work {
 	var w work
 	var inputs float64
