@@ -27,7 +27,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Defaults of the demo, chosen so that it ends within a minute on two cores.
+// Defaults of the demo, so that it ends within a minute on two cores.
 const (
 	demoStreams = 300
 
@@ -55,8 +55,7 @@ type demoOptions struct {
 	kept         []string // files that are complete
 }
 
-// setPolicy reads the policy's flags and, where data are simulated, chooses
-// what is not given.
+// setPolicy reads the policy's flags and, for simulated data, chooses missing values.
 func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 	def := func(to *int, value int, kinds ...reservoir.PolicyKind) {
 		if *to == 0 && o.archive == "" && slices.Contains(kinds, reservoir.PolicyKind(o.pol.Name)) {
@@ -87,14 +86,12 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 	return nil
 }
 
-// goesOn reports whether a stream continues where a series ends. Then each series
-// must be its own stream.
+// goesOn reports whether a stream continues after the end of a series. Then each series must be a stream of its own.
 func (o *demoOptions) goesOn() bool {
 	return o.policy.Kind != reservoir.Marked && o.policy.Kind != reservoir.Gap
 }
 
-// checkSizes refuses sizes of the network and of the simulation that cannot be, and names
-// the bank that the flags ask for.
+// checkSizes refuses impossible sizes of the network and of the simulation, and names the bank selected by the flags.
 func (o *demoOptions) checkSizes(f *pflag.FlagSet) error {
 	if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 && f.Changed("units") {
 		return errors.New("--streams, --members and --units: want positive numbers")
@@ -206,7 +203,7 @@ func demo(ctx context.Context, a *cli.App, o *demoOptions) error {
 	return demoResult(a, live, ev, time.Since(begin))
 }
 
-// demoReplay is what is played, and what is to come of it.
+// demoReplay is the data to play, with the expected results.
 type demoReplay struct {
 	producer.Source
 	close   func() error
@@ -216,7 +213,7 @@ type demoReplay struct {
 	ev      *offline.Evaluation
 }
 
-// replay plays the test part as the policy needs it.
+// replay plays the test part in the form for the policy.
 func (o *demoOptions) replay(test archives.Labelled, ev *offline.Evaluation) (demoReplay, error) {
 	r := demoReplay{want: map[string][]int{}, ev: ev, close: func() error { return nil }}
 	stream := func(id string) string { return id }
@@ -273,7 +270,7 @@ func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test arch
 	return train, train, nil
 }
 
-// demoPlant simulates continuous streams of machines and records them.
+// demoPlant simulates continuous streams of machines and records the streams.
 func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part archive.Split) (archives.Labelled, error) {
 	intervals := map[archive.Split]int{archive.Train: o.simulate.Train, archive.Test: o.simulate.Test}[part]
 	machines := max(1, min(intervals/5, demoMachines))
@@ -319,8 +316,7 @@ func demoSeries(ctx context.Context, a *cli.App, o *demoOptions) (*archive.Datas
 
 func (o *demoOptions) keep(path string) { o.kept = append(o.kept, path) }
 
-// demoModel trains and saves the model, and reads it back: what the stage
-// uses is what the file holds.
+// demoModel trains and saves the model, and reads it back: so the stage uses the content of the file.
 func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.Labelled) (*reservoir.Model, string, error) {
 	spec, err := reservoir.Bank(o.bank, train.Channels)
 	if err != nil {

@@ -38,9 +38,8 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// Under every policy the stage makes exactly the predictions of the evaluation:
-// if series follow each other on a stream, if a stream continues, early
-// predictions, and those of windows that overlap.
+// Under every policy the stage makes exactly the predictions of the evaluation: if series follow each other on a
+// stream, if a stream continues, early predictions, and predictions of overlapping windows.
 func TestDemoPolicies(t *testing.T) {
 	for _, c := range []struct {
 		policy, more         string

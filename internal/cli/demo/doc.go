@@ -1,5 +1,5 @@
-// Package demo is "demo": it simulates, trains, streams and predicts, and compares
-// every live prediction with the offline one.
+// Package demo is the command "demo": simulate, train, stream and predict, and compare every live prediction with the
+// offline prediction.
 //
 // # Files
 //

@@ -23,13 +23,13 @@ import (
 
 const (
 	demoJob = "demo"
-	// demoRows per message and demoBatch per engine call are small, so that
-	// streams are interleaved finely and the display moves.
+	// demoRows per message and demoBatch per engine call are small, so that streams are interleaved finely and the
+	// display moves.
 	demoRows  = 64
 	demoBatch = 1024
 )
 
-// liveResult is what came out of the stage, in the order of the evaluation.
+// liveResult is the output of the stage, in the order of the evaluation.
 type liveResult struct {
 	predictions []codec.Prediction // Class -1: none came
 	stats       pipeline.Stats
@@ -72,7 +72,7 @@ func demoLive(ctx context.Context, a *cli.App, o *demoOptions, src demoReplay, m
 	return &liveResult{l.collect.got, stats, l.seconds, src.streams}, nil
 }
 
-// demoRun is the live part of one demo.
+// demoRun is the live part of a demo.
 type demoRun struct {
 	app      *cli.App
 	server   *natsserver.Server
@@ -130,7 +130,7 @@ func (l *demoRun) runDemo(outer context.Context) error {
 	return l.watch(ctx)
 }
 
-// watch shows what happens until all predictions are there.
+// watch shows the progress until all predictions have arrived.
 func (l *demoRun) watch(ctx context.Context) error {
 	line := l.app.LiveLine()
 	defer line.Close()
@@ -167,8 +167,8 @@ func (l *demoRun) text(rowsPerSecond float64) string {
 	return text
 }
 
-// collector puts predictions in the order of the evaluation: the n-th of a
-// stream is the n-th that the evaluation has of it.
+// collector puts predictions in the order of the evaluation: the n-th prediction of a stream goes to the stream's
+// n-th place in the evaluation.
 type collector struct {
 	src      demoReplay
 	complete chan struct{}
@@ -189,7 +189,7 @@ func newCollector(src demoReplay) *collector {
 	return c
 }
 
-// take receives one message of predictions.
+// take receives a message of predictions.
 func (c *collector) take(o consumer.Output) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,8 +56,7 @@ func demoResult(a *cli.App, live *liveResult, ev *offline.Evaluation, spent time
 		"eusn-stream doctor, and send its output with the report")
 }
 
-// compare tells, for each live prediction that is not the offline one, bit for
-// bit and with the same flags, what differs.
+// compare describes each live prediction that differs from the offline prediction, in bits or flags.
 func compare(live []codec.Prediction, want []offline.Prediction) []string {
 	var out []string
 	for k, w := range want {
@@ -82,8 +81,8 @@ func liveConfusion(live []codec.Prediction, ev *offline.Evaluation) [][]int {
 	return m
 }
 
-// liveRight counts the live predictions with a label and those that are right,
-// of those that the accuracy is of, or of the other, early ones.
+// liveRight counts the live predictions with a label and the right ones among them: the predictions of the accuracy,
+// or the early ones.
 func liveRight(live []codec.Prediction, ev *offline.Evaluation, early bool) (right, labelled int) {
 	for k, w := range ev.Predictions {
 		if w.Label >= 0 && ev.Counts(&w) != early {
