@@ -20,8 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Read reads a dataset archive. For a directory it reads the only archive in
-// it.
+// Read reads a dataset archive, or the only archive in a directory.
 func Read(path string) (*archive.Dataset, error) {
 	if found, folder := archivesIn(path); folder {
 		if len(found) != 1 {
@@ -52,7 +51,7 @@ func archivesIn(path string) (found []string, folder bool) {
 	return found, true
 }
 
-// archiveAt is the file that Read reads.
+// archiveAt returns the file for Read.
 func archiveAt(path string) string {
 	if found, _ := archivesIn(path); len(found) == 1 {
 		return found[0]
@@ -69,8 +68,7 @@ func recordingChannels(path string) (channels int, err error) {
 	return len(r.Channels), r.Close()
 }
 
-// Labelled is what a model is trained on and evaluated with: a data set, or
-// the recording at path.
+// Labelled is the data for training and evaluating a model: a data set, or the recording at path.
 type Labelled struct {
 	Path     string
 	Set      *archive.Dataset // nil: a recording
@@ -88,7 +86,7 @@ func (m Labelled) Close() {
 	}
 }
 
-// IsCSV reports whether the name is that of a CSV file.
+// IsCSV reports whether the name is the name of a CSV file.
 func IsCSV(path string) bool {
 	lower := strings.ToLower(path)
 	return strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz")
@@ -115,9 +113,8 @@ func openCSV(ctx context.Context, a *cli.App, path string) (m Labelled, err erro
 	return m, nil
 }
 
-// Open opens the data set or recording at path, which may be a folder, or a pattern,
-// of files of eusn-stream record: together they are one recording. It may be a CSV
-// recording, which Close forgets again.
+// Open opens the data set or recording at path. A folder, or a pattern, of files of eusn-stream record is one
+// recording. Close removes the temporary form of a CSV recording.
 func Open(ctx context.Context, a *cli.App, path string) (Labelled, error) {
 	if IsCSV(path) {
 		return openCSV(ctx, a, path)
@@ -188,7 +185,7 @@ func (m *Labelled) ReadLabels(path string) (err error) {
 	return cli.Fail(cli.ExitFailure, err, "correct the file; eusn-stream labels export, which prints one")
 }
 
-// ReadGroups reads what a rule needs of a data set; a recording is read for it later.
+// ReadGroups reads the column of a rule from a data set; a recording is read later.
 func (m *Labelled) ReadGroups(rule *groups.Rule) error {
 	column, ok := rule.Column()
 	if m.Set == nil || !ok {
@@ -197,8 +194,7 @@ func (m *Labelled) ReadGroups(rule *groups.Rule) error {
 	return cli.Fail(cli.ExitFailure, m.Set.SetGroups(archiveAt(m.Path), column), "the same command with one of these columns, or with a regular expression over the series' ids")
 }
 
-// ReadTarget reads a column of numbers of a data set, unless its name is empty; a
-// recording is read for it later.
+// ReadTarget reads a column of numbers of a data set, unless its name is empty; a recording is read later.
 func (m *Labelled) ReadTarget(column string) error {
 	if m.Set == nil || column == "" {
 		return nil
@@ -206,7 +202,7 @@ func (m *Labelled) ReadTarget(column string) error {
 	return cli.Fail(cli.ExitFailure, m.Set.SetTarget(archiveAt(m.Path), column), "the same command with one of these columns; docs/parquet.md shows how numbers stand in an archive")
 }
 
-// ReadTargetOf reads the column that a model's readout predicts, if a data set has it.
+// ReadTargetOf reads the column of numbers predicted by a model's readout, if the data set has this column.
 func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 	for _, h := range model.Readouts {
 		if name != "" && h.Name != name {
@@ -220,12 +216,12 @@ func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 	return nil
 }
 
-// GroupSizes counts what is labelled in each group of a rule, whose groups were read.
+// GroupSizes counts labelled data in each group of a rule after ReadGroups.
 func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
 	return offline.GroupSizes(ctx, m.Set, m.recording(), rule)
 }
 
-// recording is m as package offline reads it.
+// recording returns m in the form for package offline.
 func (m Labelled) recording() archive.RecordingFiles {
 	if len(m.Files) == 0 {
 		m.Files = []string{m.Path}
@@ -236,8 +232,8 @@ func (m Labelled) recording() archive.RecordingFiles {
 // errEnds ends the reading of a recording at the first end of a sequence.
 var errEnds = errors.New("a sequence ends")
 
-// Continuous reports whether m is a recording in which no sequence ends, and its sampling rate in
-// Hz by the times of its first stream; 0: unknown.
+// Continuous reports whether m is a recording in which no sequence ends, and its sampling rate in Hz by the times of
+// its first stream; 0: unknown.
 func (m Labelled) Continuous(ctx context.Context) (continuous bool, rate float64, err error) {
 	if m.Set != nil {
 		return false, 0, nil
@@ -287,7 +283,7 @@ func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offlin
 	return offline.Evaluate(ctx, model, m.Set, o, p)
 }
 
-// OtherSplit is the part that an archive without this one has.
+// OtherSplit returns the part in an archive without the given part.
 func OtherSplit(split string) string {
 	if split == string(archive.Train) {
 		return string(archive.Test)
@@ -295,7 +291,7 @@ func OtherSplit(split string) string {
 	return string(archive.Train)
 }
 
-// Words is what the streams of m are called.
+// Words is the word for the streams of m.
 func (m Labelled) Words() string {
 	if m.Set == nil {
 		return "streams"

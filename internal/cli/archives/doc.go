@@ -1,3 +1,3 @@
-// Package archives opens the archives that a command line names: data sets and
-// recordings, or the one archive in a folder. Its errors name the next command.
+// Package archives opens the archives of a command line: data sets and recordings, or the only archive in a folder.
+// Its errors name the next command.
 package archives
