@@ -28,25 +28,23 @@ var calibrationSets = []string{
 	"MedicalImages", "MoteStrain", "ArticularyWordRecognition", "OSULeaf", "PhalangesOutlinesCorrect", "SonyAIBORobotSurface1", "Strawberry", "SwedishLeaf", "SyntheticControl", "TwoLeadECG",
 }
 
-// otherSets are those of extra/ that are not among them, which were looked at last.
+// otherSets are further sets of extra/, which were measured last.
 var otherSets = []string{
 	"ArrowHead", "AtrialFibrillation", "BasicMotions", "Beef", "Car", "Coffee", "ECG200", "Earthquakes",
 	"FingerMovements", "Fish", "GunPoint", "HouseTwenty", "Lightning7", "NATOPS", "Plane", "PowerCons",
 }
 
-// coverages are those that are measured, of all series together and by class.
+// coverages are the measured coverages, of all series together and by class.
 var coverages = []struct {
 	level   float64
 	byClass bool
 }{{.9, false}, {.95, false}, {.9, true}, {.95, true}}
 
-// The tables of docs/results.md: what probabilities and sets of classes
-// are worth on published test parts, and in the mean of draws at random. The mean
-// calibration error of the 27 sets was .011 above what chance shows on the published
-// parts and .009 on draws, of the others .010 and .007; .015 leaves room for a change of
-// the readout that is none of its probabilities'.
-// The mean coverage of draws has a standard error; three of it, and what rounding to the
-// safe side and so few series as 20 do, .02.
+// The tables of docs/results.md: the quality of probabilities and sets of classes on published test parts, and in the
+// mean of random draws. The mean calibration error of the 27 sets was .011 above chance on the published parts and
+// .009 on draws, of the other sets .010 and .007; .015 leaves room for a change of the readout that does not concern
+// probabilities. The mean coverage of draws has a standard error; three of it, and .02 for rounding to the safe side
+// with as few as 20 series.
 func TestCalibrationOfRealData(t *testing.T) {
 	if !parts.Accuracy("calibration") {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=calibration asks for it")
@@ -102,8 +100,8 @@ func TestCalibrationOfRealData(t *testing.T) {
 	}
 }
 
-// The mean calibration error of published parts over ten draws of the network's weights, of
-// which the first are the default's: what it is for one of them is partly luck.
+// The mean calibration error of published parts over ten draws of the network's weights, starting with the default
+// draw: a single draw is partly luck.
 func TestCalibrationOverWeights(t *testing.T) {
 	if !parts.Accuracy("calibration") {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=calibration asks for it")
@@ -133,9 +131,8 @@ func TestCalibrationOverWeights(t *testing.T) {
 	}
 }
 
-// The published division of a pool is the model that Retrain makes and its evaluation,
-// and its thresholds are the model's. The thresholds of 20 series cover 1 - 2/21 of
-// others in the mean of draws; 60 of them leave a deviation of .01.
+// The published division of a pool equals Retrain's model and its evaluation, and its thresholds are the model's. The
+// thresholds of 20 series cover 1 - 2/21 of other series in the mean of draws; 60 of them leave a deviation of .01.
 func TestDrawsOfRealData(t *testing.T) {
 	d := realDataset(t, "Chinatown")
 	spec := smallBank(1)
@@ -166,8 +163,8 @@ func TestDrawsOfRealData(t *testing.T) {
 	}
 }
 
-// pool is the features of all series of a data set, by the network of its published
-// training part, whose series come first.
+// pool is the features of all series of a data set, by the network of its published training part. These series come
+// first.
 type pool struct {
 	t        *training
 	features []float32
@@ -209,8 +206,8 @@ func newPool(t *testing.T, d *archive.Dataset, opt RetrainOptions) *pool {
 	return p
 }
 
-// division is one division of a pool: what its training series score when they are left
-// out in turn, and what its test series score; a row for each, a column for each class.
+// division is a division of a pool: the scores of its training series, left out in turn, and of its test series; a
+// row for each, a column for each class.
 type division struct {
 	Classes      []string
 	Labels       []int // of the training series
@@ -225,8 +222,8 @@ type division struct {
 // mostTested bounds the test series of a random draw.
 const mostTested = 1000
 
-// divide learns from as many series as the published training part has: division 0 is
-// the published one, others are drawn at random from all series.
+// divide learns from as many series as the published training part has: division 0 is the published division, other
+// divisions are drawn at random from all series.
 func (p *pool) divide(t *testing.T, number int) *division {
 	t.Helper()
 	rng, order := rand.New(rand.NewPCG(uint64(number), 19)), make([]int, len(p.labels))
@@ -274,8 +271,8 @@ func (p *pool) divide(t *testing.T, number int) *division {
 	return r
 }
 
-// draws are the first n divisions of a data set. With a folder those that are there are
-// read, and the others written to it, so that a measurement can be continued.
+// draws are the first n divisions of a data set. With a folder, stored divisions are read and new divisions are
+// stored, so that a measurement can be continued.
 func draws(t *testing.T, d *archive.Dataset, n int, opt RetrainOptions, dir string) (all []*division) {
 	t.Helper()
 	var p *pool
@@ -331,9 +328,9 @@ func (m measured) right() float64 {
 	return float64(right) / float64(m.Samples)
 }
 
-// covered is the share of the test series whose class is in its set, by thresholds that
-// are computed here once more, and the share that they should have in the mean: 1 less
-// k of n + 1, k being rounded to the safe side, of as many classes as the test series are.
+// covered is the share of the test series with their class in the set, by thresholds that are recomputed here, and
+// the expected share in the mean: 1 less k of n + 1, k being rounded to the safe side, of as many classes as the test
+// series are.
 func (r *division) covered(level float64, byClass bool) (share, exact float64) {
 	own := func(scores []float64, label int) float64 {
 		sum := 0.

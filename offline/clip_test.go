@@ -27,9 +27,8 @@ func manyTones(train int) *archive.Dataset {
 	return d
 }
 
-// The recipe does not depend on how many series there are: a model has limits
-// just below and just above as many as it has features. Above, the network runs
-// twice; what a training says of itself counts both times, and each sequence once.
+// The recipe does not depend on the number of series: a model has limits with as many series as features, and with
+// one more. With more, the network runs twice; the training's counts include both passes, and each sequence once.
 func TestClipJustAboveFeatures(t *testing.T) {
 	const features = 1024
 	all := manyTones(features + 1)
@@ -59,7 +58,7 @@ func TestClipJustAboveFeatures(t *testing.T) {
 		t.Fatal("no limits")
 	}
 	for j := range a.Limit {
-		// 1 %: one series of a thousand, and a feature's deviation that it changes.
+		// 1 %: one series of a thousand, and the changed deviation of a feature.
 		if varies := a.Limit[j] < math.MaxFloat32; varies && math.Abs(float64(b.Limit[j]/a.Limit[j])-1) > .01 {
 			t.Errorf("feature %d: limit %v of %d series, %v of %d", j, a.Limit[j], features, b.Limit[j], features+1)
 		}

@@ -5,18 +5,16 @@ import (
 	"sync"
 )
 
-// collectBlock is how many sequences' features are taken at a time;
-// callPoints bounds how many one engine call brings, so that with two blocks
-// of room the engine that works on the first of them never waits.
+// collectBlock is the number of sequences whose features are taken at a time; callPoints bounds the sequences of an
+// engine call, so that with two blocks of room the engine on the first block never waits.
 const (
 	collectBlock = 768
 	callPoints   = 256
 )
 
-// collector hands the features of sequences on in order, in whatever order
-// engines compute them. Engines run ahead by little more than a block, and then
-// wait. The engine that completes a block hands it on, while the others continue.
-// Safe for concurrent use.
+// collector hands on the features of sequences in order, while engines compute in any order. Engines run ahead by
+// little more than a block, and then wait. The engine that completes a block hands the block on, while other engines
+// continue. Safe for concurrent use.
 type collector struct {
 	take     func(features []float32) error // of the next sequences, one call after the other
 	features int
@@ -44,7 +42,7 @@ func newCollector(ctx context.Context, features, total, threads int, take func(f
 	return c
 }
 
-// collectorBytes is what a collector holds.
+// collectorBytes is the memory of a collector.
 func collectorBytes(features, total, threads int) int64 {
 	return 4 * int64(features) * int64(min(total, (2+threads*callPoints/collectBlock)*collectBlock))
 }
@@ -82,7 +80,7 @@ func (c *collector) put(i int, fill func(row []float32) error) error {
 	return c.err
 }
 
-// wait returns when there is room for sequence i.
+// wait waits for room for sequence i.
 func (c *collector) wait(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

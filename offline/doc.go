@@ -1,45 +1,36 @@
-// Package offline works on data at rest, the archives of package archive: it
-// retrains readouts on them and evaluates models.
+// Package offline works on data at rest, the archives of package archive: it retrains readouts and evaluates models.
 //
-// # What is learnt and predicted
+// # Training data and predictions
 //
-// [Retrain] and [Evaluate] read streams of labelled samples: the series of a data
-// set, or with [RetrainFiles] and [EvaluateFiles] a recording's streams,
-// row group by row group. They cut them with the live stage's own sequencer
-// (package internal/sequence) and fill missing values as it does, so a model
-// learns from the sequences it will meet, and an evaluation makes the predictions
-// that the stage makes, bit for bit and with the same flags. A sequence has the
-// label that all its samples have; nothing is learnt from other sequences. To
-// choose the regularisation, all sequences of one series, or of one labelled part
-// of a stream, are left out together. See docs/policies.md.
+// [Retrain] and [Evaluate] read streams of labelled samples: the series of a data set, or with [RetrainFiles] and
+// [EvaluateFiles] a recording's streams, row group by row group. Streams are cut with the live stage's own sequencer
+// (package internal/sequence), and missing values are filled as in the stage, so a model learns from the sequences of
+// its later work, and an evaluation makes the stage's predictions, bit for bit and with the same flags. A sequence
+// has the label that all its samples have; nothing is learnt from other sequences. To choose the regularisation, all
+// sequences of one series, or of one labelled part of a stream, are left out together. See docs/policies.md.
 //
 // # Training
 //
-// [Retrain] and [RetrainFiles] read their data at least twice: first to cut it
-// by the policy and to compute the constants of the input transform, then to run
-// it through the network. Features go into a fit.Learner block by block, in
-// the order of the sequences, while engines run ahead. Neither threads nor the
-// size of calls change a bit of the model. The memory is planned before the work
-// begins (RetrainReport.Plan) and bounded by RetrainOptions.Memory. With more
-// sequences than features it holds F x F numbers of twelve bytes, 160 MiB of
-// features to choose the regularisation by, two blocks of features, and the data
-// set; otherwise all features, in memory or in a temporary file.
+// [Retrain] and [RetrainFiles] read their data at least twice: first to cut sequences by the policy and to compute
+// the constants of the input transform, then to run the sequences through the network. Features go into a fit.Learner
+// block by block, in the order of the sequences, while engines run ahead. Neither threads nor the size of calls
+// change a bit of the model. The memory is planned before the work begins (RetrainReport.Plan) and bounded by
+// RetrainOptions.Memory. With more sequences than features the memory holds F x F numbers of twelve bytes, 160 MiB of
+// features to choose the regularisation by, two blocks of features, and the data set; otherwise all features, in
+// memory or in a temporary file.
 //
-// [RetrainShard] does one share of a training and [MergeShards] makes the model
-// of all. A shard's file is EUSNPART, version (uint32, 1), length (uint32) and
-// JSON of the job, length and JSON of the shard, what fit.Learner.Encode
-// writes, and the SHA-256 of all that; numbers are little-endian. The job's JSON
-// is the same in all shards, to the byte: data, network, options and the
-// program's version. So shards must be merged by the version that made them, and
-// the files are not needed afterwards.
+// [RetrainShard] does one share of a training and [MergeShards] makes the model from all shares. A shard's file is
+// EUSNPART, version (uint32, 1), length (uint32) and JSON of the job, length and JSON of the shard, the output of
+// fit.Learner.Encode, and the SHA-256 of all these bytes; numbers are little-endian. The job's JSON is the same in
+// all shards, to the byte: data, network, options and the program's version. So shards must be merged by their own
+// version, and the files are not needed afterwards.
 //
-// A cancelled training ends after the current engine call (32,768 samples at
-// most), a block of features, or a step of a factorisation.
+// A cancelled training ends after the current engine call (32,768 samples at most), a block of features, or a step of
+// a factorisation.
 //
-// # Not here
+// # Outside this package
 //
-// The package never prints (see archive.Progress), and does not know NATS or how an
-// engine is chosen.
+// The package never prints (see archive.Progress), and depends neither on NATS nor on the choice of an engine.
 //
 // # Files
 //

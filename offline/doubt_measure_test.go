@@ -14,10 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The tables of docs/results.md about answers with a stated error, and
-// about sets that follow labels. Each draw divides all series of a set anew, half and
-// half, 1,000 a part at most. In the second half of the test part, which is in a random
-// order, each value has noise of half the deviation of its series: a planted shift.
+// The tables of docs/results.md about answers with a stated error, and about sets that follow labels. Each draw
+// redivides all series of a set, half and half, 1,000 a part at most. In the second half of the test part, which is
+// in a random order, each value has noise of half the deviation of its series: a planted shift.
 func TestDoubtOfRealData(t *testing.T) {
 	if !parts.Accuracy("doubt") {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
@@ -85,8 +84,7 @@ func TestDoubtOfRealData(t *testing.T) {
 	t.Logf("%d evaluations with answers; of %v more than stated were wrong", answers, broken)
 }
 
-// leftProbability is that of the predicted class of a sample that was left out, and whether
-// it is right.
+// leftProbability is the probability of the predicted class of a left-out sample, and whether the class is right.
 func leftProbability(l *readout.Linear, row []float64, left *fit.Left, k int, d *archive.Dataset) (float32, bool) {
 	scores := make([]float32, l.Columns())
 	for c := range scores {

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// TestArchivesAreDurable: a file of a recording, of a data set or of predictions is on
-// the disk, all of it, before it has its name, and it is its owner's.
+// TestArchivesAreDurable: a file of a recording, of a data set or of predictions is completely on the disk before it
+// has its name, and only its owner can read it.
 func TestArchivesAreDurable(t *testing.T) {
 	dir := t.TempDir()
 	d := tones(6, 10)

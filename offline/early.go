@@ -13,13 +13,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// EarlyOptions say that a readout is also learnt from the prefixes that the policy
-// predicts, and when such a prefix suffices; see package early.
+// EarlyOptions request a readout of the prefixes that the policy predicts, and a rule for sufficient prefixes; see
+// package early.
 type EarlyOptions struct {
 	Loss float64 // of accuracy that is allowed, by leave-one-out: above 0, below 1
 }
 
-// check reports what is wrong with the options.
+// check reports an error in the options.
 func (e *EarlyOptions) check(opt RetrainOptions) error {
 	switch p := opt.Policy; {
 	case e == nil:
@@ -36,8 +36,8 @@ func (e *EarlyOptions) check(opt RetrainOptions) error {
 	return nil
 }
 
-// decide learns a readout of prefixes, and when these suffice, for a model whose readout
-// of whole sequences is there.
+// decide trains a readout of prefixes and a rule for sufficient prefixes, for a model with a readout of whole
+// sequences.
 func (t *training) decide(ctx context.Context, m *reservoir.Model, progress archive.Progress) error {
 	if t.opt.Early == nil {
 		return nil
@@ -69,7 +69,7 @@ func (t *training) decide(ctx context.Context, m *reservoir.Model, progress arch
 	return m.Validate()
 }
 
-// sequencesOf is what leave-one-out says of sequences and their prefixes.
+// sequencesOf returns the leave-one-out results of sequences and their prefixes.
 func sequencesOf(whole, prefixes *training) (all []early.Sequence) {
 	ends := map[int]early.Prefix{} // of each sequence
 	whole.eachLeft(func(e *example, p early.Prefix) { ends[e.prefix.sequence] = p })
@@ -92,7 +92,7 @@ func sequencesOf(whole, prefixes *training) (all []early.Sequence) {
 	return all
 }
 
-// eachLeft visits the examples that were left out, in their order.
+// eachLeft visits the left-out examples, in their order.
 func (t *training) eachLeft(visit func(*example, early.Prefix)) {
 	of := make([]*example, len(t.plan.examples))
 	for i := range t.plan.examples {
@@ -110,7 +110,7 @@ func (t *training) eachLeft(visit func(*example, early.Prefix)) {
 	}
 }
 
-// prefixOf is what scores, a number for each class, say of a prefix.
+// prefixOf evaluates the scores of a prefix, a number for each class.
 func prefixOf(scores []float64, samples int64, temperature float64) early.Prefix {
 	class := 0
 	for k, s := range scores {
@@ -127,14 +127,14 @@ func prefixOf(scores []float64, samples int64, temperature float64) early.Prefix
 	return early.Prefix{Samples: samples, Class: class, Margin: temperature * (scores[class] - second)}
 }
 
-// EarlyReport says what comes of taking the first prediction of each sequence that is
-// decided, or else the one at its end.
+// EarlyReport is the result of taking the first decided prediction of each sequence, or otherwise the prediction at
+// its end.
 type EarlyReport struct {
 	Sequences int `json:"sequences"` // that have ended, with a known class
 	early.Result
 }
 
-// decided is that; nil where the readout has no rule, or nothing is labelled.
+// decided returns the report of early decisions; nil if the readout has no rule, or nothing is labelled.
 func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
 	if linear.Prefixes == nil {
 		return nil

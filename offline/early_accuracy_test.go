@@ -12,16 +12,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// earlyLooked are sets on which the rule was made, earlyOthers those that no choice was
-// made on.
+// earlyLooked are sets on which the rule was made, earlyOthers sets without any choice.
 var (
 	earlyLooked = []string{"CBF", "ECGFiveDays", "GunPoint", "ItalyPowerDemand", "TwoLeadECG"}
 	earlyOthers = []string{"Adiac", "Coffee", "ECG200", "FaceAll", "Fish", "MedicalImages", "MoteStrain", "Plane", "SwedishLeaf", "SyntheticControl"}
 )
 
-// The table of docs/results.md: what deciding early is worth on test parts. On
-// the sets that no choice was made on, it cost .0024 of the accuracy in the mean at a loss
-// of .01, and took .51 of the samples. The limits are that loss, and .6.
+// The table of docs/results.md: the quality of early decisions on test parts. On the sets without any choice,
+// deciding early cost .0024 of the accuracy in the mean at a loss of .01, and took .51 of the samples. The limits are
+// this loss, and .6.
 func TestEarlyOfRealData(t *testing.T) {
 	if !parts.Accuracy("early") {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")

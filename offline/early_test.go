@@ -14,9 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// A model that decides early is, but for the readout of prefixes, the one that does not,
-// and it says of its predictions, also from its file and on the plain
-// engine, what the rule makes of their scores.
+// A model that decides early equals the model without early decisions, except for the readout of prefixes, and its
+// predictions follow the rule on their scores, also from its file and on the plain engine.
 func TestDecideEarly(t *testing.T) {
 	d := simulated(t, 5, 120, 80) // of 320 samples
 	p := reservoir.Policy{Kind: reservoir.Marked, Early: 40}

@@ -22,26 +22,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// EvaluateOptions say what to evaluate.
+// EvaluateOptions select data and settings of an evaluation.
 type EvaluateOptions struct {
 	EngineOptions
 	Split   archive.Split // zero: the test part
 	Readout string        // "": the model's first readout
-	// RateTolerance is the stage's: the share by which a sequence's sampling rate
-	// may differ from the model's. 0: monitor.DefaultTolerance; negative: any.
+	// RateTolerance is the stage's: the share by which a sequence's sampling rate may differ from the model's. 0:
+	// monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
-	// Adaptive, where it is not 0, also shows what sets become whose thresholds labels move
-	// at this rate, or intervals whose edges true numbers move, in the order of the
-	// predictions; see package adaptive. LabelDelay is how many predictions more are made
-	// before a label comes.
+	// Adaptive, if not 0, also reports sets with thresholds moved by labels at this rate, or intervals with edges
+	// moved by true numbers, in the order of the predictions; see package adaptive. LabelDelay is the number of
+	// further predictions before a label comes.
 	Adaptive   float64
 	LabelDelay int
 	Groups     *groups.Rule  // whose accuracies are wanted, too; nil: none, or those of Parts
 	Parts      *groups.Parts // which groups are of which part; nil: as the archive says, and all of a recording
 }
 
-// Evaluation is what a readout makes of one part of a data set, or of a
-// recording.
+// Evaluation is the result of a readout on one part of a data set, or on a recording.
 type Evaluation struct {
 	Dataset     string           `json:"dataset"`
 	Split       archive.Split    `json:"split,omitempty"` // empty for a recording
@@ -58,7 +56,7 @@ type Evaluation struct {
 	Missing     int64            `json:"missing"`        // values filled, see Retrain
 	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
 
-	// What an evaluation counts.
+	// Counts of an evaluation.
 	Correct   int     `json:"correct"`           // predictions equal to the label
 	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
@@ -93,14 +91,11 @@ type EarlyCount struct {
 	Decided *EarlyReport `json:"decided,omitempty"` // nil where the readout has no rule when a prefix suffices
 }
 
-// Evaluate makes the predictions that the stage would make for every series of
-// one part of d, each series as its own stream: the model's policy cuts it,
-// each sequence begins from a reset state, and early predictions are made if
-// the policy asks for them. Under gap a series is one sequence, because it has
-// no times. Scores are the engine's own, so they are bit for bit those that the
-// live stage gives for the same samples. The data set needs the model's
-// channels by name and order, and no class that the readout does not know.
-// Missing values are filled as Retrain does.
+// Evaluate makes the stage's predictions for every series of one part of d, each series as its own stream: the
+// model's policy cuts the series, each sequence begins from a reset state, and early predictions are made if the
+// policy has them. Under gap a series is one sequence, because series have no times. Scores are the engine's own, so
+// they equal the live stage's scores of the same samples bit for bit. The data set needs the model's channels by name
+// and order, and only classes of the readout. Missing values are filled as in Retrain.
 func Evaluate(ctx context.Context, m *reservoir.Model, d *archive.Dataset, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
 	if opt.Split == "" {
 		opt.Split = archive.Test
@@ -158,7 +153,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 	return ev, err
 }
 
-// index gives the readout's class of each class, all of which it knows.
+// index maps classes to the readout's classes.
 func (ev *Evaluation) index(classes []string) []int {
 	class := make([]int, len(classes))
 	for i, name := range classes {
@@ -172,7 +167,7 @@ func (ev *Evaluation) index(classes []string) []int {
 	return class
 }
 
-// run predicts all there is to predict and counts it.
+// run makes and counts all predictions.
 func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress archive.Progress) error {
 	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
@@ -231,8 +226,8 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	return ev.measure(linear, opt, pl, mixed, sites)
 }
 
-// measure fills in the figures of the predictions. mixed and sites are by prediction: whether
-// its samples have several labels, and the site of its stream.
+// measure fills in the figures of the predictions. mixed and sites are by prediction: whether its samples have
+// several labels, and the site of its stream.
 func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *plan, mixed []bool, sites []int) (err error) {
 	ev.count()
 	ev.Novelty = ev.novelty(linear)
@@ -294,7 +289,7 @@ func (ev *Evaluation) Counts(p *Prediction) bool {
 	return ev.Policy.Whole(p.Early())
 }
 
-// countFlags counts the flags that say how a prediction is unlike the training.
+// countFlags counts the flags of predictions unlike the training.
 func (ev *Evaluation) countFlags(p *Prediction) {
 	for _, f := range []outcome.Flag{outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
 		if p.Flags&f != 0 {
@@ -306,7 +301,7 @@ func (ev *Evaluation) countFlags(p *Prediction) {
 	}
 }
 
-// count fills in everything that follows from the predictions.
+// count fills in all figures that follow from the predictions.
 func (ev *Evaluation) count() {
 	if !ev.numeric() {
 		ev.Confusion = make([][]int, len(ev.Classes))
@@ -355,7 +350,7 @@ func (ev *Evaluation) count() {
 	ev.Balanced /= float64(present)
 }
 
-// quality measures the predictions that are counted.
+// quality measures the counted predictions.
 func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality.Sets, error) {
 	if ev.Labelled == 0 {
 		return nil, nil, nil
@@ -384,7 +379,7 @@ func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality
 	return q, s, err
 }
 
-// answers counts what is answered of the predictions that are counted.
+// answers counts the answers among the counted predictions.
 func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
 	if ev.Labelled == 0 || linear.Abstain == nil {
 		return nil
@@ -406,9 +401,8 @@ func (ev *Evaluation) adapt(linear *readout.Linear, opt EvaluateOptions) (err er
 	return err
 }
 
-// Adapted is m, the model that was evaluated, with the thresholds or the interval that the
-// last label has led to. It is an error where EvaluateOptions.Adaptive was 0, or nothing is
-// labelled. m stays as it is.
+// Adapted returns m, the evaluated model, with the thresholds or the interval after the last label. An error reports
+// that EvaluateOptions.Adaptive was 0, or nothing is labelled. m is not changed.
 func (ev *Evaluation) Adapted(m *reservoir.Model) (*reservoir.Model, error) {
 	linear, err := chooseReadout(m, ev.Readout)
 	if err != nil {
@@ -428,7 +422,7 @@ func (ev *Evaluation) Adapted(m *reservoir.Model) (*reservoir.Model, error) {
 	return &next, next.Validate()
 }
 
-// labelled are the predictions that are counted and whose class is known.
+// labelled returns the counted predictions with a known class.
 func (ev *Evaluation) labelled() (of []*Prediction) {
 	for i := range ev.Predictions {
 		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {

@@ -38,8 +38,7 @@ func TestCountsByHand(t *testing.T) {
 	}
 }
 
-// Labels are matched by name: a data set that holds only some of the classes
-// numbers them differently.
+// Labels are matched by name: a data set with only some of the classes numbers its classes differently.
 func TestEvaluateMatchesClassesByName(t *testing.T) {
 	d := tones(60, 30)
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
@@ -91,7 +90,7 @@ func TestEvaluateRefuses(t *testing.T) {
 	}
 }
 
-// predictionRows reads a file of predictions as another tool reads it.
+// predictionRows reads a file of predictions in the way of another tool.
 func predictionRows(t *testing.T, path string) arrow.Record {
 	t.Helper()
 	rd, err := file.OpenParquetFile(path, false)
@@ -170,7 +169,7 @@ func TestWritePredictions(t *testing.T) {
 	}
 }
 
-// benchmark imports a public data set that is next to the checkout.
+// benchmark imports a public data set from next to the checkout.
 func benchmark(t *testing.T, name string) *archive.Dataset {
 	t.Helper()
 	if testing.Short() {
@@ -183,10 +182,9 @@ func benchmark(t *testing.T, name string) *archive.Dataset {
 	return d
 }
 
-// The default bank on real data, nothing chosen on the test part. The bounds
-// are below every one of ten seeds (docs/results.md): Adiac gave
-// .801 to .839, and what is gone below .79 is the linear discriminant. All but
-// Adiac together take minutes: EUSN_ACCURACY=all asks for them.
+// The default bank on real data, nothing chosen on the test part. The bounds are below every one of ten seeds
+// (docs/results.md): Adiac gave .801 to .839, and below .79 the linear discriminant is missing. All but Adiac
+// together take minutes: EUSN_ACCURACY=all runs all.
 func TestDefaultBankAccuracy(t *testing.T) {
 	for name, least := range map[string]float64{
 		"Adiac": .79, "ShapesAll": .87, "ECG5000": .935, "CharacterTrajectories": .985, "SpokenArabicDigits": .98,
@@ -207,9 +205,8 @@ func TestDefaultBankAccuracy(t *testing.T) {
 	}
 }
 
-// The paper's network for Adiac as its search selects it (entry 197: 200
-// units), fitted on the whole training part. Independent programs gave .470;
-// .03 is about three deviations between weight draws.
+// The paper's network for Adiac as selected by its search (entry 197: 200 units), fitted on the whole training part.
+// Independent programs gave .470; .03 is about three deviations between weight draws.
 func TestPaperNetworkOnAdiac(t *testing.T) {
 	d := benchmark(t, "Adiac")
 	spec := reservoir.Paper(1, reservoir.PaperOptions{Units: 200, Gamma: 0.1, Eps: 1, Input: 10, Recurrent: 0.01, Bias: 0.01, Seed: 1})
@@ -221,8 +218,7 @@ func TestPaperNetworkOnAdiac(t *testing.T) {
 	}
 }
 
-// The quality of an evaluation is of the predictions that it counts: early ones are not
-// among them.
+// The quality of an evaluation covers the counted predictions: early predictions are not counted.
 func TestEvaluationQuality(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		d := tones(60, 30)
@@ -250,7 +246,7 @@ func TestEvaluationQuality(t *testing.T) {
 				t.Errorf("class %d: %+v, confusion %v", k, c, ev.Confusion)
 			}
 		}
-		// 1e-5: probabilities are float32, and those of wrong predictions subtracted from 1.
+		// 1e-5: probabilities are float32, and probabilities of wrong predictions are subtracted from 1.
 		if classes == 2 && math.Abs(loss/float64(ev.Labelled)-*q.LogLoss) > 1e-5 {
 			t.Errorf("%d classes: log-loss %g, of the published probabilities %g", classes, *q.LogLoss, loss/float64(ev.Labelled))
 		}

@@ -8,11 +8,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// forecast says how much of a training is done, as a share of its time and not
-// as counts. Running samples through a network, adding features to a learner,
-// and solving take their time in a ratio that depends on the network and the
-// machine. It is measured: products before the work begins, samples until the
-// first features are added. Safe for concurrent use.
+// forecast computes the progress of a training, as a share of its time and not as counts. Running samples through a
+// network, adding features to a learner, and solving take their time in a ratio that depends on the network and the
+// machine. The ratio is measured: products before the work begins, samples until the first features are added. Safe
+// for concurrent use.
 type forecast struct {
 	progress archive.Progress
 	plan     fit.Plan
@@ -38,7 +37,7 @@ func newForecast(progress archive.Progress, plan fit.Plan, samples int64, points
 	return f
 }
 
-// The parts of the work tell what they have done.
+// The parts of the work report their progress.
 
 func (f *forecast) ran(samples int64) {
 	f.mu.Lock()
@@ -47,14 +46,14 @@ func (f *forecast) ran(samples int64) {
 	f.report()
 }
 
-// passed is told at the end of a pass.
+// passed is called at the end of a pass.
 func (f *forecast) passed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before = f.run
 }
 
-// adding is told before the first features are added.
+// adding is called before the first features are added.
 func (f *forecast) adding() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +91,7 @@ func (f *forecast) share() float64 {
 	return min(1, done/total)
 }
 
-// report tells the share in percent.
+// report reports the share in percent.
 func (f *forecast) report() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

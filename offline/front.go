@@ -13,8 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Front says which front end a model is to have; see reservoir.Front. The zero
-// value is none.
+// Front describes the front end of a model; see reservoir.Front. The zero value is no front end.
 type Front struct {
 	Centre, Normalise, Envelope Span
 	Decimate                    int // samples; 0: not
@@ -60,7 +59,7 @@ func parseSpan(text string) (Span, error) {
 	return Span{Time: d}, err
 }
 
-// String returns the text that UnmarshalText parses; empty for none.
+// String returns the text for UnmarshalText; empty for none.
 func (f Front) String() string {
 	var parts []string
 	add := func(name string, s Span) {
@@ -105,7 +104,7 @@ func (f Front) at(hertz float64) (*reservoir.Front, error) {
 	return out, nil
 }
 
-// check finds what is wrong before anything is read, whatever the sampling rate.
+// check finds errors before any data are read, at any sampling rate.
 func (f Front) check(p reservoir.Policy) error {
 	for _, s := range []*Span{&f.Centre, &f.Normalise, &f.Envelope} {
 		if s.Time > 0 {
@@ -122,7 +121,7 @@ func (f Front) check(p reservoir.Policy) error {
 	return errors.Join(front.CheckParts(p), err)
 }
 
-// decimation is what decides how many samples the network sees.
+// decimation is the part that determines the number of samples for the network.
 func (f Front) decimation() *reservoir.Front {
 	if f.Decimate == 0 {
 		return nil
@@ -138,9 +137,8 @@ func frontText(f *reservoir.Front) string {
 	return Front{Centre: Span{Samples: f.Centre}, Normalise: Span{Samples: f.Normalise}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
 }
 
-// setFront makes the front end, now that the sampling rate is known, and computes
-// the constants of the network's input transform from what comes out of it. For
-// that it reads the material once more.
+// setFront makes the front end for the now known sampling rate, and computes the constants of the network's input
+// transform from the front end's output. For this purpose the material is read once more.
 func (t *training) setFront(ctx context.Context) (err error) {
 	if t.front, err = t.opt.Front.at(t.report.Sampling.Rate); t.front == nil || err != nil {
 		return err
@@ -168,7 +166,7 @@ func (t *training) setFront(ctx context.Context) (err error) {
 	return err
 }
 
-// first is what takes the place of values missing at a beginning.
+// first replaces missing values at a beginning.
 func (t *training) first() []float32 {
 	if t.front != nil {
 		return t.front.Fill

@@ -9,9 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// What a front end gains where samples come faster than the network needs them:
-// the simulated machine at ten times its rate, the same 78 ms each, with six times
-// its noise.
+// The gain of a front end if samples come faster than the network needs: the simulated machine at ten times its rate,
+// the same 78 ms each, with six times its noise.
 func TestFrontAccuracyOfFastMachine(t *testing.T) {
 	if !parts.Accuracy("front") {
 		t.Skip("NOT CHECKED: takes 15 s, EUSN_ACCURACY=all asks for it")

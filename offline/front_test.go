@@ -68,9 +68,8 @@ func TestFrontAtARate(t *testing.T) {
 	}
 }
 
-// A training with a front end learns the constants of the network's input from
-// what comes out of it, and keeps the ranges of what goes in; a part of a
-// sequence that becomes no sample is not seen.
+// A training with a front end learns the constants of the network's input from the front end's output, and keeps the
+// ranges of its input; a part of a sequence that becomes no sample is not seen.
 func TestRetrainWithFront(t *testing.T) {
 	d := tones(30, 12)
 	for i := range d.Series {
@@ -177,8 +176,7 @@ func TestFrontsThatCannotBe(t *testing.T) {
 	}
 }
 
-// No text makes the reader of front ends panic; what it reads, it writes so that
-// it reads the same.
+// No text makes the reader of front ends panic; an accepted text is written so that it reads the same.
 func FuzzParseFront(f *testing.F) {
 	for _, text := range []string{"decimate=20", "normalise=60s,envelope=10ms,decimate=2", "centre=1h,envelope=", "=,,"} {
 		f.Add(text)

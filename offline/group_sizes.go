@@ -10,9 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// GroupSizes counts what is labelled in each group, and of each class in it: the series
-// of a data set, or, if d is nil, the samples of a recording. A label of a prediction
-// counts as one sample.
+// GroupSizes counts labelled data in each group, and of each class in the group: the series of a data set, or, if d
+// is nil, the samples of a recording. A label of a prediction counts as one sample.
 func GroupSizes(ctx context.Context, d *archive.Dataset, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
 	if d == nil {
 		return recordingGroupSizes(ctx, f, rule)
@@ -75,7 +74,7 @@ func recordingGroupSizes(ctx context.Context, f archive.RecordingFiles, rule *gr
 	return c.sorted(), err
 }
 
-// sizes count what there is of each class in each group.
+// sizes counts the data of each class in each group.
 type sizes map[string]map[string]int64
 
 func (c sizes) add(group, class string) {

@@ -2,8 +2,7 @@ package offline
 
 import "github.com/eusn-stream/eusn-stream/reservoir"
 
-// inputs follow the labelled samples of a source, stream by stream, for what a
-// model knows of its inputs.
+// inputs follow the labelled samples of a source, stream by stream, for the input statistics of a model.
 type inputs struct {
 	statistics *reservoir.InputStatistics
 	channels   int

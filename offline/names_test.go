@@ -45,8 +45,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// A value that no network takes is named with its place, before anything is
-// computed from it.
+// A value that no network accepts is reported with its place, before any computation.
 func TestRetrainNamesTheValue(t *testing.T) {
 	spec := reservoir.EulerBank(2)
 	spec.Members, spec.Units = 1, 4

@@ -20,16 +20,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// NoveltyOptions ask for a detector of what is unlike the training part (package
-// novelty).
+// NoveltyOptions request a detector of data unlike the training part (package novelty).
 type NoveltyOptions struct {
 	Level float64 // share of predictions like the training's that may be novel; 0: AlarmsPerDay says, else detect.DefaultLevel
-	// AlarmsPerDay is how many false alarms a stream may have in a day, on average, and
-	// PerDay how many predictions it makes; 0: as rate and policy say.
+	// AlarmsPerDay is the mean number of allowed false alarms of a stream in a day, and PerDay the number of its
+	// predictions; 0: derived from rate and policy.
 	AlarmsPerDay, PerDay float64
-	// HealthyOnly trains a detector and nothing else: the classes are Healthy and
-	// "novel". Healthy is the class to learn from; empty: all that there is, with and
-	// without a label.
+	// HealthyOnly trains only a detector: the classes are Healthy and "novel". Healthy is the class to learn from;
+	// empty: all data, with and without a label.
 	HealthyOnly bool
 	Healthy     string
 	// Inputs also learns to read level, spread and pace of the channels, for alarms of drift
@@ -37,18 +35,17 @@ type NoveltyOptions struct {
 	Inputs bool
 }
 
-// Names of classes of a model that knows no faults.
+// Names of classes of a model without faults.
 const (
 	normalClass = "normal" // where the data give the healthy ones no name
 	novelClass  = "novel"
 )
 
-// alone reports whether nothing else is trained, all whether that learns from
-// everything.
+// alone reports whether only the detector is trained, all whether this detector learns from all data.
 func (o *NoveltyOptions) alone() bool { return o != nil && o.HealthyOnly }
 func (o *NoveltyOptions) all() bool   { return o.alone() && o.Healthy == "" }
 
-// healthy makes src healthy data alone: a single class, and no label for the rest.
+// healthy restricts src to healthy data: a single class, and no label for the rest.
 func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 	of := -1
 	switch {
@@ -70,7 +67,7 @@ func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 	return src, nil
 }
 
-// check refuses what a model of healthy data alone has no use for.
+// check refuses options without a use for a model of only healthy data.
 func (o *NoveltyOptions) check(opt RetrainOptions) error {
 	if o.alone() && (opt.Coverage != 0 || opt.MaxError != 0 || opt.Priors.given() || opt.Weights.given()) {
 		return errors.New("offline: healthy data alone, and a coverage, a largest error, priors or class weights: a model without faults makes no sets of classes, is never wrong about one, and has one class to learn from: leave these out")
@@ -81,7 +78,7 @@ func (o *NoveltyOptions) check(opt RetrainOptions) error {
 	return nil
 }
 
-// healthySource has one class: that of the samples of class of, or of all.
+// healthySource has one class: the samples of class of, or all samples.
 type healthySource struct {
 	sampleSource
 	of int // -1: all
@@ -103,8 +100,8 @@ func (h healthySource) read(ctx context.Context, yield func(*chunk) error) error
 	})
 }
 
-// keeper keeps what a detector is learnt from: all sequences, or groups of them
-// drawn by a generator of a fixed seed.
+// keeper keeps the training data of a detector: all sequences, or groups of sequences drawn by a generator of a fixed
+// seed.
 type keeper struct {
 	level  float64
 	f      int
@@ -118,7 +115,7 @@ type keeper struct {
 	scales []float32 // of the channels
 }
 
-// keep prepares for a detector, where one is asked for.
+// keep prepares for a detector, if requested.
 func (t *training) keep() (err error) {
 	if t.opt.Novelty == nil {
 		return nil
@@ -141,7 +138,7 @@ func (t *training) keep() (err error) {
 	return err
 }
 
-// newKeeper is for sequences of these groups.
+// newKeeper makes a keeper for sequences of these groups.
 func newKeeper(f int, groups []int) *keeper {
 	k := &keeper{f: f, of: make([]int, len(groups))}
 	size := map[int]int{}
@@ -171,8 +168,7 @@ func newKeeper(f int, groups []int) *keeper {
 	return k
 }
 
-// level is the share of predictions that may be novel. It is refused where there are
-// too few sequences to know it.
+// level returns the share of predictions that may be novel. Too few sequences for this share are an error.
 func (t *training) level() (float64, error) {
 	o := t.opt.Novelty
 	level, asked := o.Level, fmt.Sprintf("a share of %.3g of predictions", o.Level)
@@ -222,7 +218,7 @@ func perDayOf(p reservoir.Policy, hertz float64) float64 {
 	return 86400 * hertz / float64(every)
 }
 
-// bytes is what it will hold.
+// bytes is the memory of a full keeper.
 func (k *keeper) bytes() int64 {
 	if k == nil {
 		return 0
@@ -268,7 +264,7 @@ func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice detect.Splice, 
 	return d, &r, nil
 }
 
-// detect adds a detector to the readout that was learnt.
+// detect adds a detector to the trained readout.
 func (t *training) detect(ctx context.Context, linear *readout.Linear) (err error) {
 	if t.kept == nil {
 		return nil
@@ -285,7 +281,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 	return nil
 }
 
-// healthyOnly trains on healthy data alone.
+// healthyOnly trains on only healthy data.
 func (t *training) healthyOnly(ctx context.Context, progress archive.Progress) (*reservoir.Model, error) {
 	if t.opt.Planned != nil {
 		f := t.opt.Spec.FeatureCount()

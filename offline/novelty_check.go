@@ -11,14 +11,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
-// Sequences of a kind that a new detector is checked with, and their samples at most.
+// Sequences of a kind that check a new detector, and their samples at most.
 const (
 	checkedSequences = 32
 	checkedSamples   = 1 << 16
 )
 
-// checkedSignals are signals that no healthy data should be like, in units of a
-// channel's deviation about its mean; zero is the value 0.
+// checkedSignals are signals unlike any healthy data, in units of a channel's deviation about its mean; zero is the
+// value 0.
 var checkedSignals = []struct {
 	name   string
 	zero   bool
@@ -36,10 +36,9 @@ var checkedSignals = []struct {
 	}},
 }
 
-// checkDetector scores signals that are at the scale of the training samples and unlike
-// most healthy data, so that a detector that finds nothing does not go unnoticed.
-// inputs are the ranges of the samples, and length is how many of them a sequence has
-// after the front end.
+// checkDetector scores signals that are at the scale of the training samples and unlike most healthy data, to report
+// a detector that finds nothing. inputs are the ranges of the samples, and length is the number of samples of a
+// sequence after the front end.
 func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Network, front *reservoir.Front, inputs []reservoir.InputRange, length int) (checks []detect.Check, err error) {
 	if length = max(1, length); front != nil {
 		length *= max(1, front.Decimate)
@@ -66,7 +65,7 @@ func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Netw
 	return checks, nil
 }
 
-// signalOf makes a sequence as the network sees it.
+// signalOf makes a sequence of network inputs.
 func signalOf(inputs []reservoir.InputRange, front *reservoir.Front, length int, zero bool, channel func() func(i int) float64) []float32 {
 	width := len(inputs)
 	x := make([]float32, length*width)

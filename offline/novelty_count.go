@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// NoveltyCount is what an evaluation says of a detector. Known are the sequences whose
-// class the training had; others are of classes that it did not have.
+// NoveltyCount is the evaluation of a detector. Known counts sequences of a class in the training; other sequences
+// have classes outside the training.
 type NoveltyCount struct {
 	Level       float64  `json:"level"` // the share of known ones that may be novel
 	Least       float64  `json:"least"` // the smallest p-value there is
@@ -54,9 +54,8 @@ func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
 	return n
 }
 
-// judgeSlot adds to seen what the detector of a readout, if it has one, says of a whole
-// sequence whose state is in a slot. scorers has the judge.Scorer of this readout
-// that no thread uses.
+// judgeSlot adds to seen the result of a readout's detector, if there is one, for a whole sequence with its state in
+// a slot. scorers has the unused judge.Scorer values of this readout.
 func judgeSlot(seen *readout.Seen, linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
 	if linear.Novelty == nil {
 		return nil
@@ -75,8 +74,8 @@ func judgeSlot(seen *readout.Seen, linear *readout.Linear, scorers *sync.Pool, e
 	return err
 }
 
-// auroc is the share of pairs in which the second is larger, half of those that are
-// equal (Mann and Whitney's U); nil where there are none.
+// auroc is the share of pairs in which the second value is larger, plus half of the equal pairs (Mann and Whitney's
+// U); nil without pairs.
 func auroc(low, high []float32) *float64 {
 	if len(low) == 0 || len(high) == 0 {
 		return nil

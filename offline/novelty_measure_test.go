@@ -26,8 +26,8 @@ type noveltyCase struct {
 	set  *archive.Dataset // its test part has the classes normal and other
 }
 
-// oneClass is a set with the classes that known says as the class normal. Of its test
-// part at most so many series of each kind are taken, the first ones; 0: all.
+// oneClass is a set of the classes normal, selected by known, and other. Its test part has at most most series of
+// each class, the first ones; 0: all.
 func oneClass(d *archive.Dataset, name string, most int, known func(class string) bool) noveltyCase {
 	c := *d
 	c.Name, c.Classes, c.Series = name, []string{"normal", "other"}, nil
@@ -52,7 +52,7 @@ func oneClass(d *archive.Dataset, name string, most int, known func(class string
 	return noveltyCase{name, &c}
 }
 
-// simulated is a machine of which a class is left out of the training.
+// simulated is a machine for leaving a class out of the training.
 func simulated(t *testing.T, seed uint64, train, test int) *archive.Dataset {
 	t.Helper()
 	d, err := machine.Simulate(context.Background(), machine.Options{Train: train, Test: test, Seed: seed}, nil)
@@ -62,7 +62,7 @@ func simulated(t *testing.T, seed uint64, train, test int) *archive.Dataset {
 	return d
 }
 
-// spoilt are sensors that fail.
+// spoilt are failing sensors.
 var spoilt = []struct {
 	name  string
 	spoil func(r *rand.Rand, x []float32, channels int)
@@ -104,7 +104,7 @@ var spoilt = []struct {
 	}},
 }
 
-// spoil gives the normal test series of a case again, spoilt, in place of the others.
+// spoil replaces the other series of a case by spoilt copies of the normal test series.
 func (c noveltyCase) spoil(name string, spoil func(r *rand.Rand, x []float32, channels int)) noveltyCase {
 	set := *c.set
 	set.Series = nil
@@ -121,7 +121,7 @@ func (c noveltyCase) spoil(name string, spoil func(r *rand.Rand, x []float32, ch
 	return noveltyCase{name, &set}
 }
 
-// judged is what became of a case.
+// judged is the result of a case.
 type judged struct {
 	Name        string
 	Learnt      int
@@ -141,7 +141,7 @@ func (c noveltyCase) learn(t *testing.T, o NoveltyOptions) (*reservoir.Model, in
 	return m, r.Novelty.Sequences
 }
 
-// judge tells the others of a case from the normal series.
+// judge separates the other series of a case from the normal series.
 func (c noveltyCase) judge(t *testing.T, m *reservoir.Model, learnt int) judged {
 	t.Helper()
 	ev, err := Evaluate(context.Background(), m, c.set, EvaluateOptions{}, nil)
@@ -152,8 +152,8 @@ func (c noveltyCase) judge(t *testing.T, m *reservoir.Model, learnt int) judged 
 	return judged{c.name, learnt, *n.AUROC, float64(n.FalseAlarms) / float64(n.Known), float64(n.Found) / float64(n.Unknown)}
 }
 
-// withoutClass trains on all classes of a set but one, and tells that one from them. plain is
-// the AUROC of the residual alone, which is not divided by what is usual.
+// withoutClass trains on all classes of a set but one, and separates this class from the rest. plain is the AUROC of
+// only the residual, without division by the usual residual.
 func withoutClass(t *testing.T, d *archive.Dataset, class string) (j judged, plain float64) {
 	t.Helper()
 	train := *d
@@ -181,8 +181,8 @@ func withoutClass(t *testing.T, d *archive.Dataset, class string) (j judged, pla
 	return j, *area().AUROC
 }
 
-// The measurement of docs/results.md: EUSN_NOVELTY=DIR writes what is
-// found, and the features and series of the open sets for other programs, there.
+// The measurement of docs/results.md: EUSN_NOVELTY=DIR writes the results, and the features and series of the open
+// sets for other programs, to DIR.
 func TestNoveltyMeasure(t *testing.T) {
 	dir := os.Getenv("EUSN_NOVELTY")
 	if dir == "" {
@@ -268,8 +268,7 @@ func realDataset(t *testing.T, name string) *archive.Dataset {
 	return d
 }
 
-// export writes a case's features and samples as float32, one row a series, and a
-// JSON file that says what they are.
+// export writes a case's features and samples as float32, one row a series, and a JSON file with their description.
 func (c noveltyCase) export(t *testing.T, m *reservoir.Model, path string) {
 	t.Helper()
 	d := c.set

@@ -16,9 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// A model of healthy machines alone finds faults that it has never seen, raises about as
-// many false alarms as it was asked for, and says the same after it was stored, on
-// another engine and on other threads.
+// A model of only healthy machines finds new faults, raises about the requested number of false alarms, and gives the
+// same results after storing, on another engine and on other threads.
 func TestHealthyOnly(t *testing.T) {
 	d := simulated(t, 5, 480, 240) // 120 and 60 of them healthy
 	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(3), Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "healthy", Level: .02, Inputs: true}})
@@ -86,8 +85,8 @@ func TestHealthyOnly(t *testing.T) {
 	}
 }
 
-// A detector beside a readout changes nothing of it. Classes that the training did not
-// have are counted as novel, not as wrong; without a detector they are refused.
+// A detector changes nothing in its readout. Classes outside the training are counted as novel, not as wrong; without
+// a detector such classes are refused.
 func TestNoveltyBesideClasses(t *testing.T) {
 	d := simulated(t, 6, 240, 120)
 	part := *d
@@ -129,8 +128,8 @@ func TestNoveltyBesideClasses(t *testing.T) {
 	}
 }
 
-// Early predictions are of no whole sequence, and have no novelty. Ends have that which
-// they have without early ones.
+// Early predictions do not cover a whole sequence, and have no novelty. The novelty at ends does not depend on early
+// predictions.
 func TestNoveltyAtEnds(t *testing.T) {
 	d := simulated(t, 6, 120, 40)
 	var ends [2][]float32
@@ -154,7 +153,7 @@ func TestNoveltyAtEnds(t *testing.T) {
 	}
 }
 
-// All of a recording is healthy where nothing else is said, with a label or without.
+// Without a healthy class, all of a recording is healthy, with a label or without.
 func TestHealthyWithoutLabels(t *testing.T) {
 	d := tones(24, 0)
 	for i := range d.Series {
@@ -171,7 +170,7 @@ func TestHealthyWithoutLabels(t *testing.T) {
 	}
 }
 
-// What cannot be promised is refused before the work, with what it takes.
+// Impossible promises are refused before the work, with the requirement.
 func TestNoveltyRefused(t *testing.T) {
 	d := tones(30, 0)
 	healthy := func(o NoveltyOptions) NoveltyOptions { o.HealthyOnly, o.Healthy = true, d.Classes[0]; return o }

@@ -13,10 +13,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The table of docs/results.md: how many numbers are in their interval.
-// The number of a series is the logarithm of the mean square of its last channel, which
-// the model is not shown: a virtual sensor. Each draw divides all series of a set anew,
-// half and half, 1,000 a part at most. On the simulated machine it is another seed.
+// The table of docs/results.md: the share of numbers in their interval. The number of a series is the logarithm of
+// the mean square of its last channel, which is hidden from the model: a virtual sensor. Each draw redivides all
+// series of a set, half and half, 1,000 a part at most. On the simulated machine each draw is another seed.
 func TestIntervalsOfRealData(t *testing.T) {
 	if !parts.Accuracy("intervals") {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
@@ -71,10 +70,9 @@ func TestIntervalsOfRealData(t *testing.T) {
 	}
 }
 
-// The table of docs/results.md about intervals that follow the numbers:
-// five draws as above, and a planted shift in the second half of the test part: noise of
-// half the deviation of its series on each value that the model sees, or an offset of 1 on
-// each number, which the model cannot see.
+// The table of docs/results.md about intervals that follow the numbers: five draws as above, and a planted shift in
+// the second half of the test part: noise of half the deviation of its series on each value that the model sees, or
+// an offset of 1 on each number, which the model cannot see.
 func TestAdaptiveIntervalsOfRealData(t *testing.T) {
 	if !parts.Accuracy("intervals") {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
@@ -134,7 +132,7 @@ func offset(d *archive.Dataset) *archive.Dataset {
 	return &next
 }
 
-// virtualSensor makes a data set of one whose number is that of the last channel.
+// virtualSensor makes a data set with the numbers of the last channel.
 func virtualSensor(d *archive.Dataset) *archive.Dataset {
 	all := len(d.Channels)
 	next := &archive.Dataset{Name: d.Name, Channels: d.Channels[:all-1], Classes: []string{"power"}, Target: "power", Source: d.Source}

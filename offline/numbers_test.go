@@ -48,8 +48,8 @@ func shaken(t *testing.T, train, test int) *archive.Dataset {
 	return d
 }
 
-// Intervals follow the numbers as the recursion says, at once and late; the model that is
-// made of it has the last ones, and nothing else is changed.
+// Intervals follow the numbers by the recursion, at once and late; the adapted model has the last interval, and no
+// other change.
 func TestEvaluateAdaptiveNumbers(t *testing.T) {
 	d := shaken(t, 240, 120)
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
@@ -111,9 +111,8 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 	}
 }
 
-// A regression: its numbers are what the predictions say, its errors are theirs, and it
-// is far better than the mean. What is not
-// known is not learnt, and changes no prediction.
+// A regression: its predictions are numbers with their errors, and it is far better than the mean. Unknown numbers
+// are not learnt, and change no prediction.
 func TestRetrainOnNumbers(t *testing.T) {
 	d := shaken(t, 240, 120)
 	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
@@ -144,7 +143,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 	if ev.Confusion != nil || ev.Quality != nil || ev.Correct != 0 || ev.Accuracy != 0 {
 		t.Errorf("a regression has classes: %+v", ev)
 	}
-	// Of the seed in use; far from both ends of what it could be.
+	// For the seed in use; far from both ends of the possible range.
 	if *n.R2 < .5 || *left.R2 < .5 || n.Coverage < .6 || n.Coverage > .95 {
 		t.Errorf("R2 %v and %v, coverage %v: worse than it was", *n.R2, *left.R2, n.Coverage)
 	}
@@ -210,9 +209,8 @@ func TestNumbersRefused(t *testing.T) {
 	}
 }
 
-// wearing is a recording of machines that wear: what they have left falls from sample to
-// sample, and their vibration grows. Pauses of a minute separate runs of 30 samples. Of
-// machine 0 nobody knows what is left of the second half.
+// wearing is a recording of machines that wear: their remaining life falls from sample to sample, and their vibration
+// grows. Pauses of a minute separate runs of 30 samples. The second half of machine 0 has no known numbers.
 func wearing(t *testing.T, rows int64) string {
 	t.Helper()
 	const machines, runs, length = 6, 12, 30
@@ -246,8 +244,8 @@ func wearing(t *testing.T, rows int64) string {
 	return path
 }
 
-// A sequence of a recording has the number of its last sample, wherever the file's row
-// groups end, under every policy; a sequence without one is not learnt from.
+// A sequence of a recording has the number of its last sample, wherever the file's row groups end, under every
+// policy; a sequence without a number is not learnt from.
 func TestNumbersOfRecordings(t *testing.T) {
 	whole, pieces := wearing(t, 1<<20), wearing(t, 7)
 	rule := parsedRule(t, "machine")

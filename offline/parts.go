@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// withParts is the rule of groups that is asked for; parts have one.
+// withParts returns the requested rule of groups, or the rule of parts.
 func withParts(rule *groups.Rule, p *groups.Parts) (*groups.Rule, error) {
 	if p == nil {
 		return rule, nil
@@ -79,9 +79,8 @@ func seriesGroup(s *archive.Series, rule *groups.Rule) string {
 	return rule.Stream(s.ID)
 }
 
-// partSource hides the labels of all groups but those of one part, so that they are
-// neither learnt from nor counted. What is hidden is no input for the statistics
-// either.
+// partSource hides the labels of all groups except the groups of one part, so that hidden samples are neither learnt
+// from nor counted. Hidden samples are no input for the statistics either.
 type partSource struct {
 	sampleSource
 	sites    *groups.Table
@@ -90,7 +89,7 @@ type partSource struct {
 	channels int
 }
 
-// inPart is the part of a source that is wanted.
+// inPart restricts a source to the requested part.
 func inPart(src sampleSource, channels int, p *groups.Parts, want archive.Split) (sampleSource, error) {
 	if p == nil {
 		return src, nil
@@ -199,8 +198,7 @@ func eachSite(t *groups.Table, p *chunk, visit func(at, site int) error) error {
 	return nil
 }
 
-// dayOf tells days apart. A sample without a time has one of its own: none other is
-// that early.
+// dayOf numbers days. A sample without a time has a day of its own: no other sample is so early.
 func dayOf(t int64) int64 {
 	const day = 24 * 60 * 60 * 1e9
 	d := t / day

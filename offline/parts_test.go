@@ -14,8 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// tonesBy is tones as a recording: series s-Aa, s-Ba, ... as streams, of which only
-// those that keep says are written.
+// tonesBy is tones as a recording: series s-Aa, s-Ba, ... as streams. Only streams selected by keep are written.
 func tonesBy(t *testing.T, keep func(id string) bool) string {
 	t.Helper()
 	d := tones(60, 0)
@@ -23,8 +22,8 @@ func tonesBy(t *testing.T, keep func(id string) bool) string {
 	return record(t, d, archive.Train, true)
 }
 
-// Training on a part is training on a recording that has nothing else, to the bit; and
-// the other part alone is counted in the evaluation.
+// Training on a part equals training on a recording with only this part, to the bit; and the evaluation counts only
+// the other part.
 func TestPartOfARecording(t *testing.T) {
 	first := func(id string) bool { return id[2] <= 'P' }
 	whole, part, rest := tonesBy(t, func(string) bool { return true }), tonesBy(t, first), tonesBy(t, func(id string) bool { return !first(id) })
@@ -69,7 +68,7 @@ func TestPartOfARecording(t *testing.T) {
 	archivetest.WantError(t, err, "groups by stream, and parts by ^s-([A-C]): want one rule")
 }
 
-// A part may be some days of every stream: what the others have is hidden where it is.
+// A part may be some days of every stream: other days are hidden in place.
 func TestPartOfDays(t *testing.T) {
 	path := fleet(t, 4)
 	parts := &groups.Parts{Rule: "day", Train: []string{"2026-03-01", "2026-03-02", "2026-03-05"}, Test: []string{"2026-03-03", "2026-03-04"}}
@@ -81,14 +80,14 @@ func TestPartOfDays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Halls 0 and 1 have eleven whole sequences a stream, and so have 2 and 3; the last
-	// of hall 1 begins in one part and ends in the other.
+	// Halls 0 and 1 have eleven whole sequences a stream, like halls 2 and 3; the last of hall 1 begins in one part
+	// and ends in the other.
 	if r.Sequences != 44 || len(r.ByGroup.Groups) != 2 || ev.Labelled != 44+2 || ev.ByGroup.Across != 2 {
 		t.Errorf("learnt from %d sequences of %+v, tested %d of %+v", r.Sequences, r.ByGroup, ev.Labelled, ev.ByGroup)
 	}
 }
 
-// A data set is divided anew, whatever its own parts are.
+// A data set is redivided, whatever its own parts are.
 func TestPartsOfADataSet(t *testing.T) {
 	d := tones(40, 20)
 	parts := &groups.Parts{Rule: "^s-(.)", Train: strings.Split("ACEGIKMOQSUWYZ", ""), Test: strings.Split("BDFHJLNPRTVX", "")}
@@ -138,8 +137,7 @@ func TestGroupSizes(t *testing.T) {
 	}
 }
 
-// Labels of predictions, with which all samples count as input: those of the other part
-// do not.
+// With labels of predictions, all samples count as input, except the samples of the other part.
 func TestPartWithLabelsOfPredictions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r")
 	writeRecorded(t, path, 0, 800, func(int) bool { return false }, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// plan is what a policy makes of a source, known before any state is computed.
+// plan is the result of a policy on a source, known before any state is computed.
 type plan struct {
 	*cutter
 	sequences int   // sequences that states are computed of
@@ -25,23 +25,22 @@ type plan struct {
 	ends      []int // examples up to the end of each stream, in the order in which they ended
 }
 
-// example is what is learnt from a point. They come sequence by sequence, in the order
-// in which these end.
+// example is the training example of a point. Examples come sequence by sequence, in the order of the sequences'
+// ends.
 type example struct {
 	arrival, point, label, group, site, length int
 	prefix                                     prefix
 	number                                     float64
 }
 
-// prefix is which part of its sequence an example is.
+// prefix is the part of a sequence in an example.
 type prefix struct {
 	sequence int // a number that every plan of one source and policy gives it
 	samples  int64
 	early    bool // the sequence continues
 }
 
-// makePlan cuts the source for a front end, which may be nil. also sees every
-// chunk, unless it is nil.
+// makePlan cuts the source for a front end, which may be nil. also, unless nil, gets every chunk.
 func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
 	pl := &plan{cutter: newCutter(src.sampleSource, track.Rules{Policy: p, Front: front}, training, src.channels)}
 	pl.sites, pl.prefixes = src.sites, src.prefixes
@@ -79,7 +78,7 @@ func (pl *plan) count(s *cutSequence, p *point) {
 	}
 }
 
-// medianLength is that of the examples, as the network sees them.
+// medianLength is the median length of the examples after the front end.
 func (pl *plan) medianLength() int {
 	lengths := make([]int, len(pl.examples))
 	for i, e := range pl.examples {
@@ -88,7 +87,7 @@ func (pl *plan) medianLength() int {
 	return sequence.MedianLength(lengths)
 }
 
-// trainingOrder is the examples in the order in which they come.
+// trainingOrder is the examples in the order of their arrival.
 type trainingOrder struct {
 	arrival []int     // of each point: its place in that order
 	labels  []int     // of each place
@@ -99,10 +98,10 @@ type trainingOrder struct {
 	divided []string  // classes whose only group had to be divided
 }
 
-// blocks is how many groups the only one of a class is divided into.
+// blocks is the number of groups into which the only group of a class is divided.
 const blocks = 5
 
-// countGroups are the groups that each class has examples in, and the examples of each group.
+// countGroups returns the groups of the examples of each class, and the number of examples of each group.
 func countGroups(examples []example, classes int) (of []map[int]bool, size map[int]int) {
 	of, size = make([]map[int]bool, classes), map[int]int{}
 	for _, l := range examples {
@@ -115,10 +114,9 @@ func countGroups(examples []example, classes int) (of []map[int]bool, size map[i
 	return of, size
 }
 
-// trainingOrder groups the examples. Leave-one-out must not leave out all that there
-// is of a class, for then it says nothing. Where windows or counts of a class
-// come of one labelled part alone, that is taken for as many groups as there are
-// blocks, of neighbours.
+// trainingOrder groups the examples. Leave-one-out must not leave out all examples of a class, because its result
+// would be meaningless. If windows or counts of a class come from only one labelled part, this part is divided into
+// as many groups of neighbours as there are blocks.
 func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })
 	of, size := countGroups(pl.examples, len(classes))
@@ -157,7 +155,7 @@ func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 	return s
 }
 
-// check explains a plan without a point; nil where there is one.
+// check explains a plan without a point; nil with a point.
 func (pl *plan) check(what string) error {
 	p := pl.Policy
 	switch {
@@ -176,7 +174,7 @@ func (pl *plan) check(what string) error {
 		map[bool]string{true: fmt.Sprintf(" or a silence of more than %v", p.Gap)}[p.Kind == reservoir.Gap])
 }
 
-// policyName is the policy with the numbers that decide where it cuts.
+// policyName is the policy with the numbers of its cuts.
 func policyName(p reservoir.Policy) string {
 	switch p.Kind {
 	case reservoir.Window:
@@ -189,8 +187,7 @@ func policyName(p reservoir.Policy) string {
 	return string(p.Kind)
 }
 
-// pulse collects how fast the samples of training sequences came, where they
-// have times.
+// pulse collects the sampling intervals of training sequences, if samples have times.
 type pulse struct {
 	periods []float64 // of each sequence whose period is known
 	longest []int64   // interval of two samples in each of these, ns
@@ -202,9 +199,8 @@ func (s *pulse) add(p pace) {
 	}
 }
 
-// longestInterval is what at most one in usual of the sequences exceeds, ns: in a
-// recording of several days few windows hold the time between two of them, which
-// is not how samples come.
+// longestInterval is exceeded by at most one in usual of the sequences, ns: in a recording of several days few
+// windows hold the time between two days, which is no sampling interval.
 func (s *pulse) longestInterval() int64 {
 	n := len(s.longest)
 	if n == 0 {
@@ -216,9 +212,8 @@ func (s *pulse) longestInterval() int64 {
 
 const usual = 50
 
-// rate is the sampling rate in Hz, to six digits: that of the median of the
-// sequences' periods, so that a few sequences with pauses do not change it. 0
-// where no sequence has a period.
+// rate is the sampling rate in Hz, to six digits, by the median of the sequences' periods, so that a few sequences
+// with pauses do not change the rate. 0 if no sequence has a period.
 func (s *pulse) rate() float64 {
 	n := len(s.periods)
 	if n == 0 {

@@ -5,21 +5,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Prediction is what the stage predicts at one place of a series, or of a
-// stream of a recording.
+// Prediction is the stage's prediction at a place of a series, or of a stream of a recording.
 type Prediction struct {
 	ID       string // of the series, or of the stream
 	Position int64  // samples of it so far
 	Samples  int    // of them, those of the sequence
 	Label    int    // index into Evaluation.Classes of the class that all samples of the sequence have; -1 where there is none
 	Unknown  bool   // the label is a class that the readout does not know
-	// Truth is the true number, of a regression; NaN where it is not known. Label is 0
-	// where it is known.
+	// Truth is the true number, of a regression; NaN if unknown. Label is 0 for a known number.
 	Truth          float64
 	outcome.Answer // with the flags that the stage sets for the same samples
 }
 
-// numbersOf measures the predictions that count; nil where no number is known.
+// numbersOf measures the counted predictions; nil if no number is known.
 func numbersOf(all []Prediction, counts func(*Prediction) bool) *quality.Numbers {
 	var of []*Prediction
 	for i := range all {

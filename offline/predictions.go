@@ -15,7 +15,7 @@ import (
 // written to files.
 var extras = slices.DeleteFunc(slices.Clone(outcome.Extras), func(c *outcome.Column) bool { return c.Type == outcome.ClassList })
 
-// predictionFields are the columns of a prediction file; extras are the last ones.
+// predictionFields are the columns of a prediction file; extras come last.
 var predictionFields = func() []arrow.Field {
 	fields := []arrow.Field{
 		{Name: "id", Type: arrow.BinaryTypes.String},
@@ -39,16 +39,13 @@ var extraTypes = map[outcome.Type]arrow.DataType{
 	outcome.FloatList: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32),
 }
 
-// WritePredictions writes a row per prediction to a Parquet file: id utf8 of
-// the series or stream, samples int32 of the sequence, label utf8 (null:
-// unknown, or the sequence has several), predicted utf8, scores list<float32> in
-// the order of the metadata key eusn.classes (one score for two classes),
-// position int64 (samples of the series so far), flags uint32 (outcome.Flag; 16 is
-// an early prediction), probability float32 of predicted (null: the readout has
-// no temperature; see package codec), number float64 (the true one of a regression; null:
-// unknown, or classes are predicted), then the columns of outcome.Extras but set, null if
-// there is no value. Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
-// eusn.readout. Like an archive it appears whole or not at all.
+// WritePredictions writes a row per prediction to a Parquet file: id utf8 of the series or stream, samples int32 of
+// the sequence, label utf8 (null: unknown, or the sequence has several), predicted utf8, scores list<float32> in the
+// order of the metadata key eusn.classes (one score for two classes), position int64 (samples of the series so far),
+// flags uint32 (outcome.Flag; 16 is an early prediction), probability float32 of predicted (null: the readout has no
+// temperature; see package codec), number float64 (the true number of a regression; null: unknown, or classes are
+// predicted), then the columns of outcome.Extras but set, null without a value. Other keys: eusn.problem, eusn.split,
+// eusn.model (its fingerprint), eusn.readout. Like an archive, the file is written whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	classes, err := json.Marshal(ev.Classes)
 	if err != nil {

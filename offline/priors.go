@@ -42,11 +42,11 @@ func (p *PerClass) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// given reports whether anything is said.
+// given reports whether any number is given.
 func (p PerClass) given() bool { return p.Balanced || p.Of != nil }
 
-// in gives the numbers in the order of classes, 1 each if balanced, nil where there are
-// none. what they are is for errors.
+// in returns the numbers in the order of classes, 1 each if balanced, nil if none are given. what names the numbers
+// in errors.
 func (p PerClass) in(what string, classes []string) ([]float64, error) {
 	if !p.given() {
 		return nil, nil
@@ -70,8 +70,8 @@ func (p PerClass) in(what string, classes []string) ([]float64, error) {
 	return values, nil
 }
 
-// of gives the weights of classes whose samples have these labels. Balanced ones are
-// one over the number of samples.
+// of returns the weights of classes whose samples have these labels. Balanced weights are one over the number of
+// samples.
 func (p PerClass) of(classes []string, labels []int) []float64 {
 	weights, _ := p.in("class weights", classes) // checkTraining refuses what is wrong
 	if !p.Balanced {

@@ -16,8 +16,7 @@ import (
 
 const second = int64(1e9)
 
-// timed is a recording of tones whose samples came as step says: the time from
-// sample r-1 of a stream to sample r.
+// timed is a recording of tones with sample times from step: the time from sample r-1 of a stream to sample r.
 func timed(t *testing.T, step func(r int) int64) string {
 	c := &archive.RecordingChunk{}
 	d := tones(30, 0)
@@ -37,8 +36,8 @@ func timed(t *testing.T, step func(r int) int64) string {
 	return path
 }
 
-// A training learns the rate from the samples' times, or is told; an evaluation
-// flags what came at another.
+// A training learns the rate from the samples' times, or from its options; an evaluation flags samples at another
+// rate.
 func TestRateIsLearnt(t *testing.T) {
 	ctx := context.Background()
 	even := timed(t, func(int) int64 { return second / 50 })

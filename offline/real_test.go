@@ -16,9 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// requireDatasets gives the folder of published data sets next to the checkout.
-// Without it the test is skipped, or fails where EUSN_REQUIRE names "datasets",
-// so that the machine meant to have them cannot pass by not looking.
+// requireDatasets returns the folder of published data sets next to the checkout. Without the folder the test is
+// skipped, or fails if EUSN_REQUIRE names "datasets", so that a machine for data sets cannot pass without the checks.
 func requireDatasets(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join("..", "..", "shared", "datasets")
@@ -28,7 +27,7 @@ func requireDatasets(t testing.TB) string {
 	return dir
 }
 
-// realSet is what a published data set holds.
+// realSet is the contents of a published data set.
 type realSet struct {
 	name        string
 	train, test int
@@ -37,8 +36,8 @@ type realSet struct {
 	classes     int
 }
 
-// paperSets are the data sets of the EuSN paper, with the counts of
-// PROVENANCE.md (ECG5000 lacks a test case there, Mallat its test part).
+// paperSets are the data sets of the EuSN paper, with the counts of PROVENANCE.md (ECG5000 lacks a test case there,
+// Mallat its test part).
 var paperSets = []realSet{
 	{"Adiac", 390, 391, 176, 176, 1, 37},
 	{"Blink", 500, 450, 510, 510, 4, 2},
@@ -59,8 +58,7 @@ var largeSets = []realSet{
 	{"MotionSenseHAR", 966, 265, 1000, 1000, 12, 6},
 }
 
-// extraSets are sets of the UCR and UEA archives with the figures published
-// there (timeseriesclassification.com).
+// extraSets are sets of the UCR and UEA archives with the figures published by timeseriesclassification.com.
 var extraSets = []realSet{
 	{"ArrowHead", 36, 175, 251, 251, 1, 3},
 	{"ArticularyWordRecognition", 275, 300, 144, 144, 9, 25},
@@ -100,9 +98,8 @@ var extraSets = []realSet{
 	{"TwoLeadECG", 23, 1139, 82, 82, 1, 2},
 }
 
-// TestRealDatasets imports every published data set there is, compares it with
-// its published figures and the recorded sums of its files, and brings it
-// through an archive unchanged.
+// TestRealDatasets imports every available published data set, compares the set with its published figures and the
+// recorded sums of its files, and passes the set through an archive unchanged.
 func TestRealDatasets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and the sets take half a minute, with the race detector minutes")

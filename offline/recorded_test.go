@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// writeRecorded writes samples [from, to) of a recording: two streams in turn, with a
-// sequence of ten samples each, whose end comes late where late says so.
+// writeRecorded writes samples [from, to) of a recording: two streams in turn, with sequences of ten samples each.
+// The end of a sequence comes late if late returns true.
 func writeRecorded(t *testing.T, path string, from, to int, late func(number int) bool, meta map[string]string) {
 	t.Helper()
 	info := twoChannels
@@ -45,8 +45,7 @@ func writeRecorded(t *testing.T, path string, from, to int, late func(number int
 	}
 }
 
-// However a recording is divided into files, and wherever they say that sequences
-// end, the model is the same.
+// The division of a recording into files, and the place of late ends, do not change the model.
 func TestRecordingInFiles(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -84,7 +83,7 @@ func TestRecordingInFiles(t *testing.T) {
 	_, err = archive.ReadRecording(in("bad"))
 	archivetest.WantError(t, err, "metadata key eusn.ends")
 
-	// Labels of predictions: those of the samples with which sequences end.
+	// Labels of predictions label the samples at the ends of sequences.
 	var told strings.Builder
 	told.WriteString("stream,seq,row,label\n")
 	for i := range 800 {

@@ -12,8 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// recordingSource is the streams of a recording, read row group by row group. Each
-// reading opens the files again.
+// recordingSource is the streams of a recording, read row group by row group. Each reading reopens the files.
 type recordingSource struct {
 	from     *archive.Recording
 	channels int
@@ -24,9 +23,8 @@ func (t *recordingSource) word() string { return "stream" }
 
 func (t *recordingSource) policy(p reservoir.Policy) reservoir.Policy { return p }
 
-// streams numbers the streams of a recording. One that silence has ended begins
-// anew with its next sample, as the stage's does, and so do all where samples are
-// missing between two files.
+// streams numbers the streams of a recording. As in the stage, a stream ended by silence restarts with its next
+// sample; all streams restart if samples are missing between two files.
 type streams struct {
 	number map[string]int
 	ids    []string
@@ -35,7 +33,7 @@ type streams struct {
 	silent map[int]bool  // streams that silence ends in it
 }
 
-// nameOf tells streams apart: of a job, those of two keys that have the same name.
+// nameOf distinguishes streams: in a job's recording, two keys can have the same stream name.
 func nameOf(c *archive.RecordingChunk, r int) string {
 	if c.Origin.Key == nil || c.Origin.Key[r] == c.Stream[r] {
 		return c.Stream[r]
@@ -67,7 +65,7 @@ func (s *streams) sort(c *archive.RecordingChunk) (order []int) {
 	return order
 }
 
-// end ends the streams that are open, in their order.
+// end ends the open streams, in their order.
 func (s *streams) end(yield func(*chunk) error) error {
 	for n, id := range s.ids {
 		if !s.open[n] {
@@ -106,7 +104,7 @@ func (t *recordingSource) read(ctx context.Context, yield func(*chunk) error) er
 	return s.end(yield)
 }
 
-// classOf is that of a label, -1 where there is none.
+// classOf returns the class of a label, or -1.
 func (t *recordingSource) classOf(label string) int {
 	if class, known := t.class[label]; known {
 		return class
@@ -114,7 +112,7 @@ func (t *recordingSource) classOf(label string) int {
 	return -1
 }
 
-// gather makes a chunk of one stream's rows.
+// gather makes a chunk from the rows of one stream.
 func (t *recordingSource) gather(c *archive.RecordingChunk, rows []int) *chunk {
 	p := &chunk{counts: t.from.TellsPredictions() || c.Number != nil}
 	for _, r := range rows {
@@ -138,8 +136,8 @@ func (t *recordingSource) gather(c *archive.RecordingChunk, rows []int) *chunk {
 	return p
 }
 
-// openLabelled reads a recording once: for its classes, and for what
-// identifies it. Numbers of the column target are learnt, unless it is empty.
+// openLabelled reads a recording once: for its classes, and for its identity. Numbers of the column target are
+// learnt, unless target is empty.
 func openLabelled(ctx context.Context, from archive.RecordingFiles, target string, rule *groups.Rule) (src labelledData, err error) {
 	column := ""
 	if rule != nil {
@@ -161,16 +159,14 @@ func openLabelled(ctx context.Context, from archive.RecordingFiles, target strin
 	return src, nil
 }
 
-// RetrainFiles is Retrain on the whole recording in one or more files. Its streams
-// are cut as the live stage would cut them. A sequence has the label that all
-// its samples have; one whose samples have several, or none, is left out and
-// counted. Leave-one-out leaves out together all that comes of one labelled part of a
-// stream with one label, or of one sequence under the policies marked and gap,
-// which separate theirs. The input transform's constants are those of the
-// labelled samples; of all samples where a LabelFile labels predictions.
+// RetrainFiles is Retrain on the whole recording in one or more files. Its streams are cut as in the live stage. A
+// sequence has the label that all its samples have; a sequence with several labels, or none, is left out and counted.
+// Leave-one-out leaves out together all sequences of one labelled part of a stream with one label, or of one sequence
+// under the policies marked and gap, which separate sequences. The input transform's constants come from the labelled
+// samples; from all samples if a LabelFile labels predictions.
 //
-// The files are read three times, a row group at a time. Beyond that, memory
-// holds the samples of open sequences, at most datafile.MaxValues values.
+// The files are read three times, a row group at a time. In addition, memory holds the samples of open sequences, at
+// most datafile.MaxValues values.
 func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	rule, err := withParts(opt.Groups, opt.Parts)
 	if err != nil {
@@ -189,9 +185,8 @@ func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainO
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
 
-// EvaluateFiles is Evaluate on the whole recording in one or more files: every
-// prediction that the stage would make of its streams. If from is Recorded, predictions
-// also have the flags of lost, late and unusable messages.
+// EvaluateFiles is Evaluate on the whole recording in one or more files: every prediction that the stage would make
+// from its streams. If from is Recorded, predictions also have the flags of lost, late and unusable messages.
 func EvaluateFiles(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -226,7 +221,7 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from archive.Recordi
 	return ev, nil
 }
 
-// openEvaluated opens a recording for a model, whose target it need not have.
+// openEvaluated opens a recording for a model, with or without the model's target.
 func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
 	target, err := ofModel(m, opt.Readout)
 	if err != nil {

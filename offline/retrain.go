@@ -18,23 +18,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Retrain makes a model from the training part of d; it never looks at the
-// rest. It computes the constants of the input transform, draws the network
-// from the seed, and runs all sequences through it: those that the policy
-// cuts from every series, each from a reset state. Once is enough, but where
-// features are clipped and too many to be kept (fit.Plan.Passes). Then it learns a linear
-// classifier of the features at their ends, the ridge classifier or the
-// discriminant. A sequence has its series' class, and leave-one-out leaves out
-// all sequences of a series. The policy endless closes no sequence, so every
-// early prediction is learnt from. Under gap a series is one sequence, because
-// it has no times. The same data and options give the same model on any number
-// of threads, engine and amd64 processor. On other architectures the network is
-// still the same, but the readout may differ in its last bits: there compilers
-// fuse float64 products and sums.
+// Retrain makes a model from only the training part of d. It computes the constants of the input transform, draws the
+// network from the seed, and runs all sequences through it: the policy cuts sequences from every series, each with a
+// reset state. One pass is enough, unless features are clipped and too many to be kept (fit.Plan.Passes). Then
+// Retrain learns a linear classifier of the features at the ends of sequences, the ridge classifier or the
+// discriminant. A sequence has its series' class, and leave-one-out leaves out all sequences of a series. The policy
+// endless closes no sequence, so every early prediction is learnt from. Under gap a series is one sequence, because
+// series have no times. The same data and options give the same model on any number of threads, engine and amd64
+// processor. On other architectures the network is still the same, but the readout may differ in its last bits:
+// compilers fuse float64 products and sums on these architectures.
 //
-// A missing value holds the one before it in its channel; at the beginning of
-// a sequence (of a series, where windows overlap) it is the channel's training
-// mean (0 where the network does not standardise).
+// A missing value holds the previous value in its channel; at the beginning of a sequence (of a series, if windows
+// overlap) it is the channel's training mean (0 if the network does not standardise).
 func Retrain(ctx context.Context, d *archive.Dataset, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	opt = opt.withDefaults(len(d.Channels))
 	rule, err := withParts(opt.Groups, opt.Parts)
@@ -54,7 +49,7 @@ func Retrain(ctx context.Context, d *archive.Dataset, opt RetrainOptions, progre
 	return m, report, err
 }
 
-// labelledData is what a model is trained on, or evaluated with.
+// labelledData is the data for training or evaluating a model.
 type labelledData struct {
 	sampleSource
 	what        string // for messages: data set "x"
@@ -142,7 +137,7 @@ func (t *training) learn(ctx context.Context, progress archive.Progress) (*reser
 	return t.finish(ctx, l, cast)
 }
 
-// training is a job whose plan is made.
+// training is a planned job.
 type training struct {
 	src      labelledData
 	opt      RetrainOptions
@@ -187,7 +182,7 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 	return t, t.setFront(ctx)
 }
 
-// sampling is what the options say, else the times.
+// sampling is the sampling rate of the options, otherwise of the times.
 func (t *training) sampling() Sampling {
 	if t.opt.Rate > 0 {
 		return Sampling{Rate: t.opt.Rate}
@@ -199,8 +194,7 @@ func (t *training) sampling() Sampling {
 	return Sampling{hertz, t.plan.pulse.longestInterval()}
 }
 
-// readout are the options of the readout, within the memory that what else is
-// held leaves.
+// readout returns the options of the readout, within the memory left by other data.
 func (t *training) readout(origins []int, beside int64) fit.Options {
 	o := &t.opt
 	priors, _ := o.Priors.in("priors", t.src.classes) // checkTraining refuses what is wrong
@@ -226,8 +220,7 @@ func (t *training) learner(from, to int) (*fit.Learner, error) {
 	return l, nil
 }
 
-// measure runs everything through the network for a learner that must know all
-// features before the first is added.
+// measure runs all sequences through the network for a learner that needs all features before the first is added.
 func (t *training) measure(ctx context.Context, l *fit.Learner, cast *forecast) error {
 	if l.Plan().Passes < 2 {
 		return nil
@@ -294,7 +287,7 @@ func (t *training) finish(ctx context.Context, l *fit.Learner, cast *forecast) (
 	return t.model(linear, fit)
 }
 
-// model is the one with a readout that was learnt.
+// model returns the model with a trained readout.
 func (t *training) model(linear *readout.Linear, fit fit.Report) (*reservoir.Model, error) {
 	linear.Name = t.opt.Readout
 	t.report.Readout = fit
@@ -309,7 +302,7 @@ func (t *training) model(linear *readout.Linear, fit fit.Report) (*reservoir.Mod
 	return m, m.Validate()
 }
 
-// report says what will be trained on.
+// report describes the training data.
 func (pl *plan) report(name string) RetrainReport {
 	return RetrainReport{
 		Dataset: name, Series: pl.streams, Samples: pl.samples,

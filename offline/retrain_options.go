@@ -15,17 +15,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// defaultCoverage is that of the intervals of numbers.
+// defaultCoverage is the default coverage of the intervals of numbers.
 const defaultCoverage = 0.95
 
-// DefaultConfidence is that of a largest error.
+// DefaultConfidence is the default confidence of a largest error.
 const DefaultConfidence = 0.95
 
 // DefaultMemory is how many bytes a training may hold by default.
 const DefaultMemory = 8 << 30
 
-// RetrainOptions say what to train. Zero fields take the defaults; the paper's
-// protocol is reservoir.Paper, Alphas {1}, RawFeatures and RidgeOnly.
+// RetrainOptions select data and settings of a training. Zero fields take the defaults; the paper's protocol is
+// reservoir.Paper, Alphas {1}, RawFeatures and RidgeOnly.
 type RetrainOptions struct {
 	EngineOptions
 	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
@@ -52,16 +52,15 @@ type RetrainOptions struct {
 	Adaptive        float64 // of Update: the rate at which labels move the sets' thresholds, in the order in which they came; 0: they do not; see package adaptive
 	Confidence      float64 // that it is not larger; 0: DefaultConfidence
 
-	// Memory bounds what the training holds, in bytes: the data, two blocks of
-	// features, and what the readout learns from. Features that must all be kept
-	// and find no room go to a temporary file; the model is the same. 0:
+	// Memory bounds the memory of the training, in bytes: the data, two blocks of features, and the learner of the
+	// readout. Features that must all be kept and do not fit go to a temporary file; the model is the same. 0:
 	// DefaultMemory.
 	Memory int64
 
 	Planned func(RetrainReport) // optional: told what will be trained on, before the work begins
 }
 
-// RetrainReport says what was trained on and how it went.
+// RetrainReport describes the training data and the results.
 type RetrainReport struct {
 	Dataset      string         `json:"dataset"`
 	Series       int            `json:"series"`                    // of a recording: its streams
@@ -114,7 +113,7 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 	return o
 }
 
-// checkTraining checks what can be wrong before anything is read.
+// checkTraining finds errors before any data are read.
 func checkTraining(src labelledData, opt RetrainOptions) error {
 	if err := opt.Policy.Validate(); err != nil {
 		return err
@@ -149,7 +148,7 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	return opt.Spec.ForLength(1).Validate() // which no error depends on
 }
 
-// checkNumeric refuses archives that no network reads as they are.
+// checkNumeric refuses archives that no network can read directly.
 func checkNumeric(d *archive.Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
@@ -160,7 +159,7 @@ func checkNumeric(d *archive.Dataset) error {
 	return nil
 }
 
-// how says how the regularisation was chosen, and what leave-one-out says.
+// how describes the choice of the regularisation, with the leave-one-out result.
 func (r *RetrainReport) how(opt RetrainOptions) string {
 	if r.Novelty != nil && r.Readout.Alpha == 0 {
 		return "none: healthy data alone"
@@ -178,7 +177,7 @@ func (r *RetrainReport) how(opt RetrainOptions) string {
 	return text + "; " + r.ByGroup.String()
 }
 
-// checkTarget refuses what numbers have no use for.
+// checkTarget refuses options without a meaning for numbers.
 func (o RetrainOptions) checkTarget() error {
 	switch {
 	case o.Target == "":

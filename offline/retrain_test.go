@@ -40,7 +40,7 @@ func tones(train, test int) *archive.Dataset {
 	return d
 }
 
-// smallBank is the default bank cut down to what a test has time for.
+// smallBank is the default bank, reduced for tests.
 func smallBank(channels int) reservoir.Spec {
 	s := reservoir.EulerBank(channels)
 	s.Members, s.Units = 4, 8
@@ -65,7 +65,7 @@ func evaluated(t *testing.T, m *reservoir.Model, d *archive.Dataset, opt Evaluat
 	return ev
 }
 
-// fingerprint is the model's, which covers every bit of it.
+// fingerprint is the model's fingerprint, which covers every bit.
 func fingerprint(t *testing.T, m *reservoir.Model) string {
 	t.Helper()
 	f, err := m.Fingerprint()
@@ -118,8 +118,7 @@ func TestLibraryTrainsTheSameModel(t *testing.T) {
 	}
 }
 
-// The model file keeps what was learnt, and no number of threads and no size of
-// calls changes a bit.
+// The model file keeps the trained values, and no number of threads and no size of calls changes a bit.
 func TestRetrainLearnsAndIsDeterministic(t *testing.T) {
 	d := tones(90, 60)
 	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Tool: "test 1", EngineOptions: EngineOptions{Threads: 1}})
@@ -131,7 +130,7 @@ func TestRetrainLearnsAndIsDeterministic(t *testing.T) {
 		t.Errorf("training %+v, policy %+v", tr, m.Policy)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{})
-	// This small a bank gets .88 (the full one 1); chance gets a third.
+	// This small bank gets .88 (the full bank 1); chance gets a third.
 	if ev.Accuracy < 0.8 || ev.Series != 60 || ev.Labelled != 60 {
 		t.Errorf("accuracy %g of %d series, want at least .8 of 60", ev.Accuracy, ev.Series)
 	}
@@ -173,8 +172,7 @@ func TestRetrainNeverSeesTheTestPart(t *testing.T) {
 	}
 }
 
-// The evaluation's scores are those of samples fed one by one, as a stream
-// brings them.
+// The evaluation's scores equal the scores of samples fed one by one, like a stream.
 func TestEvaluateIsTheStream(t *testing.T) {
 	d := tones(60, 9)
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
@@ -241,8 +239,7 @@ func tinyBank(channels int) reservoir.Spec {
 	return s
 }
 
-// A mixed bank takes its largest lag and its scales from the sequences that the
-// policy cuts, not from the series.
+// A mixed bank takes its largest lag and its scales from the policy's sequences, not from the series.
 func TestRetrainMixed(t *testing.T) {
 	d := tones(60, 0)
 	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(2), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}})
@@ -366,8 +363,7 @@ func noEngine(*reservoir.Network, int) (reservoir.Engine, error) {
 	return nil, errors.New("out of engines")
 }
 
-// A cancelled job ends with the context's error, engines closed, and leaves
-// no goroutine: workers are waited for before run returns.
+// A cancelled job ends with the context's error, engines closed, and leaves no goroutine: run waits for its workers.
 func TestRetrainStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	_, _, err := Retrain(ctx, tones(300, 0), RetrainOptions{Spec: smallBank(2)}, func(done, total int64, what string) {

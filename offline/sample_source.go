@@ -9,20 +9,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// sampleSource is streams of labelled samples as a plant gives them: what is trained
-// on and what is scored. It can be read any number of times and is the same
-// each time.
+// sampleSource is streams of labelled samples as a plant sends them, for training and evaluation. Repeated readings
+// give the same samples.
 type sampleSource interface {
-	// read hands out the chunks, those of a stream in order. A chunk is the
-	// reader's again when yield returns; an error of yield ends the reading.
+	// read hands out the chunks, with the chunks of a stream in order. The reader reuses a chunk when yield returns;
+	// an error of yield ends the reading.
 	read(ctx context.Context, yield func(*chunk) error) error
-	// word is what a stream of it is called.
+	// word is the word for a stream of the source.
 	word() string
 	// policy is how the stage cuts the source's streams under p.
 	policy(p reservoir.Policy) reservoir.Policy
 }
 
-// chunk is the next samples of one stream.
+// chunk is the next samples of a stream.
 type chunk struct {
 	stream int       // its number, from 0 in the order of appearance
 	id     string    // its name
@@ -41,8 +40,8 @@ type chunk struct {
 	silent bool           // silence, and no mark, ended the sequence with the last sample
 }
 
-// seriesSource is series of a data set: each is a stream of its own, of one
-// sequence where the policy goes by end marks or silence.
+// seriesSource is series of a data set: each is a stream of its own, with one sequence under a policy of end marks or
+// silence.
 type seriesSource struct {
 	d      *archive.Dataset
 	series []int
@@ -51,8 +50,7 @@ type seriesSource struct {
 
 func (t *seriesSource) word() string { return "series" }
 
-// policy replaces silence, of which series know nothing for want of times, by
-// the series' end.
+// policy replaces silence by the series' end, because series have no times.
 func (t *seriesSource) policy(p reservoir.Policy) reservoir.Policy {
 	if p.Kind == reservoir.Gap {
 		return reservoir.Policy{Kind: reservoir.Marked, Early: p.Early}

@@ -20,13 +20,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
-// channels with bank euler. It prints a row of the table of
-// docs/results.md: time, processor time, peak memory, and the
-// floor, which is the time of the states and of n F^2 operations at the rates
-// measured in the same run. With EUSN_SCALE_ARCHIVE it only writes the series
-// to that archive, for the program itself. EUSN_SCALE_BANK names another bank, and
-// EUSN_SCALE_CLASSES asks for series of so many classes, of one channel.
+// TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3 channels with bank euler. The test
+// prints a row of the table of docs/results.md: time, processor time, peak memory, and the floor, which is the time
+// of the states and of n F^2 operations at the rates measured in the same run. With EUSN_SCALE_ARCHIVE the test only
+// writes the series to this archive, for the program itself. EUSN_SCALE_BANK names another bank, and
+// EUSN_SCALE_CLASSES selects series of this number of classes, of one channel.
 func TestTrainingAtScale(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("EUSN_SCALE"))
 	if err != nil {
@@ -73,8 +71,7 @@ func TestTrainingAtScale(t *testing.T) {
 		r.Plan.Kernel, r.Plan.LeftOut, fit.Size(max(r.Plan.Adding, r.Plan.Solving)), 2e-9/product, 1e6*sample, r.StateSeconds, r.FitSeconds, strings.Join(shares, "\n"))
 }
 
-// manyClasses makes series of 200 samples: two tones, whose frequencies are the
-// class's and whose phases are random, in noise.
+// manyClasses makes series of 200 samples: two tones with the frequencies of the class and random phases, in noise.
 func manyClasses(n, classes int) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(1, 1))
 	d := &archive.Dataset{Name: "tones", Channels: []string{"x"}}
@@ -119,8 +116,7 @@ func productSeconds(t *testing.T) float64 {
 	return least / (samples * features * features / 2)
 }
 
-// stateSeconds is the processor time of one sample, over the first thousand
-// series.
+// stateSeconds is the processor time of a sample, over the first thousand series.
 func stateSeconds(t *testing.T, d *archive.Dataset, spec reservoir.Spec) float64 {
 	t.Helper()
 	few := *d
@@ -147,7 +143,7 @@ func stateSeconds(t *testing.T, d *archive.Dataset, spec reservoir.Spec) float64
 	return (processorTime(t) - start) / float64(job.plan.work)
 }
 
-// processorTime is what the process has used, in seconds.
+// processorTime is the processor time of the process so far, in seconds.
 func processorTime(t *testing.T) float64 {
 	t.Helper()
 	var u syscall.Rusage
@@ -157,7 +153,7 @@ func processorTime(t *testing.T) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-// peakMemory is the most memory that the process has ever held.
+// peakMemory is the largest memory of the process so far.
 func peakMemory(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

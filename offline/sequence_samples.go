@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/track"
 )
 
-// feed moves the track of the stream on by a chunk. If samples are kept, what the
-// network takes of them is appended to the buffer.
+// feed moves the track of the stream on by a chunk. If samples are kept, the network's inputs are appended to the
+// buffer.
 func (c *streamCutter) feed(p *chunk) (pieces []track.Piece, rows int) {
 	s := track.Samples{Samples: sequence.Samples{Count: len(p.labels), Times: p.times, Ends: p.ends}, Flags: p.flags}
 	if !c.keeps {
@@ -34,7 +34,7 @@ func (c *streamCutter) feed(p *chunk) (pieces []track.Piece, rows int) {
 	return pieces, rows
 }
 
-// trim forgets the samples that no open sequence needs.
+// trim drops the samples that no open sequence needs.
 func (c *streamCutter) trim() {
 	base := c.row
 	for _, s := range c.open {

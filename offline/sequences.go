@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// cutSequence is one sequence of a stream: its samples [from, to of the last point).
+// cutSequence is a sequence of a stream: its samples [from, to of the last point).
 type cutSequence struct {
 	id     string // of the stream
 	from   int64
@@ -39,7 +39,7 @@ type point struct {
 	pace
 }
 
-// pace is what the times of a point's samples say.
+// pace is the timing of a point's samples.
 type pace struct {
 	period  float64 // mean time between two samples, ns; 0: not known
 	longest int64   // longest time between two samples, ns
@@ -66,7 +66,7 @@ type cutter struct {
 	counts
 }
 
-// counts are what a source turned out to hold.
+// counts are the counts of a source's contents.
 type counts struct {
 	streams    int    // that have ended
 	samples    int64  // of all streams
@@ -92,8 +92,8 @@ func newCutter(t sampleSource, r track.Rules, training bool, channels []string) 
 	}
 }
 
-// cut takes the next chunk of a stream. It appends to done the sequences that
-// have ended, and at the stream's end those that have not but predicted.
+// cut takes the next chunk of a stream. It appends ended sequences to done, and at the stream's end also open
+// sequences with a prediction.
 func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	c := s.cutters[p.stream]
 	if c == nil {
@@ -133,7 +133,7 @@ func (s *cutter) silent() (names []string) {
 	return names
 }
 
-// streamCutter follows one stream.
+// streamCutter follows a stream.
 type streamCutter struct {
 	*cutter
 	track track.Track
@@ -152,8 +152,7 @@ type streamCutter struct {
 	any       bool  // whether it has a value
 }
 
-// inspect refuses values that no network takes, where they are, and notes
-// what is there at all.
+// inspect refuses values that no network accepts, with their places, and records the channels with values.
 func (c *streamCutter) inspect(p *chunk) error {
 	k := len(c.channels)
 	for i, v := range p.values {
@@ -169,7 +168,7 @@ func (c *streamCutter) inspect(p *chunk) error {
 	return nil
 }
 
-// add is cutter.cut of one stream.
+// add is cutter.cut of a stream.
 func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	n := len(p.labels)
 	if err := c.checkTimes(p); err != nil {
@@ -208,7 +207,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	return done, nil
 }
 
-// checkTimes wants what the stage wants.
+// checkTimes requires the stage's conditions of times.
 func (c *streamCutter) checkTimes(p *chunk) error {
 	if c.Policy.Kind != reservoir.Gap || len(p.labels) == 0 {
 		return nil
@@ -224,9 +223,8 @@ func (c *streamCutter) newGroup() int {
 	return c.origins - 1
 }
 
-// apart reports whether the policy's sequences are of their own origin, as
-// end marks and silence separate them. Those of the others are pieces of
-// something that continues.
+// apart reports whether the policy's sequences have separate origins, as end marks and silence separate sequences.
+// Sequences of other policies are pieces of continuous data.
 func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
 
 // point notes a prediction of an open sequence.
@@ -257,8 +255,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u *track.Piece) {
 	}
 }
 
-// wants reports whether a point is one to keep, and counts those that would
-// be learnt from if they had one label.
+// wants reports whether to keep a point, and counts points that lack only a single label for training.
 func (c *streamCutter) wants(p *point) bool {
 	switch {
 	case !c.training:

@@ -62,7 +62,7 @@ func randomStrip(rng *rand.Rand) strip {
 	return s
 }
 
-// stripTape cuts strips into pieces at random and interleaves them.
+// stripTape cuts strips into pieces at random and interleaves the pieces.
 type stripTape struct {
 	strips []strip
 	seed   uint64
@@ -98,9 +98,8 @@ func (t *stripTape) read(_ context.Context, yield func(*chunk) error) error {
 	return nil
 }
 
-// whole is samples [from, to) with what is missing filled in by definition: by
-// the value before it of the sequence, of the stream where windows overlap, and
-// where there is none by the mean.
+// whole is samples [from, to) with missing values filled by definition: by the previous value of the sequence, or of
+// the stream if windows overlap, otherwise by the mean.
 func (s strip) whole(from, to int, p reservoir.Policy, mean []float32) (x []float32, missing bool) {
 	begin := from
 	if p.Kind == reservoir.Window {
@@ -123,9 +122,8 @@ func (s strip) whole(from, to int, p reservoir.Policy, mean []float32) (x []floa
 	return x, missing
 }
 
-// An evaluation makes the predictions that the definition of the policy asks for,
-// like the stage, bit for bit: every prediction, in order, with its flags and
-// label, however the samples come.
+// An evaluation makes the predictions defined by the policy, like the stage, bit for bit: every prediction, in order,
+// with its flags and label, for any chunks of samples.
 func TestEvaluationIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	trained, _ := retrained(t, tones(30, 0), RetrainOptions{Spec: smallBank(2)})
@@ -209,7 +207,7 @@ func (s strip) unlike(m *reservoir.Model, from, to int) (f outcome.Flag) {
 	return f
 }
 
-// frontFor is a front end that a policy allows, or none.
+// frontFor is a front end allowed by a policy, or none.
 func frontFor(p reservoir.Policy, which int) *reservoir.Front {
 	f := &reservoir.Front{Fill: []float32{3, -1}}
 	switch which {
@@ -226,8 +224,8 @@ func frontFor(p reservoir.Policy, which int) *reservoir.Front {
 	return f
 }
 
-// behind is what the network sees of samples [from, to) by definition: what the
-// front end makes of the sequence by itself, of the stream where windows overlap.
+// behind is the network's input from samples [from, to) by definition: the output of the front end for only the
+// sequence, or for the stream if windows overlap.
 func (s strip) behind(m *reservoir.Model, from, to int) []float32 {
 	begin := from
 	if m.Policy.Kind == reservoir.Window {
@@ -282,11 +280,10 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 	return all
 }
 
-// humming is series of several lengths that a window of 20 tells apart.
+// humming is series of several lengths that a window of 20 distinguishes.
 func humming() *archive.Dataset { return tones(60, 60) }
 
-// A model learns from the sequences that its policy cuts, says so, and is
-// right about such sequences.
+// A model learns from the sequences cut by its policy, reports their lengths, and is right about similar sequences.
 func TestRetrainCutsAsThePolicy(t *testing.T) {
 	d := humming()
 	series, samples := 0, int64(0)
@@ -331,7 +328,7 @@ func TestRetrainCutsAsThePolicy(t *testing.T) {
 	}
 }
 
-// A policy that finds nothing to learn from, or to predict, says why.
+// A policy without any sequence to learn from, or to predict, gives the reason.
 func TestPoliciesThatCutNothing(t *testing.T) {
 	d := tones(30, 30)
 	marked, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
@@ -374,8 +371,8 @@ func record(t *testing.T, d *archive.Dataset, split archive.Split, marks bool) s
 	return path
 }
 
-// A recording of streams that have one label each makes the model that a data
-// set of the same series makes, and is predicted the same, bit for bit.
+// A recording of streams with one label each gives the same model and the same predictions as a data set of the same
+// series, bit for bit.
 func TestRecordingIsTheDataSet(t *testing.T) {
 	d := tones(45, 30)
 	for i := range d.Series {
@@ -415,8 +412,8 @@ func TestRecordingIsTheDataSet(t *testing.T) {
 	}
 }
 
-// Labelled intervals of continuous streams: a window counts for an interval
-// that holds it, one that crosses a border is left out and counted.
+// Labelled intervals of continuous streams: a window within an interval counts for the interval, a window across a
+// border is left out and counted.
 func TestRecordingOfIntervals(t *testing.T) {
 	path := intervals(t, 6)
 	ctx := context.Background()

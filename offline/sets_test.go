@@ -15,8 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Sets are in the model, and an evaluation's are those of its scores; without them
-// the model is the one of before.
+// Sets are in the model, and an evaluation's sets follow from its scores; without sets the model is unchanged.
 func TestRetrainWithCoverage(t *testing.T) {
 	d := tones(60, 30)
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
@@ -70,8 +69,8 @@ func TestRetrainWithPriors(t *testing.T) {
 	}
 }
 
-// Balanced weights are one over the number of sequences of each class, and reach the
-// readout; what is wrong is refused before anything is computed.
+// Balanced weights are one over the number of sequences of each class, and reach the readout; wrong weights are
+// refused before any computation.
 func TestRetrainWithClassWeights(t *testing.T) {
 	d := tones(60, 30)
 	for i := range d.Series { // fewer of the first class
@@ -102,8 +101,7 @@ func TestRetrainWithClassWeights(t *testing.T) {
 	}
 }
 
-// An answer is what the readout's rule says, and evaluate counts just these; without the
-// rule the model is the one of before.
+// Answers follow the readout's rule, and evaluate counts only answers; without the rule the model is unchanged.
 func TestRetrainThatAbstains(t *testing.T) {
 	d := tones(240, 60)
 	for i := range d.Series { // some of the wrong class, so that it cannot be sure
@@ -149,8 +147,8 @@ func TestRetrainThatAbstains(t *testing.T) {
 	}
 }
 
-// Adapting as the paper's recursion says, on the predictions of evaluate: labels that come
-// at once, and 7 predictions late; the model and its own sets do not change.
+// Adapting follows the paper's recursion on the predictions of evaluate: with labels at once, and 7 predictions late;
+// the model and its own sets do not change.
 func TestEvaluateAdaptive(t *testing.T) {
 	d := tones(60, 90)
 	test := 0
@@ -209,8 +207,8 @@ func TestEvaluateAdaptive(t *testing.T) {
 	}
 }
 
-// What is learnt from labels has thresholds moved in the order in which the labels came,
-// whatever the order of the sequences, and of kept sequences alone.
+// After an update from labels, thresholds have moved in the order of the labels' arrival, whatever the order of the
+// sequences, and only by kept sequences.
 func TestUpdateAdapts(t *testing.T) {
 	d := tones(60, 30)
 	const rate = .1

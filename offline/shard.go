@@ -21,12 +21,12 @@ import (
 // Shard is share I of N, from 1, of a training.
 type Shard struct{ I, N int }
 
-// A file of statistics is what one shard has learnt:
+// A file of statistics is the result of one shard:
 //
 //	EUSNPART, uint32 version 1
 //	uint32 length, JSON of shardJob: the same in all shards of a job
 //	uint32 length, JSON of shardOwn
-//	what fit.Learner.Encode writes
+//	the output of fit.Learner.Encode
 //	SHA-256 of all that
 //
 // all little-endian.
@@ -36,8 +36,7 @@ const (
 	maxShardJob  = 1 << 26
 )
 
-// shardJob is all that must be the same in the shards of one job, and all that
-// the model says in addition to what is learnt.
+// shardJob is the data that must be the same in the shards of one job, and the metadata of the model.
 type shardJob struct {
 	Shards      int                    `json:"shards"`
 	Report      RetrainReport          `json:"report"`
@@ -56,21 +55,18 @@ type shardJob struct {
 	Tool        string                 `json:"tool"`
 }
 
-// shardOwn is what differs between shards.
+// shardOwn is the data that differ between shards.
 type shardOwn struct {
 	Shard        int     `json:"shard"`
 	Missing      int64   `json:"missing"`
 	StateSeconds float64 `json:"state_seconds"`
 }
 
-// RetrainShard does one share of a training. It reads all of the training part,
-// because the constants of the input transform are those of all series. Where
-// features are clipped and too many to be kept, it also runs all of it through the
-// network, because the limits are those of all series. Then it runs
-// its share of the series, neighbours in the archive, through the network, and
-// writes what there is to learn from them to a file of statistics at path. The
-// file is written whole or not at all. MergeShards makes the model from the
-// files of all shards.
+// RetrainShard does one share of a training. It reads all of the training part, because the constants of the input
+// transform depend on all series. If features are clipped and too many to be kept, it also runs the whole part
+// through the network, because the limits depend on all series. Then it runs its share of the series, neighbours in
+// the archive, through the network, and writes the statistics for the learner to a file at path. The file is written
+// whole or not at all. MergeShards makes the model from the files of all shards.
 func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s Shard, path string, progress archive.Progress) (RetrainReport, error) {
 	fail := func(err error) (RetrainReport, error) { return RetrainReport{}, err }
 	if err := opt.checkShard(); err != nil {
@@ -140,8 +136,7 @@ func (s Shard) check() error {
 	return nil
 }
 
-// checkShard refuses what is learnt from all sequences at once, and what files of statistics
-// do not hold.
+// checkShard refuses options that learn from all sequences at once, or are missing in files of statistics.
 func (opt *RetrainOptions) checkShard() error {
 	if opt.Novelty != nil {
 		return errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job")

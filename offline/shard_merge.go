@@ -20,12 +20,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// MergeShards makes the model of a job whose shards have all been written.
-// Their order does not matter. It is the model of Retrain, except for the last
-// bits of the readout, which the order of sums decides (they are the same, too,
-// if there are no more sequences than features). The same shards give the same
-// bits. All files are checked. Of the options only Memory is read; the other
-// values are those that the shards were made with.
+// MergeShards makes the model of a job from all its shards, in any order. The model is Retrain's, except for the last
+// bits of the readout, which depend on the order of sums (also the same if there are no more sequences than
+// features). The same shards give the same bits. All files are checked. Only Memory is read from the options; other
+// values come from the shards.
 func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	shards, err := openShards(ctx, paths)
@@ -63,7 +61,7 @@ func MergeShards(ctx context.Context, paths []string, opt RetrainOptions, progre
 	return m, t.report, nil
 }
 
-// shardFile is a file of statistics whose bytes are those that were written.
+// shardFile is a file of statistics with a verified checksum.
 type shardFile struct {
 	path string
 	job  shardJob
@@ -73,8 +71,7 @@ type shardFile struct {
 	size int64 // theirs
 }
 
-// openShards checks that the files are the shards of one job, each once, and
-// sorts them.
+// openShards checks that the files are the shards of one job, each once, and sorts the files.
 func openShards(ctx context.Context, paths []string) ([]*shardFile, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("offline: no shards to merge")
@@ -105,7 +102,7 @@ func openShards(ctx context.Context, paths []string) ([]*shardFile, error) {
 	return shards, nil
 }
 
-// differs names what two jobs differ in.
+// differs names the first difference of two jobs.
 func (j shardJob) differs(other shardJob) string {
 	for _, c := range []struct {
 		what string
@@ -121,7 +118,7 @@ func (j shardJob) differs(other shardJob) string {
 	return "their options differ"
 }
 
-// openShard reads what comes before the statistics, and checks every byte.
+// openShard reads the part before the statistics, and checks every byte.
 func openShard(ctx context.Context, path string) (*shardFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -228,7 +225,7 @@ func (s *shardFile) training(memory int64) (*training, error) {
 	return &training{src: src, opt: opt, net: net, front: j.Front, inputs: j.Inputs, report: j.Report}, net.Validate()
 }
 
-// merge adds the file's statistics to those before it.
+// merge adds the file's statistics to the earlier statistics.
 func (s *shardFile) merge(l *fit.Learner, opt fit.Options) (*fit.Learner, error) {
 	f, err := os.Open(s.path)
 	if err != nil {

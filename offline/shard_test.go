@@ -98,7 +98,7 @@ func TestShardsOfMoments(t *testing.T) {
 	}
 }
 
-// The rate that the shards were given is the model's.
+// The model has the rate given to the shards.
 func TestShardsKeepTheRate(t *testing.T) {
 	for _, rate := range []float64{0, 25600} {
 		paths := shards(t, tones(60, 0), RetrainOptions{Spec: smallBank(2), Rate: rate}, 2)

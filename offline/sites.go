@@ -33,8 +33,7 @@ func (c *streamCutter) follow(p *chunk) {
 	}
 }
 
-// Groups that a user's rule gives, such as machines, are called sites here: other
-// groups are those of one origin.
+// Groups by a user's rule, such as machines, are called sites here: other groups have a common origin.
 
 // followSites notes where the group changes.
 func (c *streamCutter) followSites(p *chunk) {
@@ -52,8 +51,7 @@ func (c *streamCutter) followSites(p *chunk) {
 	})
 }
 
-// place puts a point of a stream into the group that all its samples are of, and
-// counts those that are in none.
+// place puts a point of a stream into the group of all its samples, and counts points without such a group.
 func (c *streamCutter) place(p *point, stream string) {
 	p.site = groups.None
 	if c.sites == nil {
@@ -75,8 +73,7 @@ func (c *streamCutter) place(p *point, stream string) {
 	}
 }
 
-// checkSites wants every labelled sequence that has one group to have one by the
-// rule.
+// checkSites requires that every labelled sequence with one group has a group by the rule.
 func (pl *plan) checkSites(what string) error {
 	switch {
 	case pl.sites == nil || pl.strays == 0 && (pl.across == 0 || pl.points > 0):
@@ -87,8 +84,7 @@ func (pl *plan) checkSites(what string) error {
 	return fmt.Errorf("offline: %s: %d labelled sequences are in no group: the first is of %s %q, which %s; want a rule that gives each a group", what, pl.strays, pl.word, names.Cut(pl.stray, 60), pl.sites.Rule.Missing())
 }
 
-// byGroup says what is known of the groups before anything is learnt; nil where none
-// are asked for.
+// byGroup describes the groups before training; nil if not requested.
 func (s *trainingOrder) byGroup(pl *plan, src labelledData) (*groups.Report, error) {
 	if s.sites == nil {
 		return nil, nil
@@ -118,7 +114,7 @@ func (s *trainingOrder) byGroup(pl *plan, src labelledData) (*groups.Report, err
 	return r, nil
 }
 
-// leftOut completes a report with what leaving out each group says.
+// leftOut completes a report with the results of leaving out each group.
 func leftOut(before *groups.Report, sites *groups.Table, outer *fit.OuterReport) *groups.Report {
 	var all []groups.Result
 	for _, g := range outer.Groups {
@@ -130,7 +126,7 @@ func leftOut(before *groups.Report, sites *groups.Table, outer *fit.OuterReport)
 	return r
 }
 
-// byGroup counts the predictions of each group; nil where none are asked for.
+// byGroup counts the predictions of each group; nil if not requested.
 func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
 	if pl.sites == nil {
 		return nil
@@ -172,8 +168,8 @@ func (b *numberBehind) pass(p *chunk) {
 	}
 }
 
-// set gives a point the number of its last sample. What else its samples have does not
-// count: a number is of the moment at which it is predicted.
+// set gives a point the number of its last sample. Other numbers of its samples do not count: a number belongs to the
+// moment of its prediction.
 func (b *numberBehind) set(p *point, samples *chunk, u *track.Piece) {
 	p.number = math.NaN()
 	switch {
@@ -189,7 +185,7 @@ func (b *numberBehind) set(p *point, samples *chunk, u *track.Piece) {
 	}
 }
 
-// ofModel is what a model's readout says the numbers are of; empty: classes.
+// ofModel is the target of the numbers of a model's readout; empty: classes.
 func ofModel(m *reservoir.Model, name string) (string, error) {
 	linear, err := chooseReadout(m, name)
 	if err != nil || linear.Interval == nil {
@@ -198,8 +194,7 @@ func ofModel(m *reservoir.Model, name string) (string, error) {
 	return linear.Classes[0], nil
 }
 
-// datasetFor returns d as a model's readout wants it: a regression can predict a data
-// set whose numbers are unknown.
+// datasetFor returns d in the form for a model's readout: a regression can predict a data set with unknown numbers.
 func datasetFor(d *archive.Dataset, m *reservoir.Model, name string) (*archive.Dataset, error) {
 	target, err := ofModel(m, name)
 	if err != nil || target == d.Target {

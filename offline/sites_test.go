@@ -26,11 +26,10 @@ func parsedRule(t *testing.T, text string) *groups.Rule {
 	return r
 }
 
-// fleet is a recording of machines in halls, as another tool may write it: two
-// streams a machine, of twelve sequences of 20 samples each, fast or slow. In the
-// last hall they are called the other way round, so that nothing of the others helps
-// there. Each hall has a day of its own, but for the last sequence of a stream, whose
-// second half is of the next day; column machine changes with it.
+// fleet is a recording of machines in halls, as another tool may write it: two streams a machine, of twelve sequences
+// of 20 samples each, fast or slow. In the last hall the labels are swapped, so that the other halls do not help
+// there. Each hall has a day of its own, except for the last sequence of a stream: its second half is on the next
+// day; column machine changes with it.
 func fleet(t *testing.T, halls int) string {
 	t.Helper()
 	const sequences, length = 12, 20
@@ -76,8 +75,8 @@ func fleet(t *testing.T, halls int) string {
 	return path
 }
 
-// Groups of a recording by the names of streams, by a column and by day: each is left
-// out at once, sequences across two are left out of all, and the worst is first.
+// Groups of a recording by the names of streams, by a column and by day: each is left out at once, sequences across
+// two are left out of all, and the worst is first.
 func TestRecordingByGroup(t *testing.T) {
 	const halls = 5
 	path := fleet(t, halls)
@@ -123,8 +122,8 @@ func TestRecordingByGroup(t *testing.T) {
 	}
 }
 
-// The plain accuracy is that of a training without groups, of the same alpha: also
-// where windows of one part are left out together.
+// The plain accuracy equals the accuracy of a training without groups, with the same alpha: also if windows of one
+// part are left out together.
 func TestPlainAccuracyIsThatWithoutGroups(t *testing.T) {
 	path := fleet(t, 4)
 	for _, p := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 16, Hop: 4}} {
@@ -178,7 +177,7 @@ func TestDataSetByGroup(t *testing.T) {
 			t.Errorf("%s: test part: %+v", text, g)
 		}
 	}
-	// A class of one group alone is said, and its series count as wrong.
+	// A class of only one group is reported, and its series count as wrong.
 	d.Series[1].Label, d.Series[3].Label = 0, 1
 	_, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")})
 	if a := r.ByGroup.Alone; len(a) != 1 || a[0] != (groups.Alone{Class: "y", Group: "2", Sequences: 1}) {
@@ -213,7 +212,7 @@ func TestDataSetByGroup(t *testing.T) {
 	archivetest.WantError(t, err, "a group has sequences in several shards")
 }
 
-// The files of eusn-stream record are read with a column of groups, too.
+// The files of eusn-stream record can have a column of groups.
 func TestRecordedByGroup(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "1"), filepath.Join(dir, "2")

@@ -13,13 +13,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// EngineOptions say how series are run through a network. The results do not
-// depend on them.
+// EngineOptions select the engines that run series through a network. The results do not depend on these options.
 type EngineOptions struct {
 	// NewEngine opens an engine; nil means the fastest of cpu.Kinds.
 	// It is called once per thread, and each engine is closed at the end.
 	NewEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
-	// Threads is the number of engines that work at once; 0 means all cores.
+	// Threads is the number of engines at work; 0 means all cores.
 	Threads int
 }
 
@@ -38,13 +37,12 @@ type pass struct {
 	net      *reservoir.Network
 	rules    track.Rules       // with Mean; the plan's policy is used
 	readouts []*readout.Linear // may be none
-	// take receives a point once its sequence has come to it: its features are
-	// those of the slot, scores the readouts'. Threads call it at the same
-	// time, for different points.
+	// take receives a point once its sequence has reached the point: its features are the slot's, scores the
+	// readouts'. Threads call take concurrently, for different points.
 	take func(e reservoir.Engine, slot int32, s *cutSequence, p *point, scores []float32) error
 }
 
-// threads is the number of engines that work at once.
+// threads is the number of engines at work.
 func (o EngineOptions) threads() int {
 	if o.Threads < 1 {
 		return runtime.GOMAXPROCS(0)
@@ -52,8 +50,7 @@ func (o EngineOptions) threads() int {
 	return o.Threads
 }
 
-// run works through the source, tells how many samples it has run, and returns the number of missing values that
-// were filled.
+// run works through the source, reports the number of run samples, and returns the number of filled missing values.
 func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(samples int64)) (missing int64, err error) {
 	threads := p.threads()
 	most := min(callSequences, (pl.sequences+4*threads-1)/(4*threads))
@@ -89,9 +86,8 @@ func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(sample
 	return missing, context.Cause(ctx)
 }
 
-// feed cuts the source once more, now with its samples, and gives the sequences
-// to the engines: full calls where there is enough for every thread, always
-// within the limits.
+// feed cuts the source once more, now with its samples, and gives the sequences to the engines: full calls if there
+// is enough for every thread, always within the limits.
 func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, calls chan<- []*cutSequence) (missing int64, err error) {
 	rules := p.rules
 	rules.Policy = pl.Policy
@@ -128,7 +124,7 @@ func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, call
 	return cuts.missing, err
 }
 
-// work is one engine's share.
+// work is the share of one engine.
 func (p pass) work(ctx context.Context, slots int, calls <-chan []*cutSequence, told chan<- int64) error {
 	open := p.NewEngine
 	if open == nil {
@@ -163,7 +159,7 @@ func (p pass) work(ctx context.Context, slots int, calls <-chan []*cutSequence, 
 	return nil
 }
 
-// worker is one engine and its buffers. Sequence i of a call is in slot i.
+// worker is an engine and its buffers. Sequence i of a call is in slot i.
 type worker struct {
 	pass
 	engine reservoir.Engine
@@ -180,12 +176,12 @@ func (w *worker) begin(call []*cutSequence) {
 	w.at, w.next = make([]int64, len(call)), make([]int, len(call))
 }
 
-// No stream takes an engine to its bounds: an open sequence has at most
-// datafile.MaxValues values. (It does not compile otherwise.)
+// No stream takes an engine to its bounds: an open sequence has at most datafile.MaxValues values. (Otherwise the
+// constant does not compile.)
 const _ = uint32(reservoir.MaxSteps - 2*datafile.MaxValues)
 
-// step takes each sequence to its next point, or towards it where that is
-// far, and returns the rows it took; more is false when all were done.
+// step takes each sequence to its next point, or towards a far point, and returns the number of rows; more is false
+// when all were done.
 func (w *worker) step() (samples int64, more bool, err error) {
 	w.inputs, w.runs = w.inputs[:0], w.runs[:0]
 	c, share := int64(w.net.Spec.Channels), int64(max(1, callSamples/len(w.call)))

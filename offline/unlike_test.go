@@ -11,10 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// TestHealthyIsRarelyUnlike compares the margins of package monitor with series
-// that the training did not see: those of the test parts, which are as healthy
-// as those of the training parts. docs/faults.md has the shares of all data
-// sets; EUSN_ACCURACY=all computes them.
+// TestHealthyIsRarelyUnlike compares the margins of package monitor with series outside the training: the series of
+// the test parts, which are as healthy as the training parts. docs/faults.md has the shares of all data sets;
+// EUSN_ACCURACY=all computes the shares.
 func TestHealthyIsRarelyUnlike(t *testing.T) {
 	machine, err := machine.Simulate(t.Context(), machine.Options{Test: 2000}, nil)
 	if err != nil {
@@ -50,8 +49,7 @@ func TestHealthyIsRarelyUnlike(t *testing.T) {
 	t.Logf("%d series, %d out of range, %d flat", all, out, still)
 }
 
-// unlikeTraining counts the test series of d that are flagged after a training
-// on its training series.
+// unlikeTraining counts the test series of d that are flagged after a training on its training series.
 func unlikeTraining(t *testing.T, d *archive.Dataset) (n, outside, flat int) {
 	in := newInputs(len(d.Channels))
 	if err := (&seriesSource{d: d, series: d.Part(archive.Train)}).read(t.Context(), func(p *chunk) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// LabeledSequences are sequences whose features somebody has.
+// LabeledSequences are sequences with known features.
 type LabeledSequences struct {
 	Name        string // of where they come from
 	Fingerprint string // of what they are
@@ -23,36 +23,33 @@ type LabeledSequences struct {
 	Sequences   []LabeledSequence
 	Features    func(i int, row []float32) error // of a sequence
 
-	// Sums are those of all sequences, by their classes, if the features of most are
-	// gone. Then only the features of Kept are needed: sequences, ascending, that choose
-	// the regularisation. nil: the features of all sequences are there.
+	// Sums are the sums of all sequences, by their classes, if the features of most are gone. Then only the features
+	// of Kept are needed: sequences, ascending, that choose the regularisation. nil: all features are present.
 	Sums *exact.Sums
 	Kept []int
 }
 
-// LabeledSequence is one of them. Sequences of one group are of one origin: those of
-// one labelled part of a stream, or each by itself under the policies marked and gap.
-// They stand next to each other.
+// LabeledSequence is a sequence with its label. Sequences of one group have one origin: one labelled part of a
+// stream, or each by itself under the policies marked and gap. Sequences of a group are neighbours in the list.
 type LabeledSequence struct {
 	Class, Group int
 	Samples      int64 // as they came in
 	Rows         int   // behind the front end
 
-	// Labelled numbers the label that says the class, in the order in which labels came;
-	// sequences of one label are in the order of the list. It is for an adaptive coverage.
+	// Labelled numbers the label of the class, in the order of the labels' arrival; sequences of one label are in the
+	// order of the list. It is for an adaptive coverage.
 	Labelled uint64
 }
 
 // knownBlock is how many features are handed on at a time.
 const knownBlock = 8 << 20
 
-// Update gives a model another readout, learnt from features that are known: that
-// of RetrainFiles on a recording with these sequences in this order, where the
-// network is the same. Of opt it reads how a readout is learnt, the memory and Tool.
-// The model's network, policy, front end and ranges of the input stay as they are.
+// Update gives a model another readout, trained on known features: the readout of RetrainFiles on a recording with
+// these sequences in this order and the same network. From opt, it reads the settings of the readout, the memory and
+// Tool. The model's network, policy, front end and input ranges are not changed.
 //
-// From sums and the same sequences kept it is the same readout, but for the rounding of
-// float64 sums. There must be more sequences than features then.
+// From sums and the same kept sequences the readout is the same, except for the rounding of float64 sums. There must
+// be more sequences than features then.
 func Update(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	if k.Sums != nil {
 		return updateFromSums(ctx, m, k, opt, progress)
@@ -92,8 +89,7 @@ func Update(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt Ret
 	return next, t.report, nil
 }
 
-// adapt lets labels move the thresholds of sets. kept are the sequences that were left
-// out, where these are not the report's.
+// adapt lets labels move the thresholds of sets. kept are the left-out sequences, if these differ from the report's.
 func (t *training) adapt(linear *readout.Linear, k LabeledSequences, kept []int) error {
 	left := t.report.Readout.Left
 	if t.opt.Adaptive == 0 {
@@ -147,8 +143,7 @@ func (k LabeledSequences) each(ctx context.Context, features int, cast *forecast
 	return nil
 }
 
-// Without is all but some sequences, which are ascending, with the classes of the
-// others.
+// Without returns the other sequences, with their classes. some is ascending.
 func (k LabeledSequences) Without(some []int) LabeledSequences {
 	rest := k
 	rest.Sequences = nil
@@ -172,8 +167,7 @@ func (k LabeledSequences) Without(some []int) LabeledSequences {
 	return rest
 }
 
-// Test counts the sequences, of some, whose class is the model's answer for the whole
-// sequence.
+// Test counts the sequences among some whose class is the model's answer for the whole sequence.
 func (k LabeledSequences) Test(m *reservoir.Model, some []int) (correct int, err error) {
 	r := m.Readouts[0]
 	row, scores := make([]float32, r.Features()), make([]float32, r.Columns())
@@ -189,7 +183,7 @@ func (k LabeledSequences) Test(m *reservoir.Model, some []int) (correct int, err
 	return correct, nil
 }
 
-// newUpdate is a training whose network is there, and whose examples are known.
+// newUpdate is a training with a given network and known examples.
 func newUpdate(m *reservoir.Model, k LabeledSequences, opt RetrainOptions) (*training, error) {
 	for _, h := range m.Readouts {
 		if h.Interval != nil {
