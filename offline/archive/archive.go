@@ -21,10 +21,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// archiveVersion is the version of both layouts; readers refuse any other.
+// archiveVersion is the version of both layouts; readers refuse other versions.
 const archiveVersion = 1
 
-// The two layouts, as eusn.archive names them.
+// The two layouts, as values of eusn.archive.
 const (
 	layoutDataset   = "dataset"
 	layoutRecording = "recording"
@@ -41,8 +41,7 @@ const (
 	KeyTimeUnit   = "eusn.time_unit" // of a recording's times that are numbers
 )
 
-// datasetColumns and recordingColumns are the columns of an archive that are
-// no channels.
+// datasetColumns and recordingColumns are the columns of an archive that are no channels.
 var (
 	datasetColumns   = []string{"id", "split", "label", "length", "tokens"}
 	recordingColumns = []string{"stream", "seq", "time", "end", "label"}
@@ -57,7 +56,7 @@ type archiveMeta struct {
 	source   Provenance
 }
 
-// arrow gives m as key-value metadata, provenance apart where it is not known yet.
+// arrow returns m as key-value metadata, without a still unknown provenance.
 func (m *archiveMeta) arrow() arrow.Metadata {
 	pairs := map[string]string{
 		keyArchive:  m.layout,
@@ -98,8 +97,7 @@ func writerProps(dictionary []string, stats bool) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(props...)
 }
 
-// archiveFile is a Parquet file in the making, under a temporary name next to
-// its place; commit gives it its name.
+// archiveFile is an unfinished Parquet file, under a temporary name next to its place; commit renames the file.
 type archiveFile struct {
 	path    string
 	tmp     *os.File
@@ -117,7 +115,7 @@ func (a *archiveFile) Write(b []byte) (int, error) {
 
 func createArchive(path string, schema *arrow.Schema, props *parquet.WriterProperties) (*archiveFile, error) {
 	if strconv.IntSize == 32 {
-		// Arrow 17 counts references with 64-bit atomics that are not aligned there: it panics.
+		// Arrow 17 counts references with 64-bit atomics that are not aligned there, and panics.
 		return nil, fmt.Errorf("offline: %s: archives cannot be written on a processor of 32 bits (%s), only read: write it on another machine", path, runtime.GOARCH)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
@@ -135,7 +133,7 @@ func createArchive(path string, schema *arrow.Schema, props *parquet.WriterPrope
 	return a, nil
 }
 
-// private is the mode of files that hold samples or predictions: for their owner.
+// private is the mode of files with samples or predictions: only for their owner.
 const private = 0o600
 
 // commit ends the file and puts it in its place, durably.
@@ -155,7 +153,7 @@ func (a *archiveFile) commit() error {
 	return nil
 }
 
-// abort leaves nothing behind. It may follow a failed commit.
+// abort removes the file. It may follow a failed commit.
 func (a *archiveFile) abort() {
 	a.tmp.Close()
 	os.Remove(a.tmp.Name())

@@ -17,10 +17,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// parquetFile reads columns by name from a Parquet file that may be damaged
-// or hostile. It uses the library's page level, not its Arrow level, because
-// that starts no goroutines (a panic in one could not be caught) and allocates
-// what the pages hold, not what the metadata claims.
+// parquetFile reads columns by name from a Parquet file that may be damaged or hostile. It uses the library's page
+// level, not its Arrow level, because the page level starts no goroutines (a panic in a goroutine could not be
+// caught) and allocates the size of the pages, not the size in the metadata.
 type parquetFile struct {
 	file    io.Closer
 	rd      *file.Reader
@@ -32,18 +31,17 @@ type parquetFile struct {
 	pages   int64           // bytes of the pages in memory
 }
 
-// maxGroupRows bounds what a row group may claim. Tools write 2^17 to 2^20.
+// maxGroupRows bounds the claimed rows of a row group. Tools write 2^17 to 2^20.
 const maxGroupRows = 1 << 24
 
-// A small file can claim any number of equal values: a file of data has at most
-// valuesPerByte of them for each of its bytes, or fewValues.
+// A small file can claim any number of equal values: a file of data has at most valuesPerByte values for each of its
+// bytes, or fewValues.
 const (
 	valuesPerByte = 1 << 10
 	fewValues     = 1 << 24
 )
 
-// maxPages bounds the pages that are in memory at a time: one of each column that is
-// read.
+// maxPages bounds the pages in memory at a time: one of each column read.
 const maxPages = 1 << 30
 
 func openParquet(path string) (*parquetFile, error) {
@@ -60,7 +58,7 @@ func openParquet(path string) (*parquetFile, error) {
 	return p, nil
 }
 
-// newParquetFile reads the footer. A panic in it is the caller's to guard.
+// newParquetFile reads the footer. The caller guards against its panics.
 func newParquetFile(r parquet.ReaderAtSeeker) (*parquetFile, error) {
 	// A buffered stream reads a column page by page; without it the library
 	// allocates whatever size the metadata gives the column.
@@ -99,8 +97,8 @@ func (p *parquetFile) leaf(name string) (*schema.Column, int, error) {
 	return p.rd.MetaData().Schema.Column(i), i, nil
 }
 
-// guard turns a panic of the library, which damaged pages can cause, into an
-// error that names the file; other errors get the name too.
+// guard turns a panic of the library, which damaged pages can cause, into an error that names the file; other errors
+// get the name, too.
 func guard(path string, err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the file is damaged: %v", p)
@@ -110,7 +108,7 @@ func guard(path string, err *error) {
 	}
 }
 
-// rowGroup is one row group of a file.
+// rowGroup is a row group of a file.
 type rowGroup struct {
 	in    *parquetFile
 	rd    *file.RowGroupReader
@@ -120,18 +118,17 @@ type rowGroup struct {
 	open  map[string]file.ColumnChunkReader
 }
 
-// batch makes the rows after those that were read, limit at most, the next ones. It
-// returns false after the last row.
+// batch moves to the next rows, limit at most. It returns false after the last row.
 func (g *rowGroup) batch(limit int) bool {
 	g.rows = min(limit, g.total-g.upTo)
 	g.upTo += g.rows
 	return g.rows > 0
 }
 
-// whole makes all rows the next ones, for columns of which none was read.
+// whole selects all rows, for columns without a read row.
 func (g *rowGroup) whole() { g.rows, g.upTo = g.total, g.total }
 
-// restart makes no row the next one, for columns of which none was read.
+// restart selects no row, for columns without a read row.
 func (g *rowGroup) restart() { g.rows, g.upTo = 0, 0 }
 
 func (p *parquetFile) group(i int) (*rowGroup, error) {
@@ -144,8 +141,8 @@ func (p *parquetFile) group(i int) (*rowGroup, error) {
 	return g, nil
 }
 
-// room refuses further columns of that many values each where the budget cannot
-// hold them all: memory for all channels is reserved with the first of them.
+// room refuses further columns of this number of values each if the budget cannot hold all: memory for all channels
+// is reserved with the first.
 func (g *rowGroup) room(values, columns int) error {
 	if columns > 0 && int64(values) > g.in.budget/int64(columns) {
 		return fmt.Errorf("%d columns of %d values: more than %d values in all: %w", columns+1, values, datafile.MaxValues, datafile.ErrTooLarge)
@@ -176,7 +173,7 @@ func (g *rowGroup) column(name string) (file.ColumnChunkReader, error) {
 	return rd, nil
 }
 
-// checked are the pages of a column, as the library finds them.
+// checked returns the pages of a column, as the library finds them.
 func (g *rowGroup) checked(pages file.PageReader, column int) (*checkedPages, error) {
 	chunk, err := g.rd.MetaData().ColumnChunk(column)
 	if err != nil {
@@ -189,7 +186,7 @@ func (g *rowGroup) checked(pages file.PageReader, column int) (*checkedPages, er
 	return &checkedPages{PageReader: pages, headers: h, left: chunk.NumValues(), held: &g.in.pages}, nil
 }
 
-// typeName is what a column of a type is called, also where it is of bytes.
+// typeName is the name of a column's type, also for columns of bytes.
 func typeName[V any]() string {
 	var v V
 	if _, ok := any(v).(parquet.ByteArray); ok {
@@ -329,15 +326,15 @@ func lists[V any](g *rowGroup, name string) (values []V, lengths []int32, err er
 	return values, lengths, err
 }
 
-// optional says whether a top-level column may be null.
+// optional reports whether a top-level column may be null.
 func (g *rowGroup) optional(name string) bool {
 	root := g.in.rd.MetaData().Schema.Root()
 	i := root.FieldIndexByName(name)
 	return i >= 0 && root.Field(i).RepetitionType() == parquet.Repetitions.Optional
 }
 
-// interner gives a function that makes strings of bytes, the same string for
-// the same bytes: columns of names repeat few of them, often.
+// interner returns a function that converts bytes to strings, with the same string for the same bytes: columns of
+// names repeat a few names often.
 func interner() func(parquet.ByteArray) string {
 	known := make(map[string]string)
 	return func(b parquet.ByteArray) string {
@@ -352,7 +349,7 @@ func interner() func(parquet.ByteArray) string {
 
 func same[T any](v T) T { return v }
 
-// hasColumn wants a column of what it is to be, unless its name is empty.
+// hasColumn requires a column for the purpose what, unless its name is empty.
 func (p *parquetFile) hasColumn(path, name, what string) error {
 	if name == "" {
 		return nil
@@ -379,7 +376,7 @@ func HasColumn(path, column string) bool {
 	return has
 }
 
-// openQuietly opens a file that may be damaged; its reader says what is wrong.
+// openQuietly opens a file that may be damaged; its reader reports errors.
 func openQuietly(path string) (in *parquetFile, err error) {
 	defer guard(path, &err)
 	return openParquet(path)

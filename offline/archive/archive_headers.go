@@ -12,11 +12,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The library (arrow v17) allocates what a page's header claims, up to 2 GiB compressed
-// and as much inflated, before it reads the page. And zstd and snappy inflate beyond
-// what the header claims, gzip and brotli beyond a claim of nothing. So the headers are
-// read here first, one page ahead of the library, and pages inflate into the memory that
-// the header has claimed.
+// The library (arrow v17) allocates the size in a page's header, up to 2 GiB compressed and as much inflated, before
+// it reads the page. And zstd and snappy inflate beyond the size in the header, gzip and brotli beyond a size of
+// zero. So the headers are checked here first, one page ahead of the library, and pages inflate into the memory of
+// the size in the header.
 
 // A page inflated takes at most pagePerByte bytes for each of the file's bytes, or
 // fewPageBytes.
@@ -72,8 +71,7 @@ func (c cappedSnappy) Decode(dst, src []byte) []byte {
 	return c.Codec.Decode(dst, src)
 }
 
-// filling inflates into the memory that the header has claimed, but without any it
-// would inflate all that there is.
+// filling inflates into the memory of the size in the header; without any memory, the codec would inflate everything.
 type filling struct{ compress.Codec }
 
 // Decode implements compress.Codec.
@@ -114,7 +112,7 @@ func (c *counted) skip(n uint64) error {
 
 var errHeader = errors.New("the header of a page cannot be read: the file is damaged")
 
-// next checks the header of the next page and goes to the one after it.
+// next checks the header of the next page and moves to the following page.
 func (h *headers) next() error {
 	if h.at >= h.end {
 		return nil // the library finds the end, too
@@ -139,7 +137,7 @@ func (h *headers) next() error {
 	return nil
 }
 
-// pageHeader is what decides how much memory a page takes.
+// pageHeader is the fields that determine the memory of a page.
 type pageHeader struct {
 	inflated, compressed int64
 	plain                bool // of version 2, and not compressed
@@ -184,7 +182,7 @@ func (p *pageHeader) readHeader(in *counted) error {
 	})
 }
 
-// readStruct reads the fields that visit does not read past.
+// readStruct reads the fields that visit does not read.
 func readStruct(in *counted, depth int, visit func(id int64, kind byte) (read bool, err error)) error {
 	if depth == 0 {
 		return errHeader

@@ -12,9 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Our archives hold float32 samples and integers of one size. Other tools
-// write what their tables hold, often float64 and int64; samples are rounded to
-// the nearest float32, as the live stage rounds them.
+// Our archives hold float32 samples and integers of one size. Other tools write the types of their tables, often
+// float64 and int64; samples are rounded to the nearest float32, like in the live stage.
 
 // floats is flat for samples.
 func floats(g *rowGroup, name string) ([]float32, error) {
@@ -70,8 +69,7 @@ func castLists[V any](g *rowGroup, name string, convert func(V) float32) ([]floa
 
 func toFloat[V int32 | int64 | float64](v V) float32 { return float32(v) }
 
-// integers is flat for whole numbers; what does not fit an int64 is -1, which
-// no count of ours is.
+// integers is flat for whole numbers; numbers outside int64 become -1, which is no valid count.
 func integers(g *rowGroup, name string) ([]int64, error) {
 	kind, unsigned, err := g.number(name)
 	switch {
@@ -90,8 +88,8 @@ func integers(g *rowGroup, name string) ([]int64, error) {
 	}, nil)
 }
 
-// number says how a column's values are stored. Decimals, dates and times are
-// stored as integers too, which mean something else.
+// number returns the stored type of a column's values. Decimals, dates and times are also stored as integers, with
+// another meaning.
 func (g *rowGroup) number(name string) (kind parquet.Type, unsigned bool, err error) {
 	descr, _, err := g.in.leaf(name)
 	if err != nil {
@@ -107,7 +105,7 @@ func (g *rowGroup) number(name string) (kind parquet.Type, unsigned bool, err er
 	return descr.PhysicalType(), unsigned, nil
 }
 
-// hasTarget wants a column of numbers that is no channel, unless its name is empty.
+// hasTarget requires a column of numbers that is no channel, unless its name is empty.
 func (p *parquetFile) hasTarget(path, column string, channels []string) error {
 	if column == "" {
 		return nil
@@ -149,5 +147,5 @@ func numberColumn(g *rowGroup, name string) (values []float64, err error) {
 	return values, nil
 }
 
-// largestNumber is what package fit takes.
+// largestNumber is the largest number for package fit.
 const largestNumber = 1e30

@@ -10,10 +10,9 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/schema"
 )
 
-// checkedPages is between the library's page reader and its column reader
-// and lets only pages pass that hold as many levels as their header claims, because
-// from others the column reader (arrow v17) would read forever, and that hold no index
-// beyond their dictionary.
+// checkedPages is between the library's page reader and its column reader. Only pages pass that hold as many levels
+// as their header claims, because the column reader (arrow v17) would read other pages forever, and that hold no
+// index beyond their dictionary.
 type checkedPages struct {
 	file.PageReader
 	column  *schema.Column
@@ -25,7 +24,7 @@ type checkedPages struct {
 	err     error
 }
 
-// Next goes to the next page; false where there is none or it is unsound.
+// Next moves to the next page; false without a page or after an unsound page.
 func (p *checkedPages) Next() bool {
 	if p.err != nil {
 		return false
@@ -79,8 +78,8 @@ func (p *checkedPages) checkPage() error {
 	return nil
 }
 
-// checkDictionary refuses a dictionary of more values than its bytes can hold, because
-// the library allocates memory for the values that the header claims.
+// checkDictionary refuses a dictionary of more values than its bytes can hold, because the library allocates memory
+// for the claimed values in the header.
 func (p *checkedPages) checkDictionary(page *file.DictionaryPage) error {
 	size := int64(4) // of an empty text
 	switch kind := p.column.PhysicalType(); kind {
@@ -97,9 +96,8 @@ func (p *checkedPages) checkDictionary(page *file.DictionaryPage) error {
 	return nil
 }
 
-// checkValues accepts the encodings that writers use by default. For plain values the
-// library notices when they end early. For indices of a dictionary the library allocates
-// memory up to the largest index before it looks for the value there, and unpacks bits
+// checkValues accepts the default encodings of writers. The library notices plain values that end early. For indices
+// of a dictionary the library allocates memory up to the largest index before checking this index, and unpacks bits
 // beyond the end of the page.
 func (p *checkedPages) checkValues(page file.Page, values int64, data []byte) error {
 	switch e := parquet.Encoding(page.Encoding()); e {
@@ -114,8 +112,7 @@ func (p *checkedPages) checkValues(page file.Page, values int64, data []byte) er
 
 const maxIndexBits = 32 // of an index in Parquet
 
-// checkIndices checks that data are indices of the dictionary: their width in bits, and
-// one index for each value.
+// checkIndices checks that data are indices of the dictionary: their width in bits, and one index for each value.
 func (p *checkedPages) checkIndices(values int64, data []byte) error {
 	if values == 0 {
 		return nil
@@ -136,9 +133,8 @@ func (p *checkedPages) checkIndices(values int64, data []byte) error {
 	return nil
 }
 
-// checkV1 checks a page whose levels are before the values, repetition
-// before definition, each with its size in four bytes. It returns how many values the
-// page has, and their bytes.
+// checkV1 checks a page whose levels are before the values, repetition before definition, each with its size in four
+// bytes. It returns the number of values of the page, and their bytes.
 func (p *checkedPages) checkV1(page *file.DataPageV1) (values int64, data []byte, err error) {
 	values, data = int64(page.NumValues()), page.Data()
 	for _, level := range []struct {
@@ -167,8 +163,8 @@ func (p *checkedPages) checkV1(page *file.DataPageV1) (values int64, data []byte
 	return values, data, nil
 }
 
-// checkV2 checks a page whose header gives the sizes of the levels. It returns how many
-// values the page has, and their bytes.
+// checkV2 checks a page whose header has the sizes of the levels. It returns the number of values of the page, and
+// their bytes.
 func (p *checkedPages) checkV2(page *file.DataPageV2) (values int64, data []byte, err error) {
 	values, data = int64(page.NumValues()), page.Data()
 	for _, level := range []struct {
@@ -194,17 +190,16 @@ func (p *checkedPages) checkV2(page *file.DataPageV2) (values int64, data []byte
 
 var errShortPage = fmt.Errorf("a page holds fewer entries than its header claims: the file is damaged")
 
-// scanLevels counts the levels that are max among the first want levels of data; false
-// if there are fewer levels. Definition levels of max have a value.
+// scanLevels counts the levels equal to max among the first want levels of data; false if there are fewer levels.
+// Definition levels of max have a value.
 func scanLevels(data []byte, max int16, want int64) (values int64, ok bool) {
 	values, _, ok = scanEntries(data, bits.Len16(uint16(max)), want, uint64(max))
 	return values, ok
 }
 
-// scanEntries goes through the first want entries of data, which are numbers of width
-// bits, 32 at most, in Parquet's hybrid of run lengths and packed bits. It counts the
-// entries that equal match, and finds the largest; false if there are fewer entries. The
-// last entries of packed bits may be missing if they are not among the first want.
+// scanEntries reads the first want entries of data, which are numbers of width bits, 32 at most, in Parquet's hybrid
+// of run lengths and packed bits. It counts the entries equal to match, and finds the largest; false if there are
+// fewer entries. The last entries of packed bits may be missing if they are not among the first want.
 func scanEntries(data []byte, width int, want int64, match uint64) (matches int64, largest uint64, ok bool) {
 	for want > 0 {
 		head, n := binary.Uvarint(data)
@@ -216,7 +211,7 @@ func scanEntries(data []byte, width int, want int64, match uint64) (matches int6
 		if packed {
 			count *= 8
 		}
-		// A run is one number of whole bytes, several times.
+		// A run is a number of whole bytes, several times.
 		numbers, times, size := int64(1), min(count, want), int64(width+7)/8*8
 		if packed && width > 0 {
 			numbers, times, size = count, 1, int64(width)

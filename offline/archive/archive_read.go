@@ -10,9 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// ReadDataset reads a dataset archive, whole. It checks everything an archive
-// promises; a file that is truncated, damaged, of another kind or version, or
-// breaks a rule of the layout gives one error that names the file.
+// ReadDataset reads a whole dataset archive. It checks all rules of the layout; a file that is truncated, damaged, of
+// another kind or version, or breaks a rule of the layout gives an error that names the file.
 func ReadDataset(path string) (d *Dataset, err error) {
 	defer guard(path, &err)
 	in, err := openParquet(path)
@@ -100,8 +99,7 @@ func (a *archiveReader) describe(g *rowGroup) ([]int64, error) {
 	return integers(g, "length")
 }
 
-// readIDs refuses an id that is repeated before the others are read, which a few
-// bytes can claim to be.
+// readIDs refuses a repeated id before later ids are read, because a few bytes can claim many repeated ids.
 func (a *archiveReader) readIDs(g *rowGroup) (ids []string, err error) {
 	defer g.whole()
 	for g.restart(); g.batch(levelBatch); {
@@ -120,7 +118,7 @@ func (a *archiveReader) readIDs(g *rowGroup) (ids []string, err error) {
 	return ids, nil
 }
 
-// label is the index of a class, -2 where it is none.
+// label is the index of a class, -2 for an unknown class.
 func (a *archiveReader) label(name parquet.ByteArray) int {
 	if i, ok := a.classes[string(name)]; ok {
 		return i
@@ -142,7 +140,7 @@ func (a *archiveReader) tokens(g *rowGroup, series []Series, lengths []int64) er
 	return nil
 }
 
-// values fills in the channels of a row group, one column at a time.
+// values fills in the channels of a row group, column by column.
 func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int64) error {
 	channels := len(a.d.Channels)
 	for c, name := range a.d.Channels {
@@ -172,15 +170,14 @@ func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int64) er
 	return nil
 }
 
-// SetTarget makes d a data set of numbers: those of a column of the archive at path,
-// which d was read from. Null and NaN are unknown. The labels are gone: Classes is the
-// column's name alone, and Label 0 where there is a number.
+// SetTarget makes d a data set of numbers, from a column of the archive at path, the source of d. Null and NaN are
+// unknown. The labels are removed: Classes is only the column's name, and Label is 0 for a known number.
 func (d *Dataset) SetTarget(path, column string) error {
 	missing, err := d.setTarget(path, column)
 	return cmp.Or(missing, err)
 }
 
-// setTarget also says if there is no such column, which is no fault of the file.
+// setTarget also reports a missing column, which is no fault of the file.
 func (d *Dataset) setTarget(path, column string) (missing, err error) {
 	defer guard(path, &err)
 	in, err := openParquet(path)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// smallDataset holds what is hard to keep: NaNs of several bits, negative
-// zero, denormals, unequal lengths, an unknown label, odd names.
+// smallDataset holds difficult values: NaNs of several bits, negative zero, denormals, unequal lengths, an unknown
+// label, odd names.
 func smallDataset() *Dataset {
 	nan := math.Float32frombits(0x7fc00123)
 	return &Dataset{

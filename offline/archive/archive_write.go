@@ -46,8 +46,7 @@ type DatasetWriter struct {
 	values int // in rows
 }
 
-// NewDatasetWriter begins the archive of a data set of that many values, or tokens,
-// and series.
+// NewDatasetWriter begins the archive of a data set with the given numbers of values, or tokens, and series.
 func NewDatasetWriter(path string, head *Dataset, values int64, series int) (*DatasetWriter, error) {
 	if values > datafile.MaxValues || series > maxSeries {
 		return nil, fmt.Errorf("offline: data set %q holds %d values in %d series, an archive at most %d in %d", head.Name, values, series, datafile.MaxValues, maxSeries)
@@ -60,7 +59,7 @@ func NewDatasetWriter(path string, head *Dataset, values int64, series int) (*Da
 	return &DatasetWriter{file: file, head: head, rows: array.NewRecordBuilder(memory.DefaultAllocator, schema)}, nil
 }
 
-// Write writes a series, which must be sound, and keeps nothing of it.
+// Write writes a series, which must be sound, and keeps no reference to it.
 func (w *DatasetWriter) Write(s *Series) error {
 	appendSeries(w.rows, w.head, s)
 	if w.values += len(s.Values) + len(s.Tokens); w.values < groupValues {
@@ -70,7 +69,7 @@ func (w *DatasetWriter) Write(s *Series) error {
 	return writeGroup(w.file, w.rows)
 }
 
-// Close ends the archive and puts it in its place.
+// Close ends the archive and puts the file in its place.
 func (w *DatasetWriter) Close() error {
 	if w.values > 0 {
 		if err := writeGroup(w.file, w.rows); err != nil {
@@ -80,7 +79,7 @@ func (w *DatasetWriter) Close() error {
 	return w.file.commit()
 }
 
-// Abort leaves nothing behind; after Close it does nothing to the archive.
+// Abort removes the file; after Close the archive is not changed.
 func (w *DatasetWriter) Abort() {
 	w.rows.Release()
 	w.file.abort()
@@ -112,7 +111,7 @@ func datasetSchema(d *Dataset) *arrow.Schema {
 	return arrow.NewSchema(fields, &meta)
 }
 
-// appendSeries adds a series of d as one row.
+// appendSeries adds a series of d as a row.
 func appendSeries(b *array.RecordBuilder, d *Dataset, s *Series) {
 	b.Field(0).(*array.StringBuilder).Append(s.ID)
 	b.Field(1).(*array.StringBuilder).Append(string(s.Split))
@@ -138,7 +137,7 @@ func appendSeries(b *array.RecordBuilder, d *Dataset, s *Series) {
 	}
 }
 
-// writeGroup writes the rows gathered in b as one row group.
+// writeGroup writes the rows in b as a row group.
 func writeGroup(file *archiveFile, b *array.RecordBuilder) error {
 	rec := b.NewRecord()
 	defer rec.Release()
@@ -148,9 +147,8 @@ func writeGroup(file *archiveFile, b *array.RecordBuilder) error {
 	return nil
 }
 
-// WriteTable writes the rows that fill appends to a Parquet file of one row group, as
-// an archive is written: path holds the old file or the whole new one. Columns in
-// dictionary repeat their values often.
+// WriteTable writes the rows appended by fill to a Parquet file of one row group, in the way of an archive: path
+// holds the old file or the whole new file. Columns in dictionary repeat their values often.
 func WriteTable(path string, schema *arrow.Schema, dictionary []string, fill func(*array.RecordBuilder)) error {
 	file, err := createArchive(path, schema, writerProps(dictionary, false))
 	if err != nil {

@@ -20,9 +20,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// An archive whose channels together go beyond the budget is refused with the
-// first channel, before memory for all of them is reserved. Constant values
-// make the file a hundredth of what it claims.
+// An archive whose channels together exceed the budget is refused with the first channel, before memory for all
+// channels is reserved. Constant values make the file a hundredth of its claimed size.
 func TestChannelsBeyondTheBudget(t *testing.T) {
 	const channels, samples = 256, 1 << 14
 	const all = 4 * channels * samples
@@ -84,7 +83,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 		if !errors.Is(err, datafile.ErrTooLarge) {
 			t.Errorf("%s: %v, want it refused as too large", name, err)
 		}
-		// The other columns and the first channel take a third of this.
+		// The other columns and the first channel take a third of this limit.
 		if got > all/2 {
 			t.Errorf("%s: %d bytes allocated before it was refused, all channels take %d", name, got, all)
 		}
@@ -95,7 +94,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// Rows cost memory whatever they hold, and a few bytes can claim many.
+// Rows cost memory whatever their content, and a few bytes can claim many rows.
 func TestTooManySeries(t *testing.T) {
 	a := archiveReader{d: &Dataset{Series: make([]Series, 1)}}
 	if _, err := a.describe(&rowGroup{rows: maxSeries, total: maxSeries}); !errors.Is(err, datafile.ErrTooLarge) {

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// The archives of these tests are read from memory, as ReadDataset and
-// ReadRecording read them from files.
+// The archives of these tests are read from memory, like ReadDataset and ReadRecording read files.
 
 func archiveBytes(data []byte) (d *Dataset, err error) {
 	defer guard("a.parquet", &err)
@@ -64,10 +63,9 @@ func smallArchives(t testing.TB) (set, rec []byte) {
 	return set, read()
 }
 
-// TestDamaged cuts archives at every length and flips a bit of every byte: the
-// answer is one error that names the file, never a panic. A flip that is not
-// noticed must not have changed data: those are under the checksum of their
-// page, while some of the metadata is there twice and may change unseen.
+// TestDamaged cuts archives at every length and flips a bit of every byte: the result is an error that names the
+// file, never a panic. An unnoticed flip must not have changed data: the checksum of a page covers its data, while
+// some of the metadata is stored twice and may change unseen.
 func TestDamaged(t *testing.T) {
 	set, rec := smallArchives(t)
 	wantSet, wantRec := smallDataset(), smallChunk(20)

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Split says which part of a benchmark a series belongs to.
+// Split is the part of a benchmark that contains a series.
 type Split string
 
 // The two parts of a benchmark data set.
@@ -22,7 +22,7 @@ const (
 	Test  Split = "test"
 )
 
-// Series is one labelled sequence of a Dataset.
+// Series is a labelled sequence of a Dataset.
 type Series struct {
 	ID     string    // unique within the data set, e.g. "train-17"
 	Split  Split     // which part it belongs to
@@ -43,8 +43,7 @@ type Dataset struct {
 	Target   string // the column of Series.Number, if SetTarget read one; empty: labels are learnt
 }
 
-// Provenance says where an archive's data came from; it travels in the
-// archive's metadata.
+// Provenance is the origin of an archive's data, and is stored in the archive's metadata.
 type Provenance struct {
 	Files    []SourceFile `json:"files"`
 	Format   string       `json:"format"` // ts, tsv, arff, idx, tokens, embedded tokens, csv, simulation
@@ -54,14 +53,14 @@ type Provenance struct {
 	Warnings []string     `json:"warnings,omitzero"` // what the import found odd, e.g. a part that does not exist
 }
 
-// SourceFile is one imported file.
+// SourceFile is an imported file.
 type SourceFile struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"` // size as stored, so compressed where the file is
 	SHA256 string `json:"sha256"`
 }
 
-// Part returns the indices of the series of one split, in order.
+// Part returns the indices of the series of a split, in order.
 func (d *Dataset) Part(s Split) []int {
 	var idx []int
 	for i := range d.Series {
@@ -82,11 +81,9 @@ func (d *Dataset) length(s *Series) int {
 	return len(s.Values) / len(d.Channels)
 }
 
-// Validate reports the first thing that is wrong with d: no series, repeated or
-// empty names, a label that is no class, values that do not fill whole samples,
-// infinities, or a name that has more than 256 bytes, has control characters or
-// is not UTF-8. [WriteDataset] calls it, and the results of [ReadDataset]
-// pass it.
+// Validate reports the first error in d: no series, repeated or empty names, a label that is no class, values that do
+// not fill whole samples, infinities, or a name that has more than 256 bytes, has control characters or is not UTF-8.
+// [WriteDataset] calls Validate, and the results of [ReadDataset] are valid.
 func (d *Dataset) Validate() error {
 	if err := d.validate(); err != nil {
 		return fmt.Errorf("offline: data set %q: %w", d.Name, err)
@@ -150,7 +147,7 @@ func (d *Dataset) checkSeries(s *Series) error {
 	return nil
 }
 
-// checkChannels wants names that can be columns together with the reserved ones.
+// checkChannels requires names that can be columns next to the reserved names.
 func checkChannels(channels, reserved []string) error {
 	if err := names.CheckAll("channel", channels); err != nil {
 		return err
@@ -163,13 +160,11 @@ func checkChannels(channels, reserved []string) error {
 	return nil
 }
 
-// Fingerprint identifies what one split would train or test: the SHA-256, in
-// hex, of classes, channel names, and of every series of the split in order
-// its label, length and values. IDs, the data set's name and its provenance do
-// not count. The hashed bytes are: "eusn-dataset-1", then class and channel
-// names as two lists (count, then length and bytes of each), then per series
-// label, number of samples and the float32 bits or token ids in row-major
-// order. All numbers are 32-bit little-endian. With numbers see targetPrint.
+// Fingerprint identifies the training or test data of a split: the SHA-256, in hex, of classes, channel names, and of
+// every series of the split in order its label, length and values. IDs, the data set's name and its provenance do not
+// count. The hashed bytes are: "eusn-dataset-1", then class and channel names as two lists (count, then length and
+// bytes of each), then per series label, number of samples and the float32 bits or token ids in row-major order. All
+// numbers are 32-bit little-endian. With numbers see targetPrint.
 func (d *Dataset) Fingerprint(split Split) string {
 	h := sha256.New()
 	h.Write([]byte("eusn-dataset-1"))
@@ -208,14 +203,14 @@ func hashNames(h hash.Hash, names []string) {
 	h.Write(buf)
 }
 
-// SetNumber gives a series a number, and the label that goes with it.
+// SetNumber sets a series's number, and the matching label.
 func (s *Series) SetNumber(v float64) {
 	if s.Number, s.Label = v, 0; v != v {
 		s.Label = -1
 	}
 }
 
-// WithoutNumbers returns d as one of numbers of which none is known.
+// WithoutNumbers returns d as a data set of unknown numbers.
 func (d *Dataset) WithoutNumbers(target string) *Dataset {
 	next := *d
 	next.Target, next.Classes, next.Series = target, []string{target}, slices.Clone(d.Series)

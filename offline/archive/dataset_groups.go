@@ -10,14 +10,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// SetGroups reads what a column of the archive at path says of each series of d, which
-// was read from it.
+// SetGroups reads the group of each series of d from a column of the archive at path, the source of d.
 func (d *Dataset) SetGroups(path, column string) error {
 	missing, err := d.setGroups(path, column)
 	return cmp.Or(missing, err)
 }
 
-// setGroups also says if there is no such column, which is no fault of the file.
+// setGroups also reports a missing column, which is no fault of the file.
 func (d *Dataset) setGroups(path, column string) (missing, err error) {
 	defer guard(path, &err)
 	in, err := openParquet(path)

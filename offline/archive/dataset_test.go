@@ -70,7 +70,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The same in archives that another program wrote.
+// The same in archives from another program.
 func TestNamesOfArchives(t *testing.T) {
 	for key, list := range map[string]string{keyClasses: `["%s","y"]`, keyChannels: `["%s","b"]`, keyProblem: "%s"} {
 		for _, name := range []string{`a\u001b[31m`, strings.Repeat("x", 257)} {
@@ -98,7 +98,7 @@ func TestNamesOfArchives(t *testing.T) {
 	}
 }
 
-// A column of numbers of any type, and what is none.
+// A column of numbers of any type, and columns that are refused.
 func TestSetTarget(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	columns := append(archivetest.SetColumns(),

@@ -53,7 +53,7 @@ func dictionaryColumn(kind parquet.Type, nullable bool, pages []file.Page) file.
 	return file.NewColumnReader(descr, &checkedPages{PageReader: &pageList{pages: pages}, column: descr, held: &held}, memory.DefaultAllocator, nil)
 }
 
-// dictionaryKinds are the types that have dictionaries, and the sizes of a value there.
+// dictionaryKinds are the types with dictionaries, and the sizes of a value there.
 var dictionaryKinds = map[parquet.Type]int{
 	parquet.Types.Int32: 4, parquet.Types.Int64: 8, parquet.Types.Int96: 12, parquet.Types.Float: 4,
 	parquet.Types.Double: 8, parquet.Types.ByteArray: 4, parquet.Types.FixedLenByteArray: 2,
@@ -100,8 +100,8 @@ func TestIndexBeyondDictionary(t *testing.T) {
 	}
 }
 
-// TestIndicesOfDictionary reads pages as other tools write them: with wide indices, with
-// packed bits that end with the last value, or that have more than the page has values.
+// TestIndicesOfDictionary reads pages of other tools: with wide indices, with packed bits that end with the last
+// value, or with more packed bits than values.
 func TestIndicesOfDictionary(t *testing.T) {
 	var dictionary []byte
 	for i := range 3 {
@@ -137,7 +137,7 @@ func TestIndicesOfDictionary(t *testing.T) {
 	}
 }
 
-// TestScanEntries compares packed numbers of every width with those that were packed.
+// TestScanEntries compares numbers of every width before packing and after scanning.
 func TestScanEntries(t *testing.T) {
 	for width := 1; width <= 32; width++ {
 		const n = 40

@@ -13,26 +13,19 @@
 //	  CHANNEL list<float32>, each       end     bool   sequence ends here
 //	  tokens  list<int32> instead       label   utf8   null: unknown
 //
-// What eusn-stream record writes of a job's input is a recording in several
-// files, whose seq counts the samples of the whole recording. It has five
-// columns more: eusn_key utf8, eusn_input int64 (number of the message in the log),
-// eusn_seq int64 (Eusn-Seq), eusn_row int64 (of the sample in the message) and
-// eusn_flags uint32 (outcome.Flag: what happened before the sample); and the keys
-// eusn.recording (which), eusn.ends and eusn.silent (JSON lists of seq: samples with
-// which a sequence ends, as a message or silence said after they were written).
-// [RecordingFiles] reads all files as one. A [LabelFile] says what
-// the samples of a recording were.
+// eusn-stream record writes a job's input as a recording in several files, whose seq counts the samples of the whole
+// recording. The recording has five additional columns: eusn_key utf8, eusn_input int64 (number of the message in the
+// log), eusn_seq int64 (Eusn-Seq), eusn_row int64 (of the sample in the message) and eusn_flags uint32 (outcome.Flag:
+// events before the sample); and the keys eusn.recording (the identity of the recording), eusn.ends and eusn.silent
+// (JSON lists of seq: last samples of sequences that a message or silence ended after the samples were written).
+// [RecordingFiles] reads all files as one. A [LabelFile] labels the samples of a recording.
 //
-// A dataset also holds eusn.classes (JSON list): the classes in the order of
-// the label indices. NaN marks a missing value; values are never null.
-// A name (of a class, channel, series, stream or data set) is UTF-8 of at most 256
-// bytes without control characters, so that no text of a file can control the
-// terminal that shows it. Importers and readers refuse other names.
-// An archive keeps numbers bit for bit. DuckDB 1.5 reads both layouts (it shows
-// times to the microsecond). Files that it writes with the same metadata can be
-// read: samples of any float or integer type are rounded to float32, length and
-// seq may be any integer. docs/parquet.md has the
-// statements.
+// A dataset also holds eusn.classes (JSON list): the classes in the order of the label indices. NaN marks a missing
+// value; values are never null. A name (of a class, channel, series, stream or data set) is UTF-8 of at most 256
+// bytes without control characters, so that no text of a file can control the terminal that shows the text. Importers
+// and readers refuse other names. An archive keeps numbers bit for bit. DuckDB 1.5 reads both layouts (it shows times
+// to the microsecond). Archive files written by DuckDB with the same metadata can be read: samples of any float or
+// integer type are rounded to float32, length and seq may be any integer. docs/parquet.md has the statements.
 //
 // # Damaged files
 //

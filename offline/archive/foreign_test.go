@@ -11,8 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 )
 
-// TestForeignArchive reads archives other tools wrote, right ones in every
-// page version, and wrong ones.
+// TestForeignArchive reads archives of other tools, correct archives in every page version, and wrong archives.
 func TestForeignArchive(t *testing.T) {
 	for _, version := range []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2} {
 		d, err := archiveBytes(archivetest.Foreign(t, archivetest.SetMeta(), archivetest.SetColumns(), parquet.WithDataPageVersion(version)))
@@ -130,8 +129,7 @@ func TestForeignRecording(t *testing.T) {
 	archivetest.WantError(t, err, "names no channel")
 }
 
-// TestForeignNumbers reads samples and counts of the types that tables of other
-// tools have.
+// TestForeignNumbers reads samples and counts of the types in tables of other tools.
 func TestForeignNumbers(t *testing.T) {
 	p := arrow.PrimitiveTypes
 	for _, c := range []struct {

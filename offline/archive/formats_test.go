@@ -9,8 +9,7 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
 
-// Stored archives of version 1 are read as what was written. See CONTRIBUTING.md,
-// "When a format changes".
+// Stored archives of version 1 are read with their original content. See CONTRIBUTING.md, "When a format changes".
 func TestStoredArchives(t *testing.T) {
 	stored := func(name string, write func(path string)) string {
 		path := filepath.Join("testdata", "formats", name)

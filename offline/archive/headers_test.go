@@ -11,7 +11,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/compress"
 )
 
-// zigzag is a whole number as Thrift's compact protocol writes it.
+// zigzag is a whole number in Thrift's compact protocol.
 func zigzag(n int64) string { return string(binary.AppendUvarint(nil, uint64(n<<1)^uint64(n>>63))) }
 
 // pageOf is the header of a page: of version 1, with statistics, or of version 2.
@@ -27,8 +27,7 @@ func pageOf(inflated, compressed int64, version int, plain bool) string {
 	return h + "\x5c\x15\x02\x15\x00\x15\x02\x15\x00\x15\x00\x15\x00" + isCompressed + "\x00\x00"
 }
 
-// A page takes no more memory than its file can have data for, and no more bytes than
-// there are.
+// A page takes no more memory than its file can have data for, and no more bytes than the file has.
 func TestPageHeaders(t *testing.T) {
 	body := strings.Repeat("x", 100)
 	for name, c := range map[string]struct {
@@ -61,7 +60,7 @@ func TestPageHeaders(t *testing.T) {
 	}
 }
 
-// A page inflates into the memory that was claimed for it, and no further.
+// A page inflates only into the claimed memory.
 func TestPagesThatInflate(t *testing.T) {
 	const size = 64 << 20
 	for _, c := range []compress.Compression{compress.Codecs.Zstd, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli} {

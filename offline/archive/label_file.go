@@ -20,14 +20,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 )
 
-// LabelFile says what the samples of streams were. It stands in place of a
-// recording's column label.
+// LabelFile is the labels of samples of streams. It replaces a recording's column label.
 //
-// It is CSV with a header line, with the columns stream and label, and from and to
-// (RFC 3339, or ns since 1970; the samples from then until before then), or seq and
-// row (of the prediction of a sequence), or all of them, of which a line has two; it
-// may have others, which say nothing. That is what labels export prints. Or it is
-// JSON lines with these fields, as labels list --json prints.
+// The format is CSV with a header line, with the columns stream and label, and from and to (RFC 3339, or ns since
+// 1970; the samples from from until before to), or seq and row (of the prediction of a sequence), or all four, with
+// two filled on each line; other columns are ignored. labels export prints this format. The other format is JSON
+// lines with these fields, as labels list --json prints.
 type LabelFile struct {
 	path  string
 	spans map[string][]labelSpan // of each stream, ascending
@@ -36,7 +34,7 @@ type LabelFile struct {
 	seen  labelled
 }
 
-// labelSpan is samples of one label.
+// labelSpan is samples of a label.
 type labelSpan struct {
 	from, to int64 // [from, to)
 	label    string
@@ -57,10 +55,10 @@ type toldLabel struct {
 	input int64 // the message that has it; 0: none was seen
 }
 
-// mostLabels bounds what is held in memory: 10 million lines take about a gigabyte.
+// mostLabels bounds the memory: 10 million lines take about a gigabyte.
 const mostLabels = 10_000_000
 
-// longestLabelLine is in bytes: names of 256 bytes, each of which JSON may write as six.
+// longestLabelLine is in bytes: names of 256 bytes, and JSON may write each byte as six.
 const longestLabelLine = 64 << 10
 
 // ReadLabels reads a file of labels. Errors name the line.
@@ -86,7 +84,7 @@ func readLabels(path string, in io.Reader) (*LabelFile, error) {
 	return l, datafile.InContent(l.order())
 }
 
-// labelLine is a label as a line has it: text, of which some may be empty.
+// labelLine is the fields of a line: text, possibly empty.
 type labelLine struct{ stream, from, to, seq, row, label string }
 
 // fault names the line of an error.
@@ -228,7 +226,7 @@ func (l *LabelFile) addTold(line int, t labelLine) error {
 	return nil
 }
 
-// order sorts the spans, and refuses those that contradict each other.
+// order sorts the spans, and refuses contradictory spans.
 func (l *LabelFile) order() error {
 	for stream, all := range l.spans {
 		slices.SortStableFunc(all, func(a, b labelSpan) int { return cmp.Compare(a.from, b.from) })
@@ -288,7 +286,7 @@ func (l *LabelFile) set(c *RecordingChunk) error {
 	return nil
 }
 
-// at is the label of a time; empty where there is none.
+// at is the label of a time; empty without a label.
 func (l *LabelFile) at(stream string, t int64) string {
 	all := l.spans[stream]
 	i, found := slices.BinarySearchFunc(all, t, func(s labelSpan, t int64) int { return cmp.Compare(s.from, t) })

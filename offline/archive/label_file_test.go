@@ -32,7 +32,7 @@ func TestLabelFile(t *testing.T) {
 	}
 }
 
-// Each with its line.
+// Each error names its line.
 func TestWrongLabelFiles(t *testing.T) {
 	const head = "stream,from,to,seq,row,label\n"
 	for text, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// labelled are the samples that a LabelFile was asked about.
+// labelled are the samples looked up in a LabelFile.
 type labelled struct {
 	streams     map[string]bool
 	first, last int64 // times
@@ -49,7 +49,7 @@ type LabelFit struct {
 	Reason   string `json:"reason,omitempty"`    // of one that does not fit
 }
 
-// Fit returns how the labels fit the recording that was read; nil without a file.
+// Fit returns the fit of the labels to the recording read; nil without a file.
 func (l *LabelFile) Fit() *LabelFit {
 	if l == nil {
 		return nil
@@ -95,7 +95,7 @@ func (f *LabelFit) Text() string {
 	return fmt.Sprintf("%d of %d labels fit no sample (%d by their stream, %d by their time or sequence), such as: %s", f.Labels-f.Fit, f.Labels, f.NoStream, f.NoTime, f.Reason)
 }
 
-// checkFit refuses a file of which no label fits.
+// checkFit refuses a file without a fitting label.
 func (l *LabelFile) checkFit(what string) error {
 	if f := l.Fit(); f != nil && f.Fit == 0 && f.Labels > 0 {
 		return datafile.InContent(fmt.Errorf("offline: %s and %s: no label fits: %s", what, l.path, f.Text()))
@@ -116,7 +116,7 @@ func (s *labelled) names() string {
 	return strings.Join(text, ", ")
 }
 
-// times tells which times there are.
+// times describes the times of the samples.
 func (s *labelled) times() string {
 	if !s.timed {
 		return "the samples have no times"

@@ -20,12 +20,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 )
 
-// pagesMemory is what reading a file of some kilobytes may take from the system.
+// pagesMemory is the largest system memory for reading a file of some kilobytes.
 const pagesMemory = 1 << 30
 
-// FuzzPages changes the pages of recordings that other tools have written: without the
-// checksums that find a change, in every encoding and compression that is read. The
-// answer is rows or an error that names the file, in bounded memory.
+// FuzzPages changes the pages of recordings of other tools: without the checksums that find a change, in every
+// supported encoding and compression. The result is rows or an error that names the file, in bounded memory.
 func FuzzPages(f *testing.F) {
 	var files [][]byte
 	for _, c := range []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd, compress.Codecs.Brotli} {
@@ -81,8 +80,7 @@ func readRows(data []byte) (err error) {
 	return err
 }
 
-// foreignPages is a recording with all columns, of two row groups, as another tool
-// writes it.
+// foreignPages is a recording with all columns, of two row groups, in the form of another tool.
 func foreignPages(t testing.TB, o ...parquet.WriterProperty) []byte {
 	t.Helper()
 	const rows = 40

@@ -9,18 +9,17 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 )
 
-// recordedColumns are those that a recording of a job's input (eusn-stream record)
-// has in addition.
+// recordedColumns are the additional columns of a recording of a job's input (eusn-stream record).
 var recordedColumns = []string{"eusn_key", "eusn_input", "eusn_seq", "eusn_row", "eusn_flags"}
 
-// Metadata keys of a recording of a job's input, which is one of several files.
+// Metadata keys of a recording of a job's input, one of several files.
 const (
 	keyRecording = "eusn.recording" // which recording: files of one have the same
 	keyEnds      = "eusn.ends"      // numbers of samples with which a sequence ends besides those of the column end
 	keySilent    = "eusn.silent"    // those of samples whose sequence was ended by silence
 )
 
-// Origin is where recorded samples come from: no element, or one each.
+// Origin is the origin of recorded samples: no element, or one each.
 type Origin struct {
 	Key     []string // what the wildcards of the input subject stood for
 	Input   []int64  // number of the message in the job's log
@@ -91,7 +90,7 @@ func (n numbered) has(number int64) bool {
 	return found
 }
 
-// parseNumbers reads a list of the metadata; empty text is an empty one.
+// parseNumbers reads a list of the metadata; empty text is an empty list.
 func parseNumbers(key, text string) (numbered, error) {
 	if text == "" {
 		return nil, nil

@@ -10,18 +10,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 )
 
-// RecordingFiles are a recording in one file or, if it is Recorded, in several, in
-// their order: and what says what its samples were.
+// RecordingFiles are a recording in one file or, if it is Recorded, in several, in their order, with the source of
+// its labels.
 type RecordingFiles struct {
 	Paths  []string
 	Labels *LabelFile // nil: the column label
 }
 
-// Recording is a recording whose files agree. Each reading opens them again.
+// Recording is a recording whose files agree. Each reading reopens the files.
 type Recording struct {
 	RecordingInfo RecordingInfo // of the first file
 
-	// Scan sets these.
+	// Scan sets these fields.
 	Classes     []string       // of all labels, sorted; the target alone if there is one
 	Class       map[string]int // of each label; empty if there is a target
 	Fingerprint string         // see recordingSum
@@ -32,9 +32,8 @@ type Recording struct {
 	groups string // column whose values are the groups of samples; "": none
 }
 
-// Open reads the metadata of all files, and compares them. Chunks of the recording
-// have Number, the values of the column target, unless that is empty, and Group, those
-// of the column groups.
+// Open reads the metadata of all files, and compares the files. Chunks of the recording have Number, the values of
+// the column target, unless target is empty, and Group, the values of the column groups.
 func (f RecordingFiles) Open(target, groups string) (*Recording, error) {
 	files, err := f.open(target, groups)
 	if err != nil {
@@ -78,19 +77,19 @@ func (f RecordingFiles) open(target, groups string) (all []*recordedFile, err er
 	return all, nil
 }
 
-// recordedFile is one of several, and what all of them say of its samples.
+// recordedFile is one of several files, with the ends in the metadata of all.
 type recordedFile struct {
 	path         string
 	info         *RecordingReader // closed
 	ends, silent numbered
 }
 
-// TellsPredictions reports whether the labels are those of predictions (Told).
+// TellsPredictions reports whether the labels are labels of predictions (Told).
 func (r *Recording) TellsPredictions() bool { return r.labels.Tells() }
 
-// Each reads the recording from front to back. What is Recorded comes in chunks that
-// do not depend on how it was divided into files: those of an archive with the same
-// samples. A chunk is valid until visit returns; an error of visit ends the reading.
+// Each reads the recording from front to back. Chunks of a Recorded recording do not depend on its division into
+// files: they equal the chunks of an archive with the same samples. A chunk is valid until visit returns; an error of
+// visit ends the reading.
 func (r *Recording) Each(ctx context.Context, visit func(*RecordingChunk) error) error {
 	labelled := func(c *RecordingChunk) error {
 		if err := r.labels.set(c); err != nil {
@@ -110,7 +109,7 @@ func (r *Recording) Each(ctx context.Context, visit func(*RecordingChunk) error)
 	return j.flush()
 }
 
-// readFile reads a file from front to back, with the columns that are asked for.
+// readFile reads a file from front to back, with the requested columns.
 func (r *Recording) readFile(ctx context.Context, path string, visit func(*RecordingChunk) error) (err error) {
 	in, err := ReadRecording(path)
 	if err != nil {

@@ -52,7 +52,7 @@ func (c *RecordingChunk) Reset() {
 	*c = RecordingChunk{Stream: c.Stream[:0], Seq: c.Seq[:0], Time: c.Time[:0], Values: c.Values[:0], End: c.End[:0], Label: c.Label[:0], Origin: c.Origin}
 }
 
-// Check reports the first thing that is wrong with the lengths and names of c.
+// Check reports the first error in the lengths and names of c.
 func (c *RecordingChunk) Check(channels int, recorded bool) error {
 	n := c.Rows()
 	from := 0
@@ -89,7 +89,7 @@ func GroupRows(channels int) int { return max(1, min(groupRows, groupValues/chan
 
 // RecordingWriter writes a recording archive. It belongs to one goroutine.
 type RecordingWriter struct {
-	// Source goes into the archive's metadata. It may be changed until Close.
+	// Source goes into the archive's metadata, and may be changed until Close.
 	Source Provenance
 	Meta   map[string]string // likewise
 
@@ -102,8 +102,8 @@ type RecordingWriter struct {
 	err      error // the first failure; ends the recording
 }
 
-// WriteRecording begins a recording archive that will be at path. Until Close
-// it is a temporary file in the same directory.
+// WriteRecording begins a recording archive at path. Until Close the archive is a temporary file in the same
+// directory.
 func WriteRecording(path string, info RecordingInfo) (*RecordingWriter, error) {
 	if len(info.Channels) == 0 {
 		return nil, fmt.Errorf("offline: recording %s: no channels, want at least one", path)
@@ -206,12 +206,11 @@ func (w *RecordingWriter) fail() error {
 	return nil
 }
 
-// Size is how many bytes the file has so far, but for the row group that grows.
+// Size is the number of bytes in the file so far, without the growing row group.
 func (w *RecordingWriter) Size() int64 { return w.file.written + int64(w.file.buf.Buffered()) }
 
-// Close ends the recording and gives it its name, durably: when it returns nil
-// the archive survives a crash of the machine. After a failed Write it aborts
-// and returns that failure. A closed writer must not be used again.
+// Close ends the recording and gives the file its name, durably: after a nil error the archive survives a crash of
+// the machine. After a failed Write, Close aborts and returns the failure. A closed writer must not be reused.
 func (w *RecordingWriter) Close() error {
 	w.flush()
 	meta := map[string]string{keyProvenance: toJSON(w.Source)}

@@ -14,8 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Scan reads the recording once, for what it holds. Labels of which none fits a sample
-// are an error.
+// Scan reads the recording once, for its contents. Labels without any fitting sample are an error.
 func (r *Recording) Scan(ctx context.Context) error {
 	labels := map[string]int{}
 	var numbers targetPrint
@@ -43,13 +42,10 @@ func (r *Recording) Scan(ctx context.Context) error {
 	return r.labels.checkFit(fmt.Sprintf("recording %q", r.RecordingInfo.Name))
 }
 
-// recordingSum identifies a recording's content: the SHA-256 of
-// "eusn-recording-1", the channel names (count, then length and bytes of each),
-// then per sample in the order of the file length and bytes of stream and
-// label, the time (int64), one byte for the end, and the float32 bits of the
-// values; and the byte t, length and bytes of the label of the prediction that comes
-// with the sample, where a LabelFile says one. All other numbers are 32-bit; all are
-// little-endian.
+// recordingSum identifies a recording's content: the SHA-256 of "eusn-recording-1", the channel names (count, then
+// length and bytes of each), then per sample in the order of the file length and bytes of stream and label, the time
+// (int64), one byte for the end, and the float32 bits of the values; and, if a LabelFile labels a prediction at the
+// sample, the byte t, length and bytes of the label. All other numbers are 32-bit; all are little-endian.
 type recordingSum struct {
 	h        hash.Hash
 	channels int

@@ -10,8 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// RecordingReader reads a recording archive from front to back. It belongs to
-// one goroutine.
+// RecordingReader reads a recording archive from front to back. It belongs to one goroutine.
 type RecordingReader struct {
 	RecordingInfo
 	Rows int64 // samples in all, as the archive claims
@@ -29,8 +28,7 @@ type RecordingReader struct {
 	times timeColumn
 }
 
-// ReadRecording opens a recording archive and checks its metadata and columns.
-// The caller closes it.
+// ReadRecording opens a recording archive and checks its metadata and columns. The caller closes the reader.
 func ReadRecording(path string) (r *RecordingReader, err error) {
 	defer guard(path, &err)
 	in, err := openParquet(path)
@@ -94,7 +92,7 @@ func (r *RecordingReader) readMeta() error {
 	return nil
 }
 
-// Meta is a value of the file's metadata; empty where it has none.
+// Meta is a value of the file's metadata, or empty.
 func (r *RecordingReader) Meta(key string) string {
 	if v := r.in.rd.MetaData().KeyValueMetadata().FindValue(key); v != nil {
 		return *v
@@ -102,7 +100,7 @@ func (r *RecordingReader) Meta(key string) string {
 	return ""
 }
 
-// readEnds reads which sequences end besides those of the column end.
+// readEnds reads the ends of sequences outside the column end.
 func (r *RecordingReader) readEnds() (err error) {
 	if !r.Recorded {
 		return nil
@@ -113,8 +111,8 @@ func (r *RecordingReader) readEnds() (err error) {
 	return err
 }
 
-// readGroup is a row group that is read a batch at a time. A column may be the target
-// or the groups, and another one too, so that each has its own place in it.
+// readGroup is a row group that is read a batch at a time. A column may be read twice, also as the target or the
+// groups, so each use has its own position.
 type readGroup struct{ columns, target, groups *rowGroup }
 
 func (r *RecordingReader) openGroup(i int) (g *readGroup, err error) {
@@ -129,15 +127,15 @@ func (r *RecordingReader) openGroup(i int) (g *readGroup, err error) {
 	return g, nil
 }
 
-// batch makes the next rows those that are read; false after the last.
+// batch moves to the next rows; false after the last.
 func (g *readGroup) batch(limit int) bool {
 	g.target.batch(limit)
 	g.groups.batch(limit)
 	return g.columns.batch(limit)
 }
 
-// Next replaces what c holds by the next samples, at most GroupRows of one row group,
-// or returns io.EOF after the last.
+// Next replaces the contents of c by the next samples, at most GroupRows of one row group, or returns io.EOF after
+// the last.
 func (r *RecordingReader) Next(c *RecordingChunk) error {
 	c.Reset()
 	more, err := r.nextRows()
@@ -168,7 +166,7 @@ func (r *RecordingReader) nextRows() (more bool, err error) {
 	return true, nil
 }
 
-// readRows reads them.
+// readRows reads the rows.
 func (r *RecordingReader) readRows(c *RecordingChunk) (err error) {
 	defer guard(r.path, &err)
 	r.in.budget = datafile.MaxValues // for each chunk, as c holds only one
@@ -232,7 +230,7 @@ func (r *RecordingReader) readChunk(of *readGroup, c *RecordingChunk) (err error
 	return r.values(g, c)
 }
 
-// setEnds sets the ends that the column end does not have.
+// setEnds sets the ends outside the column end.
 func (r *RecordingReader) setEnds(c *RecordingChunk) {
 	for i, number := range c.Seq {
 		if r.silent.has(number) {
@@ -266,7 +264,7 @@ func (r *RecordingReader) values(g *rowGroup, c *RecordingChunk) error {
 	return nil
 }
 
-// each hands on what is left of a recording.
+// each hands on the rest of a recording.
 func (r *RecordingReader) each(ctx context.Context, take func(*RecordingChunk) error) error {
 	var c RecordingChunk
 	for {

@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 )
 
-// recordingOf has the times of one stream.
+// recordingOf has the times of a stream.
 func recordingOf(times archivetest.Column) (map[string]string, []archivetest.Column) {
 	meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "R", keyChannels: `["a"]`, keyProvenance: `{}`}
 	return meta, []archivetest.Column{
@@ -26,8 +26,8 @@ func recordingOf(times archivetest.Column) (map[string]string, []archivetest.Col
 	}
 }
 
-// TestTimeUnits reads times of every unit, as numbers and as timestamps that were cast
-// from another unit than they say.
+// TestTimeUnits reads times of every unit, as numbers and as timestamps that were cast from another unit than their
+// type.
 func TestTimeUnits(t *testing.T) {
 	const day = 1767225600 // 2026-01-01, s
 	for unit, c := range map[string]struct{ numbers, cast string }{
