@@ -102,7 +102,7 @@ func (e *Entry) marshalEntry() (string, error) {
 	return string(text), nil
 }
 
-// parseEntry reads the description of the model with that fingerprint.
+// parseEntry reads the description of the model with this fingerprint.
 func parseEntry(fingerprint, text string) (Entry, error) {
 	var a about
 	if err := decodeOne(text, &a); err != nil {
@@ -117,7 +117,7 @@ func parseEntry(fingerprint, text string) (Entry, error) {
 	}, nil
 }
 
-// decodeOne reads one JSON value without trailing data.
+// decodeOne reads a single JSON value without trailing data.
 func decodeOne(text string, to any) error {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	if err := d.Decode(to); err != nil {
@@ -172,7 +172,7 @@ func checkText(what, s string, most int) error {
 	return nil
 }
 
-// cleanText makes a name from a model file's text, which may be anything.
+// cleanText makes a name from a model file's arbitrary text.
 func cleanText(s string) string { return Line(s, names.MaxBytes) }
 
 // Line shortens any text to one line of at most `most` bytes.

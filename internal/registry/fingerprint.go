@@ -14,9 +14,9 @@ import (
 
 // Fingerprint names a readout of a model: 32 hexadecimal digits of the SHA-256 of the
 // model with only this readout and, of its training, the data behind the flags of
-// predictions. So readouts with other classes, weights, limits or temperature have
-// other fingerprints, and so has the same readout on another network or with other
-// training ranges. Other readouts of the model, and its training part, do not matter.
+// predictions. So a change of classes, weights, limits or temperature changes the
+// fingerprint, and so does another network or a change of the training ranges. Further
+// readouts of the model, and the training part, do not matter.
 func Fingerprint(m *reservoir.Model, linear *readout.Linear) (string, error) {
 	alone := *m
 	alone.Readouts = []*readout.Linear{linear}
@@ -54,8 +54,8 @@ func SameNetwork(a, b *reservoir.Model) (bool, error) {
 	return one == other, err
 }
 
-// describeDifferences names the differences that keep one model from continuing with
-// the states of the other.
+// describeDifferences names the differences that keep model a from continuing with the
+// states of model b.
 func describeDifferences(a, b *reservoir.Model) string {
 	var all []string
 	add := func(what string, same bool, ours, theirs any) {

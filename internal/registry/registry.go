@@ -21,19 +21,19 @@ const MaxEntries = 10_000
 var (
 	// ErrNone reports a job without a registry.
 	ErrNone = store.ErrNoModels
-	// ErrNoEntry reports a fingerprint that is not in the registry.
+	// ErrNoEntry reports a fingerprint missing in the registry.
 	ErrNoEntry = errors.New("the job's registry has no such model")
-	// ErrDamaged reports an entry whose content differs from the published content.
+	// ErrDamaged reports an entry with a change of the published content.
 	ErrDamaged = errors.New("publish the same model again, which repairs the entry: eusn-stream model publish")
-	// ErrOtherNetwork reports a model with other states than the job's.
+	// ErrOtherNetwork reports a model that does not fit the job's states.
 	ErrOtherNetwork = errors.New("a readout can only be changed within one network, because the states stay: train a readout for the job's network, or begin a new job with this model")
 	// ErrRetired reports a retired entry.
 	ErrRetired = errors.New("it can be read, but does not predict again")
-	// ErrActive reports an entry that cannot be retired.
+	// ErrActive reports an active entry, which cannot be retired.
 	ErrActive = errors.New("the job predicts with it")
 )
 
-// Models is the registry of a job. Its methods may be called from several goroutines.
+// Models is the registry of a job. Several goroutines may call the methods.
 type Models struct {
 	job   string
 	store *store.Models
@@ -82,9 +82,9 @@ func outputOf(ctx context.Context, js jetstream.JetStream, job string) (jetstrea
 	return out, nil
 }
 
-// Publish stores a model for a job that has begun, under its readout with that name, or
-// its first. stored is false if the registry has this readout: its entry stays
-// unchanged. file is the name shown in predictions.
+// Publish stores a model for a begun job, under the named readout, or the first. stored
+// is false if the registry has this readout: the entry stays unchanged. file is the name
+// shown in predictions.
 func (r *Models) Publish(ctx context.Context, m *reservoir.Model, file, readoutName string, l Lineage) (e Entry, stored bool, err error) {
 	linear, err := Pick(m, readoutName)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *Models) otherNetwork(ctx context.Context, job wire.Entry, file string, 
 	return fmt.Errorf("registry: model %s does not fit job %q, which runs %s: these differ: %s: %w", file, r.job, job.Meta.Model, what, ErrOtherNetwork)
 }
 
-// Pick returns the readout with that name, the first if it is empty.
+// Pick returns the named readout; empty: the first.
 func Pick(m *reservoir.Model, name string) (*readout.Linear, error) {
 	if len(m.Readouts) == 0 {
 		return nil, errors.New("registry: the model has no readout: train one")
@@ -218,8 +218,8 @@ func (r *Models) lostError(fingerprint string, err error) error {
 	return err
 }
 
-// Model reads an entry's model, whose readout has that fingerprint, and checks that it
-// can continue with the job's states. Retired entries are read, too.
+// Model reads the model and the readout with this fingerprint, and checks the match with
+// the job's states. Retired entries are read, too.
 func (r *Models) Model(ctx context.Context, fingerprint string) (*reservoir.Model, *readout.Linear, Entry, error) {
 	fail := func(err error) (*reservoir.Model, *readout.Linear, Entry, error) { return nil, nil, Entry{}, err }
 	if !hexName.MatchString(fingerprint) {
@@ -311,7 +311,7 @@ func (r *Models) listFingerprints(ctx context.Context) ([]string, error) {
 	return slices.DeleteFunc(all, func(name string) bool { return !hexName.MatchString(name) }), err
 }
 
-// Resolve finds the fingerprint that begins with these digits.
+// Resolve finds the fingerprint with these first digits.
 func (r *Models) Resolve(ctx context.Context, prefix string) (string, error) {
 	all, err := r.listFingerprints(ctx)
 	if err != nil {

@@ -87,8 +87,8 @@ func (r *rig) publishModel(m *reservoir.Model, name string, l Lineage) (Entry, b
 	return e, stored
 }
 
-// A published model is read back, bit for bit and with its lineage; publishing it
-// again, also by many in parallel, changes nothing.
+// A published model is read back, bit for bit and with the lineage; republishing, also by
+// many in parallel, changes nothing.
 func TestPublish(t *testing.T) {
 	r := begunJob(t, pipelinetest.Model(t, 3, policy))
 	m := anotherModel(t, 1)
@@ -152,7 +152,7 @@ func TestPublishNamedReadout(t *testing.T) {
 	pipelinetest.Mentions(t, err, `no readout "third"`, "second")
 }
 
-// A model with other states than the job's is refused, and the error names the
+// A model that does not fit the job's states is refused, and the error names the
 // difference.
 func TestOtherNetworkIsRefused(t *testing.T) {
 	r := begunJob(t, pipelinetest.Model(t, 3, policy))
@@ -179,7 +179,7 @@ func TestOtherNetworkIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	// A worker that did not begin the job may have left such an entry.
+	// A worker that did not begin the job may have left this entry.
 	other := pipelinetest.Bank(t, 1, 8, 3, policy)
 	network, _ := networkOf(other, "")
 	e, _, err := r.Add(t.Context(), other, other.Readouts[0], network, "left", Lineage{Who: "worker"})
@@ -191,8 +191,8 @@ func TestOtherNetworkIsRefused(t *testing.T) {
 	}
 }
 
-// Any change of a published entry is refused with a sentence, and publishing the same
-// model again repairs it.
+// Any change of a published entry is refused with a sentence, and republishing the same
+// model repairs the entry.
 func TestDamagedEntries(t *testing.T) {
 	r := begunJob(t, pipelinetest.Model(t, 3, policy))
 	m, other := anotherModel(t, 1), anotherModel(t, 2)
