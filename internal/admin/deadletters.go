@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Letter is a dead letter without its payload.
+// Letter is a dead letter without the payload.
 type Letter struct {
 	Seq       uint64    `json:"seq"` // in the job's dead-letter NATS stream
 	Stored    time.Time `json:"stored"`
@@ -30,7 +30,7 @@ type Letter struct {
 	Bytes     int       `json:"bytes"` // size of the stored payload
 	Why       string    `json:"why"`   // Reason.String
 	Reason    string    `json:"reason"`
-	// Of is the earlier dead letter whose resending failed; 0 = none.
+	// Of is the earlier dead letter of a failed resending; 0 = none.
 	Of uint64 `json:"of,omitempty"`
 	// Time of the last resending, and the new input message.
 	SentAgain *time.Time `json:"sent_again,omitempty"`
@@ -61,8 +61,8 @@ const (
 	forgetAfter = 30 * time.Second // the server deletes a consumer without a client after this time
 )
 
-// DeadLetters passes the current letters that the filter accepts to fn, in order. It
-// reads no payloads.
+// DeadLetters passes the current letters that the filter accepts to fn, in order.
+// Payloads are not read.
 func (j *Job) DeadLetters(ctx context.Context, f LetterFilter, fn func(Letter) error) error {
 	type mark struct {
 		at time.Time
@@ -149,13 +149,13 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 }
 
 // Replay republishes a dead letter's original bytes to the input, for example after the
-// model or the policy on missing values has changed, and marks it as resent. Its
-// position in the stream is new: so it goes without its number, which would count as a
-// repeat. Its incarnation and checksum are dropped too; its end mark stays, and so does
-// the gateway's mark: a payload unreadable for the gateway becomes a dead letter again,
-// and never samples. Within the server's duplicate window a second replay is dropped.
-// Replay returns the new input message. It refuses an input that several jobs read
-// (ErrShared): the other jobs have used the message, or have their own dead letter.
+// model or the policy on missing values has changed, and marks it as resent. The position
+// in the stream is new: so the number, which would count as a repeat, the incarnation and
+// the checksum are dropped. The end mark stays, and the gateway's mark: a payload
+// unreadable for the gateway becomes a new dead letter, and never samples. Within the
+// server's duplicate window a second replay is dropped. Replay returns the new input
+// message. An input read by several jobs is refused (ErrShared): each further job has
+// used the message, or has its own dead letter.
 func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, err error) {
 	key := wire.KeyOf(d.Subject)
 	if j.job.Pattern.Filter() == "" || j.job.Pattern.CheckKey(key) != nil {
@@ -197,10 +197,10 @@ func (j *Job) Replay(ctx context.Context, d consumer.DeadLetter) (inSeq uint64, 
 	return ack.Sequence, nil
 }
 
-// ErrShared reports an input that other jobs read, too.
+// ErrShared reports an input of several jobs.
 var ErrShared = errors.New("several jobs read this input")
 
-// checkUnshared requires that no other job reads the input.
+// checkUnshared requires that only this job reads the input.
 func (j *Job) checkUnshared(ctx context.Context) error {
 	if j.isAlone {
 		return nil
@@ -230,8 +230,8 @@ func (j *Job) holdsMessage(ctx context.Context, seq uint64, key string, m *nats.
 	return wire.KeyOf(there.Subject) == key && bytes.Equal(there.Data, m.Data) && same(wire.HeaderDead) && same(wire.HeaderEnd) && same(wire.HeaderUnreadable), nil
 }
 
-// DeadLetter reads one dead letter by its number. The payload is complete: a truncated
-// payload is read from the input, if the input still has it.
+// DeadLetter reads a dead letter by number. The payload is complete: a truncated payload
+// is read from the input, if the input still has it.
 func (j *Job) DeadLetter(ctx context.Context, seq uint64) (consumer.DeadLetter, error) {
 	s, err := j.job.JS.Stream(ctx, wire.DeadLetterStream(j.job.Name))
 	if err != nil {

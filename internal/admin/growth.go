@@ -14,8 +14,8 @@ import (
 
 const day = 24 * time.Hour
 
-// Stored is the size of a job's NATS streams of input (if its own), predictions and
-// dead letters at one time. Two values give the rate at which the disk fills.
+// Stored is the size of a job's NATS streams of input (if not another job's), predictions
+// and dead letters at a time. Two values give the growth rate of the disk usage.
 type Stored struct {
 	at         time.Time
 	partitions int
@@ -40,15 +40,15 @@ func (j *Job) Stored(ctx context.Context) (Stored, error) {
 	return s, nil
 }
 
-// Growth is the rate at which a job fills its server's disk.
+// Growth is the rate of filling the server's disk by a job.
 type Growth struct {
 	Streams []StreamGrowth
-	// Dropped is how many dead letters were removed, most of them for newer ones (the
-	// number kept is limited): the remaining numbers begin after them.
+	// Dropped is the number of removed dead letters, most removed for newer letters (a
+	// limited number is kept): the remaining numbers begin later.
 	Dropped uint64
 }
 
-// StreamGrowth is one NATS stream's part.
+// StreamGrowth is the part of a NATS stream.
 type StreamGrowth struct {
 	Stream string
 	Bytes  uint64        // stored now
@@ -133,8 +133,8 @@ func (g Growth) PerDay() (bytes float64) {
 	return bytes
 }
 
-// Full returns after how many days at this rate the job has filled `free` more bytes,
-// +Inf if its limits prevent it.
+// Full returns the number of days until the job has filled `free` more bytes at this
+// rate, +Inf if limits prevent this.
 func (g Growth) Full(free float64) (days float64) {
 	taken := func(days float64) (bytes float64) {
 		for _, s := range g.Streams {

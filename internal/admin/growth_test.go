@@ -58,7 +58,7 @@ func TestGrowthOfARealJob(t *testing.T) {
 	if days := g.Full(g.PerDay() * 3); math.Abs(days-3) > 1e-6 || g.Streams[0].Bounds != nil {
 		t.Errorf("full in %v days, want 3; bounds %v", days, g.Streams[0].Bounds)
 	}
-	// While old messages are removed as new ones come, the rate is the same.
+	// While new messages displace old messages, the rate is the same.
 	full := jetstream.StreamConfig{Name: wire.InputStream("grow"), Subjects: []string{wire.DefaultInputSubject}, MaxMsgs: 5}
 	if _, err := js.UpdateStream(t.Context(), full); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Job inspects a job from outside: its partitions, its stored data, its dead letters.
-// It changes nothing except in Replay, and needs no running stage.
+// Job inspects a job from outside: partitions, stored data, dead letters. Only Replay
+// changes anything, and no stage must run.
 type Job struct {
 	job       *store.Job
 	snapshots jetstream.ObjectStore
@@ -35,13 +35,13 @@ type PartitionStatus struct {
 	SnapshotAge   time.Duration `json:"snapshot_age_ns"`
 }
 
-// ErrNoJob reports a job name under which no stage has run.
+// ErrNoJob reports a job name that no stage has used.
 var ErrNoJob = wire.ErrNoJob
 
 // LostError is the loss of a job's stored data: What, and the remedy in Do.
 type LostError = store.LostError
 
-// Open finds a job by its name, or returns ErrNoJob.
+// Open finds a job by name, or returns ErrNoJob.
 func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	found, err := store.Open(ctx, js, name)
 	if err != nil {
@@ -81,20 +81,20 @@ func (j *Job) JS() jetstream.JetStream { return j.job.JS }
 // NumPartitions is how many partitions the job has.
 func (j *Job) NumPartitions() int { return j.job.Partitions }
 
-// Subject returns the input subject of the job; empty if no stage has created its
+// Subject returns the input subject of the job; empty before a stage has created the
 // input.
 func (j *Job) Subject() string { return j.job.Pattern.Filter() }
 
-// InputJob returns the job whose input this job reads: itself, or another job.
+// InputJob returns the owner of this job's input: this job, or another.
 func (j *Job) InputJob() string { return j.job.InputJob() }
 
-// Readers returns the other jobs that read this job's input, in alphabetical order.
+// Readers returns the further readers of this job's input, in alphabetical order.
 func (j *Job) Readers(ctx context.Context) ([]string, error) {
 	return store.ReadersOf(ctx, j.job.JS, j.job.Name)
 }
 
 // Reads returns the job's input format, as written by package internal/formats; empty =
-// Arrow. A job whose stage has not run yet has not decided.
+// Arrow. Before the first run of a stage, no format is decided.
 func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
 	e, _, err := store.ReadEntry(ctx, j.job.Out, j.Name())
 	return e.Input, e.Readout != "", err
@@ -108,7 +108,7 @@ func (j *Job) CheckOutput(ctx context.Context) error {
 // PartitionOf returns the partition of a key's messages.
 func (j *Job) PartitionOf(key string) int { return j.job.Pattern.PartitionOf(key, j.job.Partitions) }
 
-// Status reports on one partition.
+// Status reports on a partition.
 func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
 	r, err := j.job.Record(ctx, p)
 	if err != nil {

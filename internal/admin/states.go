@@ -19,7 +19,7 @@ type PartitionState struct {
 	Streams   []StreamState `json:"streams"`
 }
 
-// StreamState is one stream's state, in order of key and id.
+// StreamState is the state of a stream, in order of key and id.
 type StreamState struct {
 	Key     string `json:"key"`
 	ID      string `json:"stream"`

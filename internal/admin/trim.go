@@ -11,7 +11,7 @@ type Trimmed = store.Trimmed
 // Need is the first input message that a job or a person still needs.
 type Need = store.Need
 
-// The reasons for which an input is not trimmed.
+// The reasons against trimming an input.
 var (
 	ErrNotOwner = store.ErrNotOwner // a job that reads another job's input
 	ErrNoReader = store.ErrNoReader // a named job that does not read the input
