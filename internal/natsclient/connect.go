@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// JetStreamWait is how long one request to JetStream waits for its answer.
+	// JetStreamWait is the time limit for an answer of JetStream.
 	JetStreamWait = 3 * time.Second
-	// JetStreamAttempts is how often an unanswered request is sent.
+	// JetStreamAttempts is the number of attempts for an unanswered request.
 	JetStreamAttempts = 4
 
 	connectWait = 10 * time.Second // the client's 2 s are short on a loaded machine
@@ -177,8 +177,8 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 	}
 }
 
-// Plain explains the error of a publish without a connection. There is no buffer for
-// such messages (LongLived), so the client reports a full buffer.
+// Plain explains the error of a publish without a connection. The client has no buffer
+// for messages (LongLived), and reports a full buffer.
 func Plain(err error) error {
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return fmt.Errorf("no connection to the server now: %w", err)
@@ -208,8 +208,8 @@ func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 	return nil
 }
 
-// Another opens one more connection like nc: to the same servers, with the same login.
-// Its events are not logged, because nc's log has the same.
+// Another opens a further connection like nc: to the same servers, with the same login.
+// Events of this connection are not logged, because nc's log has the same events.
 func Another(ctx context.Context, nc *nats.Conn, name string) (*nats.Conn, error) {
 	o := nc.Opts
 	o.Name = name

@@ -76,7 +76,7 @@ func copyBytes(to, from net.Conn) (n int, err error) {
 	}
 }
 
-// A server that greets after three seconds is still reached.
+// A server with a greeting after three seconds is still reached.
 func TestConnectWaits(t *testing.T) {
 	t.Parallel()
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
@@ -87,7 +87,7 @@ func TestConnectWaits(t *testing.T) {
 	nc.Close()
 }
 
-// A context that ends also ends waiting for a server that accepts and is silent.
+// The end of a context also ends waiting for a silent server.
 func TestConnectKeepsContext(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Each passes the messages of a consumer to fn, one at a time, until fn returns an
-// error, ctx ends (context.Cause) or the connection is closed permanently. When it
-// returns, fn has ended, if it ends within patience. It does not wait for the client;
-// see StopConsumer.
+// Each passes the messages of a consumer to fn, one at a time, until fn returns an error,
+// ctx ends (context.Cause) or the connection is closed permanently. After the return of
+// Each, fn has ended, if within patience. Each does not wait for the client; see
+// StopConsumer.
 func Each(ctx context.Context, cons jetstream.Consumer, patience time.Duration, fn func(jetstream.Msg) error, opts ...jetstream.PullConsumeOpt) error {
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,7 +50,7 @@ func Each(ctx context.Context, cons jetstream.Consumer, patience time.Duration, 
 	}
 }
 
-// StopConsumer ends a consumer and waits for its callback, at most for patience. While
+// StopConsumer ends a consumer and waits for the callback, at most for patience. While
 // the server is unavailable the client may hold its consumer's lock for many seconds
 // (nats.go 1.55.0 requests a new consumer under the lock), which blocks Stop; the
 // following end of the connection ends both.

@@ -1,9 +1,9 @@
 // Package natsclient connects to a NATS server for programs that run for months: every
-// login method, a connection that is restored indefinitely, and log lines for its loss
-// and return.
+// login method, indefinite reconnection, and log lines for the loss and return of the
+// connection.
 //
-// It opens connections and checks that JetStream answers. The owner of a connection
-// defines its messages and timeouts.
+// The package opens connections and checks JetStream's answers. The owner of a connection
+// defines messages and timeouts.
 //
 // # Files
 //

@@ -10,8 +10,8 @@ const (
 	mostRepeats  = 64               // errors remembered at a time
 )
 
-// repeats decides which of equal errors are logged: the first, and then one after twice
-// the previous pause, from toldEvery up to longestQuiet. An error absent for
+// repeats limits the logging of equal errors: the first is logged, then another after
+// twice the previous pause, from toldEvery up to longestQuiet. An error absent for
 // longestQuiet is new.
 type repeats struct {
 	mu    sync.Mutex
@@ -25,7 +25,7 @@ type repeated struct {
 	left       int           // unlogged since told
 }
 
-// admitText reports whether an error is logged, and how often it was left out before.
+// admitText reports whether an error is logged, and the number of omitted repeats.
 func (r *repeats) admitText(text string, now time.Time) (left int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
