@@ -5,9 +5,8 @@ import "errors"
 // MaxChannels bounds the channels of an archive.
 const MaxChannels = 1 << 16
 
-// MaxValues is how many values a dataset archive holds at most, and how many an
-// import accepts by default: 4 GiB of float32. The largest
-// set of the UCR and UEA archives is far below.
+// MaxValues bounds the values of a dataset archive, and by default of an import: 4 GiB of
+// float32. The largest set of the UCR and UEA archives is far below.
 const MaxValues = 1 << 30
 
 // ErrTooLarge is the error of data beyond a limit.
