@@ -1,5 +1,5 @@
-// Package timeunit converts times that are numbers since 1970 to nanoseconds, refuses a
-// number that looks like a time of another unit, and limits sampling rates.
+// Package timeunit converts numeric times since 1970 to nanoseconds, refuses an apparent
+// time of another unit, and limits sampling rates.
 //
 // # Files
 //

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Names are the units of times that are numbers, since 1970.
+// Names are the units of numeric times since 1970.
 var Names = []string{"s", "ms", "us", "ns"}
 
-// Ticks returns how many nanoseconds a unit has; 0: unknown unit.
+// Ticks returns the nanoseconds of a unit; 0: unknown unit.
 func Ticks(unit string) int64 {
 	return map[string]int64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[unit]
 }
 
-// Nanoseconds converts n units to nanoseconds; false beyond 64 bits, of which the
-// smallest number means no time.
+// Nanoseconds converts n units to nanoseconds; false beyond 64 bits, and for the smallest
+// number, which means no time.
 func Nanoseconds(n, ticks int64) (int64, bool) {
 	ok := n <= math.MaxInt64/ticks && n >= math.MinInt64/ticks && n*ticks != math.MinInt64
 	return n * ticks, ok
@@ -40,8 +40,8 @@ func CheckTime(n, ticks int64, what, remedy string) error {
 	return nil
 }
 
-// Parse parses a time of a label: RFC 3339, or a number in ns since 1970, which is
-// refused if it is a time of 1990 to 2106 in another unit. what names the time in errors.
+// Parse parses a time of a label: RFC 3339, or a number in ns since 1970. A time of 1990
+// to 2106 in another unit is refused. what names the time in errors.
 func Parse(what, text string) (int64, error) {
 	if ns, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return ns, CheckTime(ns, 1, what+" is", ": want ns since 1970, or a time like 2026-01-31T12:00:00Z")
