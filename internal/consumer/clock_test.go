@@ -31,7 +31,7 @@ type answer struct {
 func (a *answer) CachedInfo() *jetstream.StreamInfo { return &jetstream.StreamInfo{TimeStamp: a.at} }
 
 // A relative time is computed from the server's clock, and from the local clock only if
-// the server does not answer or does not tell its time.
+// the server does not answer or gives no time.
 func TestServerTime(t *testing.T) {
 	yesterday := time.Now().Add(-24 * time.Hour)
 	if got := ServerTime(t.Context(), &server{at: yesterday}, "job"); !got.Equal(yesterday) {

@@ -14,11 +14,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// ForeignError reports a message in a job's output that is no prediction: another
-// program publishes there.
+// ForeignError reports a foreign message in a job's output: another program publishes
+// there.
 type ForeignError = wire.ForeignError
 
-// Output is one message of predictions.
+// Output is a message of predictions.
 type Output struct {
 	Seq         uint64 // in the job's output NATS stream
 	Stored      time.Time
@@ -57,17 +57,17 @@ type DeadLetter struct {
 }
 
 // Predictions passes a job's output to fn, in the order of the output NATS stream, from
-// message from on: 1 = everything kept, 0 = only new messages. It runs until ctx ends
-// (nil) or fn returns an error, which it returns. A message that is no prediction is a
-// *ForeignError; to continue after such a message, call Read with Span.Skip.
+// message from on: 1 = everything kept, 0 = only new messages. Predictions returns nil
+// when ctx ends, or the first error of fn. A foreign message is a *ForeignError; to
+// continue after a foreign message, call Read with Span.Skip.
 func Predictions(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(Output) error) error {
 	return Read(ctx, js, job, Span{From: from}, fn)
 }
 
-// Read passes the part of a job's output given by span to fn, in the order of the
-// output NATS stream, until its end (Span.Stored), until ctx ends (both nil) or until
-// fn returns an error, which it returns. It changes nothing on the server except for a
-// consumer in memory, which the server deletes.
+// Read passes the part of a job's output given by span to fn, in the order of the output
+// NATS stream, until its end (Span.Stored), until ctx ends (both nil) or until an error
+// of fn, which is returned. On the server, only a consumer in memory is created, which
+// the server deletes.
 func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(Output) error) error {
 	for _, p := range span.Of {
 		span.subjects = append(span.subjects, wire.OutputSubject(job, p))

@@ -10,7 +10,7 @@ import (
 // plant.{site}.line.{line} are site and line.
 type Names struct{ pattern wire.Pattern }
 
-// NamesOf reads the names from an input subject. It may have none.
+// NamesOf reads the names from an input subject, possibly none.
 func NamesOf(inputSubject string) (Names, error) {
 	p, err := wire.ParsePattern(inputSubject)
 	if err != nil {

@@ -57,8 +57,8 @@ func readStream(ctx context.Context, js jetstream.JetStream, job, stream string,
 	return err
 }
 
-// consumerConfig returns the configuration of a consumer that begins with the span. It
-// has no state on the server's disk, and no other reader sees it.
+// consumerConfig returns the configuration of a consumer that begins with the span. The
+// consumer has no state on the server's disk, and is invisible to other readers.
 func (s Span) consumerConfig() jetstream.OrderedConsumerConfig {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, InactiveThreshold: forgetAfter, FilterSubjects: s.subjects}
 	switch {
@@ -70,8 +70,8 @@ func (s Span) consumerConfig() jetstream.OrderedConsumerConfig {
 	return cfg
 }
 
-// lastMessage returns the number of the span's last message, 0 if it follows, errEnd if
-// there is none.
+// lastMessage returns the number of the span's last message, 0 if this message is still
+// to come, errEnd without a message.
 func (s Span) lastMessage(ctx context.Context, js jetstream.JetStream, stream string) (uint64, error) {
 	if !s.Stored {
 		return 0, nil
@@ -87,8 +87,8 @@ func (s Span) lastMessage(ctx context.Context, js jetstream.JetStream, stream st
 	return state.LastSeq, nil
 }
 
-// acceptMessage passes a message to fn. After the span's last message it returns
-// errEnd.
+// acceptMessage passes a message to fn. After the span's last message, acceptMessage
+// returns errEnd.
 func (s Span) acceptMessage(m jetstream.Msg, stream string, last uint64, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
 	meta, err := m.Metadata()
 	if err != nil {

@@ -27,9 +27,9 @@ type ShadowOutput struct {
 }
 
 // Shadows passes the predictions of a job's shadows to fn, in the order of their NATS
-// stream. After a takeover a worker repeats uncommitted messages: each prediction has
-// its number in its partition, by which repeats are skipped, so that fn gets each
-// prediction once.
+// stream. After a takeover a worker repeats uncommitted messages: each prediction has a
+// number in its partition, which identifies repeats, so that fn gets each prediction
+// once.
 func Shadows(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(ShadowOutput) error) error {
 	r := shadowReader{read: map[numbered]uint64{}}
 	return readStream(ctx, js, job, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
