@@ -41,9 +41,9 @@ func (j *change) abandonChange(ctx context.Context) error {
 	return j.noteStep(ctx, back)
 }
 
-// giveBack restores the previous generation in a partition's record. It writes a record
-// even if the generation was never raised: a parallel change that has read the previous
-// entry may be about to write, and the server refuses that write afterwards.
+// giveBack restores the previous generation in a partition's record. A record is written
+// even if the generation was never raised: the server then refuses a late write of a
+// parallel change based on the previous entry.
 func (j *change) giveBack(ctx context.Context, p int) error {
 	r := j.entry.Resize
 	info, err := j.in.Info(ctx, 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// change is a change of a job without living workers: of its number of partitions, or
-// of its network.
+// change is a change of a job without living workers: of the number of partitions, or of
+// the network.
 type change struct {
 	job   *pipeline.Job
 	name  string
@@ -35,7 +35,7 @@ type change struct {
 	seq   uint64 // of the entry
 }
 
-// Progress receives the current step and its progress.
+// Progress receives the current step and the progress.
 type Progress func(step string, done, all int)
 
 // readEntry reads the entry.
@@ -57,7 +57,7 @@ func (j *change) noteStep(ctx context.Context, r wire.Resize) error {
 	return j.writeEntry(ctx, e)
 }
 
-// writeEntry replaces the entry that was read.
+// writeEntry replaces the last read entry.
 func (j *change) writeEntry(ctx context.Context, e wire.Entry) error {
 	taken, err := store.WriteEntry(ctx, j.js, &e, j.name, j.seq)
 	if now, seq, readErr := store.ReadEntry(ctx, j.out, j.name); readErr == nil && now.Resize == e.Resize { // also where the answer was lost
@@ -259,7 +259,7 @@ func (j *change) drainOwn(ctx context.Context) error {
 	})
 }
 
-// answerInput drains the partitions of one of the jobs.
+// answerInput drains the partitions of a job.
 func (j *change) answerInput(ctx context.Context, job *pipeline.Job, d pipeline.Drain) error {
 	w := pipeline.Worker{Job: *job}
 	return w.Drain(ctx, d, func(done, all int) { j.reportStep(j.entry.Resize.Step, done, all) })
@@ -281,7 +281,7 @@ func drainUntil(ctx context.Context, drained, drain func(context.Context) error)
 	}
 }
 
-// findEpoch returns an epoch that no record, and no snapshot, has yet.
+// findEpoch returns an epoch without any record or snapshot.
 func (j *change) findEpoch(ctx context.Context) (epoch uint64, err error) {
 	r := j.entry.Resize
 	for p := range max(r.Partitions, r.To) {

@@ -23,11 +23,11 @@ const (
 
 // compareCopies asks each server with a copy of the input, until each copy reaches
 // message atLeast, and returns the position of the furthest copy. Servers process a
-// change of the input and a new consumer in the same order. So all of them have made
-// the changes that preceded the call.
+// change of the input and a new consumer in the same order. So all servers have made the
+// changes before the call.
 //
-// A consumer without replicas is on one server, which the cluster chooses randomly, and
-// reports the position of that server's copy.
+// A consumer without replicas is on a random server of the cluster, and reports the
+// position of this server's copy.
 func (j *change) compareCopies(ctx context.Context, atLeast uint64) (furthest uint64, err error) {
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -70,7 +70,7 @@ func (j *change) compareCopies(ctx context.Context, atLeast uint64) (furthest ui
 	return furthest, nil
 }
 
-// someCopy asks one of the servers, at random.
+// someCopy asks a random server.
 func (j *change) someCopy(ctx context.Context) (server string, last uint64, err error) {
 	cons, err := j.in.Stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,

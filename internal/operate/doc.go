@@ -1,9 +1,9 @@
-// Package operate changes a whole job from outside: its number of partitions, its
-// network, the active readout, the shadows, and the initial states. Workers of the job
-// need not know this package: each change is written into the job's entry or its
-// records, and workers follow them. Package pipeline's documentation describes the
-// protocols ("Another number of partitions", "Another network", "Promotion",
-// "Shadows"), and why each step may be interrupted and repeated.
+// Package operate changes a whole job from outside: the number of partitions, the
+// network, the active readout, the shadows, and the initial states. Workers do not depend
+// on this package: each change is written into the job's entry or records, and workers
+// follow entry and records. Package pipeline's documentation describes the protocols
+// ("Another number of partitions", "Another network", "Promotion", "Shadows"), and why
+// each step may be interrupted and repeated.
 //
 // # Files
 //

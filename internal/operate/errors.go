@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// The conditions for which a change of a job is refused. A change in progress is a
-// *wire.ChangeError; a model that is not the job's is pipeline.ErrOtherModel.
+// The conditions that prevent a change of a job. A change in progress is a
+// *wire.ChangeError; a model other than the job's is pipeline.ErrOtherModel.
 var (
 	ErrNotBegun   = errors.New("no worker has begun the job yet")
 	ErrMeanwhile  = errors.New("another process has changed the job meanwhile; nothing was changed here")
@@ -24,7 +24,7 @@ var (
 	ErrShadows    = fmt.Errorf("the job has %d shadows, and takes no more", MostShadows)
 )
 
-// underWay reports a change of the job that must be completed or abandoned first.
+// underWay reports an incomplete change of the job, to be completed or abandoned first.
 func underWay(job string, r wire.Resize) error {
 	return fmt.Errorf("pipeline: %w", &wire.ChangeError{Job: job, Change: r})
 }

@@ -14,8 +14,8 @@ import (
 
 // switchMapping makes the server assign keys to the new partitions, and finds the last
 // message assigned to the old partitions. The server changes the mapping between two
-// messages; nothing is refused or delayed. For a replicated input, each server does so,
-// at a different message: the cut then follows all of them; see store.Mixed.
+// messages; nothing is refused or delayed. For a replicated input, each server changes
+// the mapping at a different message: the cut then follows all changes; see store.Mixed.
 func (j *change) switchMapping(ctx context.Context) error {
 	r := j.entry.Resize
 	ask, cancel := context.WithTimeout(ctx, patience)
@@ -67,15 +67,15 @@ func (j *change) switchMapping(ctx context.Context) error {
 // messages may be long, so the limit applies to each message.
 const patience = time.Minute
 
-// toldEvery is after how many messages the search for the cut reports its progress.
+// toldEvery is the number of messages between progress reports of the search for the cut.
 const toldEvery = 1 << 10
 
-// lookBehind is how many messages after the first message of a new partition are
-// searched for a message of an old partition.
+// lookBehind is the number of messages after the first message of a new partition in
+// which a message of an old partition is searched.
 const lookBehind = 10_000
 
 // findCut returns the last of the input messages after..last that may belong to an old
-// partition: the message before the first that can only belong to a new partition.
+// partition: the message before the first unambiguous message of a new partition.
 // Messages whose key has the same partition before and after are ambiguous.
 func (j *change) findCut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
 	cut := last
@@ -132,9 +132,9 @@ func (j *change) findCut(ctx context.Context, s jetstream.Stream, after, last ui
 	}
 }
 
-// storedAt returns the storage time of message seq, or of the previous remaining
-// message: readers that begin there compare the time. 0 if the input's beginning has
-// passed the message.
+// storedAt returns the storage time of message seq, or of the previous remaining message:
+// readers starting at the message compare the time. 0 if the input's beginning has passed
+// the message.
 func (j *change) storedAt(ctx context.Context, seq uint64) (uint64, int64, error) {
 	for at := seq; at > 0; at-- {
 		m, err := j.in.Stream.GetMsg(ctx, at)

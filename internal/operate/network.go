@@ -32,12 +32,12 @@ type ReplaceOptions struct {
 	Before   func(what string) error // as in ResizeOptions
 }
 
-// Replace makes a job continue with the network and the states of another job, which
-// reads its input in parallel: up to an input message, the cut, the previous network
-// has predicted, and from then on the other, in each partition exactly once, on the
-// job's own output. Open sequences continue in the other job's states. The other job
-// stays unchanged. No worker of either may run; producers need not stop. Replace may be
-// interrupted at any time, and called again; until the publication has begun, Abandon
+// Replace makes a job continue with the network and the states of another job, a parallel
+// reader of the same input: up to an input message, the cut, the previous network
+// predicts, and afterwards the new network, in each partition exactly once, on the job's
+// own output. Open sequences continue in the new states. The parallel job stays
+// unchanged. No worker of either may run; producers need not stop. Replace may be
+// interrupted at any time, and repeated; until the publication has begun, Abandon
 // restores the previous condition.
 func Replace(ctx context.Context, job *pipeline.Job, o ReplaceOptions) (Replaced, error) {
 	c, err := openReplace(ctx, job, o.With)
@@ -60,7 +60,7 @@ func Replace(ctx context.Context, job *pipeline.Job, o ReplaceOptions) (Replaced
 }
 
 // CheckReplace checks, as far as possible while workers run, that Replace can begin or
-// continue. It changes nothing.
+// continue. CheckReplace changes nothing.
 func CheckReplace(ctx context.Context, job, with *pipeline.Job) (Replaced, error) {
 	c, err := openReplace(ctx, job, with)
 	if err == nil {
@@ -119,7 +119,7 @@ func replacedBy(r Replaced, e wire.Entry) Replaced {
 	return r
 }
 
-// openOther opens the job whose states job j will use.
+// openOther opens the job with the future states of job j.
 func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error) {
 	name := job.Config.WithDefaults().Job
 	found, snaps, err := store.OpenStates(ctx, j.js, name)
@@ -143,7 +143,7 @@ func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error
 	return o, err
 }
 
-// checkAlike requires that readers of the job's predictions can continue.
+// checkAlike requires unchanged conditions for readers of the job's predictions.
 func checkAlike(r Replaced, own, other wire.Entry) error {
 	if own.Network == other.Network && !own.Resize.UnderWay() {
 		return fmt.Errorf("pipeline: jobs %q and %q have one network, and two readouts: %w: publish that readout for job %q and promote it (eusn-stream model publish, model promote)", r.Job, r.With, ErrUnfit, r.Job)

@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// IsWrongState reports whether an error is a mismatch of a state and its record, which
-// occurs if messages were answered under other settings.
+// IsWrongState reports whether an error is a mismatch of a state and its record, as after
+// answers under other settings.
 func IsWrongState(err error) bool { return errors.As(err, new(*state.Mismatch)) }
 
 // StepAbandon is the step of an abandoned change.
@@ -47,10 +47,10 @@ type ResizeOptions struct {
 	Before func(what string) error
 }
 
-// Resize changes the job's number of partitions, or continues a begun change to that
-// number. No worker may run; producers need not stop. Config, Model and NewEngine must
-// be the job's, because they answer the stored input; Config.Partitions is not used.
-// Resize may be interrupted at any time, and called again.
+// Resize changes the job's number of partitions, or continues a begun change to this
+// number. No worker may run; producers need not stop. Config, Model and NewEngine must be
+// the job's, to answer the stored input; Config.Partitions is not used. Resize may be
+// interrupted at any time, and repeated.
 func Resize(ctx context.Context, job *pipeline.Job, o ResizeOptions) (Resized, error) {
 	if o.To < 1 || o.To > store.MaxPartitions {
 		return Resized{}, fmt.Errorf("pipeline: %d partitions, want 1 to %d", o.To, store.MaxPartitions)
@@ -80,9 +80,9 @@ func Resizing(ctx context.Context, job *pipeline.Job) (Resized, error) {
 	return resizedTo(j.name, r), err
 }
 
-// Abandon ends a change of the number of partitions before the server follows it, or of
-// the network before any of the other states are published: the job is unchanged. Later
-// it returns ErrPastCut. before is as in ResizeOptions.
+// Abandon ends a change of the number of partitions before the server's change, or of the
+// network before any publication of the new states: the job is unchanged. Later, Abandon
+// returns ErrPastCut. before is as in ResizeOptions.
 func Abandon(ctx context.Context, job *pipeline.Job, before func(what string) error) error {
 	j, end, err := openChange(ctx, job)
 	if err != nil {
@@ -134,8 +134,9 @@ func openChange(ctx context.Context, job *pipeline.Job) (j *change, end func(), 
 	return j, nc.Close, nil
 }
 
-// checkNoReaders requires that no other job reads a job's input. A new reader writes
-// its entry before it reads the job's entry, so one of the two sees the other.
+// checkNoReaders requires that only this job reads the input. A new reader writes the
+// reader's entry before reading the job's entry, so the reader or this check sees the
+// conflict.
 func checkNoReaders(ctx context.Context, js jetstream.JetStream, job string) error {
 	readers, err := store.ReadersOf(ctx, js, job)
 	if err != nil || len(readers) == 0 {
@@ -200,8 +201,8 @@ func checkNoWorkers(ctx context.Context, js jetstream.JetStream, job string) err
 	}
 }
 
-// shapeOf requires, before any change, that the model and the input format of a job
-// equal those of the job on the server, and returns the shape of its states.
+// shapeOf requires, before any change, equal models and input formats of a job and the
+// job on the server, and returns the shape of the states.
 func shapeOf(ctx context.Context, js jetstream.JetStream, job *pipeline.Job) (state.Shape, error) {
 	alone := *job
 	alone.Config.Partitions, alone.Config.Shards = 1, 1

@@ -32,7 +32,7 @@ type PartitionReadouts struct {
 	Worker    string `json:"worker"`  // the current or last owner
 }
 
-// Newest returns the active promotion; its number is 0 if there is none.
+// Newest returns the active promotion, with number 0 if none is active.
 func (p *Promotions) Newest() Promotion { return wire.Promotions(p.Promotions).Last() }
 
 // Complete reports whether every partition has taken the newest promotion.
@@ -68,7 +68,7 @@ func PromotionsOf(ctx context.Context, js jetstream.JetStream, job string) (Prom
 	return all, nil
 }
 
-// PromoteOptions select the readout, and when it becomes active.
+// PromoteOptions select the readout and the time of activation.
 type PromoteOptions struct {
 	// Readout is the fingerprint of a readout in the job's registry (package registry).
 	// Empty: the readout before the newest promotion.
@@ -81,11 +81,10 @@ type PromoteOptions struct {
 }
 
 // Promote activates another readout of the job's registry: in each partition from an
-// input message on, for the sequences that begin after it, or with Now for open
-// sequences, too. It writes the promotion into the job's entry; the partitions' owners
-// then publish it into the input, now or when they start. PromotionsOf returns their
-// progress. A readout that is retired or damaged, or has other classes than the job's,
-// is refused.
+// input message on, for later sequences, or with Now also for open sequences. Promote
+// writes the promotion into the job's entry; the partitions' owners then publish the
+// promotion into the input, now or at their start. PromotionsOf returns their progress. A
+// retired or damaged readout, or a readout with other classes than the job's, is refused.
 func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteOptions) (Promotion, error) {
 	fail := func(err error) (Promotion, error) { return Promotion{}, fmt.Errorf("pipeline: job %q: %w", job, err) }
 	j, err := store.Open(ctx, js, job)
@@ -119,7 +118,7 @@ func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteO
 	return next, nil
 }
 
-// chooseReadout returns the name under which a readout is promoted.
+// chooseReadout returns the name for promoting a readout.
 func chooseReadout(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (name string, err error) {
 	first := false // it is the job's first readout
 	if fingerprint == "" {
@@ -154,8 +153,8 @@ func writePromotion(ctx context.Context, j *store.Job, e wire.Entry, seq uint64,
 	return fmt.Errorf("the promotion was not stored: %w", err)
 }
 
-// checkPublished returns the name under which a readout of the registry may be
-// promoted; empty = the job's first readout.
+// checkPublished returns the name for promoting a readout of the registry; empty = the
+// job's first readout.
 func checkPublished(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (string, error) {
 	if registry.Identity(fingerprint, e.Input) == e.Readout {
 		return "", checkFirst(ctx, js, job, e)
@@ -163,8 +162,8 @@ func checkPublished(ctx context.Context, js jetstream.JetStream, job, fingerprin
 	return fingerprint, checkScores(ctx, js, job, fingerprint, e)
 }
 
-// checkFirst refuses the job's first readout if it was retired. If the registry lacks
-// it, the workers have it from their model.
+// checkFirst refuses a retired first readout. A first readout missing in the registry is
+// in the workers' model.
 func checkFirst(ctx context.Context, js jetstream.JetStream, job string, e *wire.Entry) error {
 	models, err := registry.Open(ctx, js, job)
 	if err == nil {

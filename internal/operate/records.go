@@ -18,7 +18,7 @@ func (j *change) firstRecord(input time.Time) wire.Record {
 	return wire.Record{Created: wire.CreatedText(input), Identity: j.entry.Identity, Arithmetic: j.entry.Arithmetic}
 }
 
-// checkUnchanged requires that the job's entry equals the entry read or written last.
+// checkUnchanged requires that the job's entry equals the last entry read or written.
 func (j *change) checkUnchanged(ctx context.Context) error {
 	_, seq, err := store.ReadEntry(ctx, j.out, j.name)
 	if err == nil && seq != j.seq {
@@ -27,10 +27,9 @@ func (j *change) checkUnchanged(ctx context.Context) error {
 	return err
 }
 
-// rewriteRecord changes a partition's record, unless change reports that nothing is to
-// be done. seq is 0 if there is no record yet. The entry is read after the record:
-// after a change of the entry and of each record, no record is written for the previous
-// entry.
+// rewriteRecord changes a partition's record, unless change reports no change. seq is 0
+// without a record. The entry is read after the record: after a change of the entry and
+// of each record, no record is written for the previous entry.
 func (j *change) rewriteRecord(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
 	com := &store.Committer{JS: j.js, Stream: j.out, Link: j.in.Link, Job: j.name, Part: p}
 	var told error

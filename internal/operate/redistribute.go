@@ -12,15 +12,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// digests are sums over all partitions that must be equal before and after.
+// digests are sums over all partitions, equal before and after the change.
 type digests struct {
 	Keys    wire.Digest // state.Partition.DigestOfKeys
 	Streams int
 }
 
-// classCount returns the number of sets of partitions that exchange keys only within
-// the set: a key whose hash leaves the remainder c by that number does so by both
-// numbers of partitions, before and after.
+// classCount returns the number of sets of partitions that exchange keys only within the
+// set: the remainder of a key's hash by this number is the same for both numbers of
+// partitions, before and after.
 func classCount(from, to int) int {
 	for to != 0 {
 		from, to = to, from%to

@@ -20,7 +20,7 @@ const MostShadows = wire.MostShadows
 // predicting.
 type Shadow = wire.Shadow
 
-// ShadowsOf returns the shadows of a job, in the order in which they were set.
+// ShadowsOf returns the shadows of a job, in the order of their creation.
 func ShadowsOf(ctx context.Context, js jetstream.JetStream, job string) ([]Shadow, error) {
 	j, err := store.Open(ctx, js, job)
 	if err != nil {
@@ -34,9 +34,9 @@ func ShadowsOf(ctx context.Context, js jetstream.JetStream, job string) ([]Shado
 }
 
 // SetShadow makes a readout of the job's registry score in parallel to the active
-// readout, from the time when the workers notice it. Its predictions go to a NATS
-// stream that is created if missing. No state, commit or prediction of the job changes.
-// SetShadow sets When.
+// readout, from the time when the workers notice it. The predictions go to a NATS stream,
+// created if missing. No state, commit or prediction of the job changes. SetShadow sets
+// When.
 func SetShadow(ctx context.Context, js jetstream.JetStream, job string, next Shadow) ([]Shadow, error) {
 	next.When = registry.Now()
 	return changeShadows(ctx, js, job, func(j *store.Job, e *wire.Entry, all wire.Shadows) (wire.Shadows, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// other is a job that reads the input of a job, and whose network and states that job
-// will use. The other job is not changed, and may continue to predict.
+// other is a parallel reader of a job's input, with the job's future network and states.
+// This parallel job is not changed, and may continue to predict.
 type other struct {
 	job   *pipeline.Job
 	name  string
@@ -27,9 +27,9 @@ type other struct {
 }
 
 // replaceNetwork makes the job continue with the network and the states of another job,
-// or continues an interrupted change: up to a cut, both jobs answer their input; then
-// the other's states become this job's, positioned at the cut. It returns the cut, 0 if
-// there is none yet.
+// or continues an interrupted change: up to a cut, both jobs answer their input; then the
+// other's states become this job's, positioned at the cut. The result is the cut, or 0
+// before a cut.
 func (j *change) replaceNetwork(ctx context.Context, by *other) (cut uint64, err error) {
 	if err := j.noteReplace(ctx, by); err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func (j *change) replaceNetwork(ctx context.Context, by *other) (cut uint64, err
 	return cut, err
 }
 
-// noteReplace writes the change into the job's entry, or finds it there.
+// noteReplace writes the change into the job's entry, unless present.
 func (j *change) noteReplace(ctx context.Context, by *other) error {
 	if err := j.readEntry(ctx); err != nil {
 		return err
@@ -144,8 +144,8 @@ func (j *change) furthestInput(ctx context.Context, by *other) (uint64, error) {
 	return max(last, info.State.LastSeq), nil
 }
 
-// checkDrained reports input that the other job has not answered or stored, or that it
-// has passed the cut.
+// checkDrained reports input without an answer or a stored state of the parallel job, or
+// a parallel job beyond the cut.
 func (o *other) checkDrained(ctx context.Context, r wire.Resize) error {
 	for p := range r.Partitions {
 		now, _, err := store.ReadRecord(ctx, o.out, o.name, p)
@@ -168,7 +168,7 @@ func (o *other) checkDrained(ctx context.Context, r wire.Resize) error {
 }
 
 // adoptStates stores the other job's states as this job's, next to the previous states,
-// of shape was. If the other job has passed the cut meanwhile, a new cut is needed.
+// of shape was. If the parallel job has passed the cut meanwhile, a new cut is needed.
 func (j *change) adoptStates(ctx context.Context, by *other, was state.Shape) error {
 	r := j.entry.Resize
 	if by.checkDrained(ctx, r) != nil {
@@ -218,8 +218,8 @@ func (j *change) adoptStates(ctx context.Context, by *other, was state.Shape) er
 	return j.noteStep(ctx, r)
 }
 
-// continueWith gives the partitions records with the other job's states, and the job
-// the other network.
+// continueWith writes the partitions' records with the adopted states, and the job's
+// entry with the new network.
 func (j *change) continueWith(ctx context.Context, by *other) error {
 	if err := copyModels(ctx, j.js, by.name, j.name); err != nil {
 		return err
