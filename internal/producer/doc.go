@@ -2,8 +2,8 @@
 // per stream, one Arrow record batch a message, numbered by Eusn-Seq and with a
 // checksum.
 //
-// Lanes joins the samples of each stream into messages, numbers them, and publishes
-// them in order through any failure. Three senders use Lanes:
+// Lanes joins the samples of each stream into numbered messages, and publishes the
+// messages in order through any failure. Three senders use Lanes:
 //
 //   - Publisher plays a recording at its recorded speed or faster, and can continue
 //     where an earlier run ended.
@@ -13,7 +13,8 @@
 //   - The gateway (package gateway) keeps its messages on disk, in a Store.
 //
 // The package owns no data and no schema: a Source supplies the samples, package codec
-// encodes them. Of the reading stage it knows only the names of subjects and headers.
+// encodes them. The package depends on the reading stage only in the names of subjects
+// and headers.
 //
 // # Files
 //

@@ -24,7 +24,7 @@ type Answer struct {
 	last *lastInput // the key's last message, if the server refused the message because of it
 }
 
-// Load adds a message of an earlier run, which the Store has. Enqueue publishes it.
+// Load adds a message of an earlier run from the Store. Enqueue publishes it.
 func (l *Lanes) Load(s *Lane, m *Message) {
 	m.lane, m.written = s, true
 	s.queue = append(s.queue, m)
@@ -47,7 +47,7 @@ func (l *Lanes) SkipStored(s *Lane, incarnation string, seq uint64) {
 	s.queue = s.queue[stored:]
 }
 
-// Enqueue lets a stream publish its next message.
+// Enqueue lets a stream publish the next message.
 func (l *Lanes) Enqueue(s *Lane) {
 	if !s.busy && len(s.queue) > 0 && s.queue[0].written {
 		s.busy = true
@@ -132,7 +132,7 @@ func (l *Lanes) publishLane(s *Lane) {
 	}
 }
 
-// Answered removes a message from flight. Its stream continues, or the message is
+// Answered removes a message from flight. The stream continues, or the message is
 // republished.
 func (l *Lanes) Answered(a Answer) {
 	s := l.flight[a.msg]
@@ -203,7 +203,7 @@ func (l *Lanes) noteStored(s *Lane, seq uint64) {
 	l.Enqueue(s)
 }
 
-// refuseMessage keeps a message that was not stored for another attempt.
+// refuseMessage keeps a refused message for another attempt.
 func (l *Lanes) refuseMessage(s *Lane, err error) {
 	now := time.Now()
 	if s.refused.IsZero() {
@@ -224,9 +224,9 @@ func (l *Lanes) setAside(s *Lane) {
 	l.aside = append(l.aside, s)
 }
 
-// giveUpLate republishes messages without an answer from the client after
-// answerTimeout. The server stores a message once: it knows the message's id, and the
-// stage its number.
+// giveUpLate republishes messages without an answer from the client after answerTimeout.
+// The server stores a message once, by the message's id, and the stage uses a message
+// once, by the number.
 func (l *Lanes) giveUpLate(now time.Time) {
 	for msg, s := range l.flight {
 		if now.Sub(s.sent) > 2*answerTimeout {

@@ -18,13 +18,13 @@ import (
 
 const growTime = time.Second // how long a due message waits for the answer of the previous message, with a Store
 
-// Lanes publishes samples of many streams. It joins the samples of a stream into
-// messages, numbers the messages, and publishes each until the server has stored it. A
-// stream has at most one message in flight, so that no failure changes the order of the
-// stream; meanwhile its next message grows. If the server accepts nothing, one message
-// at a time is tried.
+// Lanes publishes samples of many streams. Lanes joins the samples of a stream into
+// messages, numbers the messages, and publishes each message until the server has stored
+// the message. A stream has at most one message in flight, so that no failure changes the
+// order of the stream; meanwhile the next message grows. If the server accepts nothing,
+// one message at a time is tried.
 //
-// All calls come from one goroutine, or under one lock.
+// All calls come from a single goroutine, or under a common lock.
 type Lanes struct {
 	Answers   chan Answer // to messages in flight, for Answered
 	MaxBytes  int         // of a message
@@ -64,8 +64,8 @@ type LanesOptions struct {
 	// Refused is called when a message is not stored. If it returns aside, only the
 	// stream of the message waits; otherwise all streams do.
 	Refused func(s *Lane, err error) (aside bool)
-	// Taken is called when the server accepts messages again, with the length of the
-	// outage. Optional.
+	// Taken is called after an outage when the server accepts messages, with the length
+	// of the outage. Optional.
 	Taken func(after time.Duration)
 }
 
@@ -76,7 +76,7 @@ type Store interface {
 	Done(m *Message)                    // the server has stored m
 }
 
-// Message is one message of a stream.
+// Message is a message of a stream.
 type Message struct {
 	Subject, Incarnation string
 	Seq                  uint64
@@ -94,7 +94,7 @@ type Message struct {
 	span    *trace.Span
 }
 
-// Lane is one stream.
+// Lane is a stream.
 type Lane struct {
 	Key, Subject string
 	Incarnation  string // of the next message
@@ -209,7 +209,7 @@ func (l *Lanes) fitsOpen(o *open, p *Piece) bool {
 	return l.MessageBytes(o.rows+n) <= l.MaxBytes
 }
 
-// Append adds the piece to the message that Open returned for it.
+// Append adds the piece to the message from Open.
 func (l *Lanes) Append(s *Lane, p *Piece) {
 	o := s.open
 	if l.opt.Tracer == nil && len(o.traces) == 0 && p.Trace.Valid() || l.opt.Tracer != nil && p.Trace.Sampled() && len(o.traces) < trace.MostLinks {
@@ -257,7 +257,8 @@ func (l *Lanes) sealOpen(s *Lane) {
 	opens.Put(o)
 }
 
-// encodeOpen returns the payload of an open message. The next call overwrites it.
+// encodeOpen returns the payload of an open message. The next call overwrites the
+// payload.
 func (l *Lanes) encodeOpen(o *open) []byte {
 	if o.raw != nil {
 		return o.raw
@@ -277,7 +278,7 @@ func (l *Lanes) encodeOpen(o *open) []byte {
 	return payload
 }
 
-// writeMessage puts a message into the Store, after the messages that wait for it.
+// writeMessage puts a message into the Store, after earlier waiting messages.
 func (l *Lanes) writeMessage(m *Message) {
 	if l.opt.Store != nil && len(l.unwritten) == 0 && l.opt.Store.Put(m) == nil {
 		m.Payload, m.written = nil, true
@@ -289,7 +290,8 @@ func (l *Lanes) writeMessage(m *Message) {
 	}
 }
 
-// WriteAgain retries to put messages into the Store. It reports whether none is left.
+// WriteAgain retries to put messages into the Store. WriteAgain reports whether all are
+// written.
 func (l *Lanes) WriteAgain() bool {
 	for ; len(l.unwritten) > 0; l.unwritten = l.unwritten[1:] {
 		m := l.unwritten[0]
@@ -320,8 +322,8 @@ func (l *Lanes) BreakOff(s *Lane, incarnation string) {
 	}
 }
 
-// sealDue seals the due messages. A message whose stream has an unanswered message
-// grows instead. It returns the time until the next is due.
+// sealDue seals the due messages. While a stream has an unanswered message, the open
+// message grows instead. The result is the time until the next due message.
 func (l *Lanes) sealDue(now time.Time) time.Duration {
 	for len(l.due) > 0 {
 		s := l.due[0]

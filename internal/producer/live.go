@@ -28,33 +28,33 @@ type LiveOptions struct {
 	Rows     int           // most samples in one message; 0 = DefaultRowsPerMessage
 	Latency  time.Duration // how long a sample waits for others of its stream; 0 = DefaultLatency, negative = not at all
 	Buffer   int           // samples, of all streams, that are accepted and not yet stored; 0 = DefaultBuffer
-	// Resume makes a restarted client continue its streams: it reads the position of
-	// each stream in the input, and skips samples already stored. Times identify the
+	// Resume makes a restarted client continue the streams: the client reads the position
+	// of each stream in the input, and skips samples already stored. Times identify the
 	// samples, so each needs a time, later than the previous one. The client needs the
-	// right to read Job's input. No other client may publish under its streams' keys:
-	// the first of two such clients to notice ends with an error. Without Resume each
-	// start is a new incarnation.
+	// right to read Job's input. Only this client may publish under the streams' keys:
+	// the first of two clients to notice the conflict ends with an error. Without Resume
+	// each start is a new incarnation.
 	Resume bool
 	Job    string       // needed to resume; empty = "eusn"
 	Log    *slog.Logger // optional
-	// Stored is called when the server has stored the next samples of a stream, in
-	// their order, from one goroutine. It must not block, nor call the Live. Optional.
+	// Stored is called when the server has stored the next samples of a stream, in their
+	// order, from one goroutine. Stored must not block, nor call the Live. Optional.
 	Stored func(stream string, samples int)
 }
 
 var (
 	// ErrClosed is returned by a Live after Close.
 	ErrClosed = errors.New("closed")
-	// ErrBufferFull reports that a context ended while Publish waited for room.
+	// ErrBufferFull reports the end of a context while Publish waited for room.
 	ErrBufferFull = errors.New("the buffer is full")
 )
 
-// Live publishes samples as they are measured, with Lanes that keep messages in memory.
-// A message that the server does not accept is republished until it does: no accepted
+// Live publishes samples during the measurement, with Lanes that keep messages in memory.
+// A refused message is republished until the server accepts the message: no accepted
 // sample is dropped.
 //
-// All methods may be called by several goroutines. The order of one stream's samples is
-// the order of its Publish calls.
+// All methods may be called by several goroutines. The samples of a stream keep the order
+// of the Publish calls.
 type Live struct {
 	opt      LiveOptions
 	pattern  wire.Pattern
@@ -74,7 +74,7 @@ type Live struct {
 	refused refusals
 }
 
-// NewLive begins publishing. nc must outlive the Live; Close ends it.
+// NewLive begins publishing. nc must outlive the Live; Close ends the publishing.
 func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 	o.Subject = cmp.Or(o.Subject, wire.DefaultInputSubject)
 	o.Rows = cmp.Or(o.Rows, DefaultRowsPerMessage)
@@ -109,10 +109,10 @@ func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 	return l, nil
 }
 
-// Publish accepts the samples of an item, all or none, and its end. It copies them, and
-// returns before they are stored: see Flush, and LiveOptions.Stored. While the buffer
-// is full it waits, until ctx ends; its error then means that no sample of the item was
-// accepted.
+// Publish accepts the samples and the end of an item, all or none. Publish copies the
+// samples, and returns before the server has stored the copies: see Flush, and
+// LiveOptions.Stored. With a full buffer, Publish waits until ctx ends; the error then
+// means that no sample of the item was accepted.
 func (l *Live) Publish(ctx context.Context, it Item) error {
 	s, err := l.laneOf(ctx, it.Stream)
 	if err != nil {

@@ -251,7 +251,8 @@ func TestLiveResumes(t *testing.T) {
 	}
 	pipelinetest.Mentions(t, publish(second, 11, 13, false), "later time")
 	pipelinetest.Mentions(t, second.Publish(t.Context(), Item{Stream: "a", X: testValues(13, 14)}), "without times")
-	// The first client was still alive: its messages are refused, and it ends.
+	// The first client was still alive: the server refuses the messages, and the client
+	// ends.
 	pipelinetest.Mentions(t, publish(first, 9, 10, false), "another producer", "stop the other one")
 	third := newLive(t, nc, o)
 	if err := errors.Join(publish(third, 10, 12, true), publish(third, 12, 13, false), third.Close(t.Context()), second.Close(t.Context())); err != nil {

@@ -122,8 +122,8 @@ func (l *loop) finishRun(cause error) error {
 	return cause
 }
 
-// fillStreams starts items until enough streams play. An item whose stream is playing
-// waits, and so do all later items: the order of the source is kept.
+// fillStreams starts items until enough streams play. An item of a playing stream waits,
+// and all later items also wait: the order of the source is kept.
 func (l *loop) fillStreams(ctx context.Context) error {
 	for l.playing < l.opt.Playing {
 		it, err := l.src.peekItem()
@@ -148,7 +148,7 @@ func (l *loop) fillStreams(ctx context.Context) error {
 	return nil
 }
 
-// lookahead is a source with a visible next item: an item whose stream is still playing
+// lookahead is a source with a visible next item: the next item of a still playing stream
 // waits here.
 type lookahead struct {
 	Source

@@ -13,9 +13,9 @@ import (
 // endMark is the written form of a sequence's end.
 const endMark = "true"
 
-// newMessage returns message seq of an incarnation. The server stores it once, for any
-// number of attempts: within its duplicate window it knows the message by its id; run
-// in the id names the sending program.
+// newMessage returns message seq of an incarnation. The server stores the message once,
+// for any number of attempts: within the duplicate window, the id identifies the message;
+// run in the id names the sending program.
 func newMessage(subject, run, incarnation string, seq uint64, data []byte, end bool) *nats.Msg {
 	number := strconv.FormatUint(seq, 10)
 	h := nats.Header{

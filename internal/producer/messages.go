@@ -21,8 +21,8 @@ type Messages struct {
 	row      int                    // samples of the item in hand already in messages
 }
 
-// NewMessages reads a source whose samples have these channels; rows are the samples
-// per message, 0 = DefaultRowsPerMessage.
+// NewMessages reads a source of samples with these channels; rows are the samples per
+// message, 0 = DefaultRowsPerMessage.
 func NewMessages(src Source, channels []string, rows int) (*Messages, error) {
 	m := &Messages{src: lookahead{Source: src}, rows: rows, channels: len(channels), seq: map[string]uint64{}}
 	if rows < 1 {

@@ -13,14 +13,14 @@ type pace struct {
 	set    bool
 }
 
-// clock is one item's position on the time line.
+// clock is an item's position on the time line.
 type clock struct {
 	begin  time.Time
 	origin int64
 }
 
-// timeItem starts an item at now. Its first sample's time counts, if it has one; after
-// is the end of the stream's previous item.
+// timeItem starts an item at now. The time of the first sample, if known, positions the
+// item; after is the end of the stream's previous item.
 func (p *pace) timeItem(now, after time.Time, times []int64, last int64) clock {
 	if len(times) == 0 {
 		if now.Before(after) {
@@ -39,8 +39,8 @@ func (p *pace) timeItem(now, after time.Time, times []int64, last int64) clock {
 	return clock{begin: p.begin, origin: p.origin}
 }
 
-// dueTime returns when a message may be sent whose last sample is the n-th of its item
-// and was taken at t (ns): not before that sample could exist.
+// dueTime returns the earliest send time of a message with the n-th sample of the item,
+// taken at t (ns), as the last sample: the sample must exist.
 func (p *pace) dueTime(c clock, n int, t int64, timed bool) time.Time {
 	switch {
 	case p.speed <= 0:
@@ -52,7 +52,7 @@ func (p *pace) dueTime(c clock, n int, t int64, timed bool) time.Time {
 }
 
 // skipPause moves an item's clock so that an already stored message is due now, and
-// returns its due time: stored messages cause no wait. The shared time line moves, too,
+// returns the due time: stored messages cause no wait. The shared time line moves, too,
 // because the streams were stopped together.
 func (p *pace) skipPause(c *clock, due, now time.Time) time.Time {
 	ahead := due.Sub(now)

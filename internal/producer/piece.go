@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// liveLane is one stream of a Live.
+// liveLane is a stream of a Live.
 type liveLane struct {
 	lane  *Lane
 	there reached // Resume: the stream's position in the input at the start

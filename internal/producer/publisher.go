@@ -22,8 +22,8 @@ type Item struct {
 	X      []float32 // samples x channels, row-major; NaN = missing
 	Times  []int64   // ns since the Unix epoch, one per sample, or empty
 	End    bool      // the sequence ends after the last sample
-	// Trace is the trace of the samples. The message with the first sample carries it;
-	// if a message contains several items, the first trace. Optional.
+	// Trace is the trace of the samples. The message with the first sample carries the
+	// trace; if a message contains several items, the first trace. Optional.
 	Trace trace.Context
 }
 
@@ -60,9 +60,9 @@ const (
 	progressEvery    = 100 * time.Millisecond
 )
 
-// Publisher publishes recorded samples as producers do: one subject per stream,
-// messages numbered by Eusn-Seq, many streams at a time. Each stream has at most one
-// message in flight, so that no failure changes its order.
+// Publisher publishes recorded samples as producers do: one subject per stream, messages
+// numbered by Eusn-Seq, many streams at a time. Each stream has at most one message in
+// flight, so that no failure changes the order.
 type Publisher struct {
 	Subject        string   // the job's input subject, names and all; empty = "sensors.*"
 	Channels       []string // of the samples, in order

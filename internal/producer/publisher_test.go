@@ -42,8 +42,8 @@ func testSeries(n, k int) (list []Item) {
 	return list
 }
 
-// A server that accepts nothing causes one line a second in the publisher's log, for
-// any number of streams and attempts.
+// A server that refuses everything causes a line a second in the publisher's log, for any
+// number of streams and attempts.
 func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	t.Parallel()
 	nc := serveStream(t, jetstream.StreamConfig{Name: "FULL", MaxBytes: 4 << 10, Discard: jetstream.DiscardNew})
@@ -56,7 +56,7 @@ func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 50 {
 		t.Fatalf("%+v, %v: too few refusals to see anything", got, err)
 	}
-	// One at the first refusal and one for each whole second.
+	// A line at the first refusal and a line for each whole second.
 	most := 1 + int(time.Since(began)/time.Second)
 	if n := book.Lines("publish failed, retrying"); n < 1 || n > most || book.Lines("refusals=") != n {
 		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, book)
@@ -132,8 +132,7 @@ func TestPublisherRefuses(t *testing.T) {
 	}
 }
 
-// forgetful is a JetStream whose client loses the first message and never answers for
-// it.
+// forgetful is a JetStream with a client that loses the first message without an answer.
 type forgetful struct {
 	jetstream.JetStream
 	lost bool

@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 )
 
-// refusals counts messages that the server refused, for the log.
+// refusals counts refused messages, for the log.
 type refusals struct {
 	log    *slog.Logger
 	logged time.Time // time of the last log line
@@ -47,8 +47,8 @@ func (r *refusals) judgeRefusal(l *Lanes, s *Lane, err error, patient bool) erro
 	return nil
 }
 
-// isForbidden reports whether the server has denied this login to publish there. The
-// server reports it separately from the message, which gets no answer.
+// isForbidden reports whether the server has denied this login to publish to subject. The
+// server reports the denial separately; the message gets no answer.
 func isForbidden(nc *nats.Conn, subject string) bool {
 	said := nc.LastError()
 	return errors.Is(said, nats.ErrPermissionViolation) && strings.Contains(said.Error(), strconv.Quote(subject))

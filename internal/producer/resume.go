@@ -69,7 +69,7 @@ func (l *Live) laneOf(ctx context.Context, key string) (*liveLane, error) {
 	return s, nil
 }
 
-// resumeFrom makes a stream continue after its last message.
+// resumeFrom makes a stream continue after the last message.
 func (s *liveLane) resumeFrom(last lastInput) error {
 	s.last = last.seq
 	switch {
@@ -134,9 +134,9 @@ func (l *Lanes) lookAgain(a Answer, key string) {
 	l.Answers <- Answer{msg: a.msg, err: a.err, last: &last}
 }
 
-// compareLast interprets an unexpected last message of a key: it is this client's
-// message, and its input number is returned; or this client's message follows it
-// (errSendAgain); or it is another producer's.
+// compareLast interprets an unexpected last message of a key: this client's message, with
+// its input number as the result; the predecessor of this client's message
+// (errSendAgain); or another producer's message.
 func (s *liveLane) compareLast(last *lastInput, log *slog.Logger) (uint64, error) {
 	m := s.lane.queue[0]
 	switch {

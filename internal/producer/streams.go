@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// stream is one stream's progress.
+// stream is the progress of a stream.
 type stream struct {
 	lane      *Lane
 	stored    uint64 // of the last message stored before
@@ -36,7 +36,7 @@ type stream struct {
 // nor Rate is set.
 var ErrNoTimes = errors.New("it has no times: give a rate, or publish as fast as possible")
 
-// streamOf checks an item and finds or creates its stream.
+// streamOf checks an item and finds or creates the stream.
 func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	if s := l.known[it.Stream]; s != nil && s.item.Stream != "" {
 		return s, nil
@@ -81,7 +81,7 @@ func (l *loop) continueAfter(ctx context.Context, s *stream) error {
 	return nil
 }
 
-// nextMessage queues the stream's next message, or ends its item.
+// nextMessage queues the stream's next message, or ends the item.
 func (l *loop) nextMessage(s *stream) error {
 	total := len(s.item.X) / len(l.opt.Channels)
 	for !s.over {
@@ -133,7 +133,7 @@ func (l *loop) checksumOf(p *Piece) string {
 	return fmt.Sprintf("%08x", wire.CRC(l.lanes.encodeOpen(&open{rows: len(p.X) / len(l.opt.Channels), x: p.X, times: p.Times, timed: len(p.Times) > 0})))
 }
 
-// publishStream numbers the stream's next message, and publishes it.
+// publishStream numbers and publishes the stream's next message.
 func (l *loop) publishStream(s *stream, now time.Time) {
 	m := l.lanes.Open(s.lane, &s.next, now)
 	m.Stored = []func(){func() {

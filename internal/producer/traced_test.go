@@ -6,14 +6,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// all traces every message that does not opt out.
+// all traces every message, unless the message opts out.
 type all struct{}
 
 func (all) Takes(c trace.Context) bool { return !c.Valid() || c.Sampled() }
 func (all) Record(...*trace.Span)      {}
 
-// A batch continues the trace of its only traced message; with several traced messages,
-// or none, it begins its own, with links.
+// A batch continues the trace of the only traced message; with several traced messages,
+// or none, the batch begins a new trace, with links.
 func TestSpanOfABatch(t *testing.T) {
 	a, b := new(trace.Context).Child(), new(trace.Context).Child()
 	for n, traces := range [][]trace.Context{nil, {a}, {a, b}} {
