@@ -36,7 +36,7 @@ func TestDoubtOfRealData(t *testing.T) {
 		var plain, fixed, adaptive, late, bound, sizes, fixedSizes float64
 		for draw := range uint64(draws) {
 			d := halved(set, draw)
-			m, r := retrained(t, d, RetrainOptions{Spec: spec, Coverage: level, Adaptive: rate}) // which keeps what was left out
+			m, r := retrained(t, d, RetrainOptions{Spec: spec, Coverage: level, Adaptive: rate}) // keeps the left-out sequences
 			l, left := m.Readouts[0], r.Readout.Left
 			p, right := make([]float32, left.Scores.Rows), make([]bool, left.Scores.Rows)
 			for row := range p {

@@ -16,7 +16,7 @@ import (
 // EarlyOptions request a readout of the prefixes that the policy predicts, and a rule for sufficient prefixes; see
 // package early.
 type EarlyOptions struct {
-	Loss float64 // of accuracy that is allowed, by leave-one-out: above 0, below 1
+	Loss float64 // allowed loss of accuracy, by leave-one-out: above 0, below 1
 }
 
 // check reports an error in the options.
@@ -140,7 +140,7 @@ func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
 		return nil
 	}
 	r := new(EarlyReport)
-	first := map[string]*Prediction{} // of each stream's open sequence, the first one that is decided
+	first := map[string]*Prediction{} // of each stream's open sequence, the first decided prediction
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
 		if p.Early() {

@@ -35,8 +35,8 @@ type EvaluateOptions struct {
 	// further predictions before a label comes.
 	Adaptive   float64
 	LabelDelay int
-	Groups     *groups.Rule  // whose accuracies are wanted, too; nil: none, or those of Parts
-	Parts      *groups.Parts // which groups are of which part; nil: as the archive says, and all of a recording
+	Groups     *groups.Rule  // groups for accuracies; nil: none, or the groups of Parts
+	Parts      *groups.Parts // groups of each part; nil: the archive's parts, and all of a recording
 }
 
 // Evaluation is the result of a readout on one part of a data set, or on a recording.
@@ -49,36 +49,36 @@ type Evaluation struct {
 	Policy      reservoir.Policy `json:"policy"`         // of the model: how the series were cut
 	Classes     []string         `json:"classes"`        // the readout's, in its order
 	Series      int              `json:"series"`         // all of the part; of a recording: its streams
-	Sequences   int              `json:"sequences"`      // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
-	Mixed       int              `json:"mixed,omitzero"` // of Sequences, those whose samples have several labels
-	Labelled    int              `json:"labelled"`       // of Sequences, those with a known class; all that follows counts only these
-	Unused      int64            `json:"unused_samples"` // samples behind the last prediction of their series
+	Sequences   int              `json:"sequences"`      // predictions counted below: predictions that close a sequence; early ones under the policy endless, which closes no sequence
+	Mixed       int              `json:"mixed,omitzero"` // sequences with several labels
+	Labelled    int              `json:"labelled"`       // sequences with a known class; all following fields count only these
+	Unused      int64            `json:"unused_samples"` // samples after the last prediction of their series
 	Missing     int64            `json:"missing"`        // values filled, see Retrain
 	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
 
 	// Counts of an evaluation.
 	Correct   int     `json:"correct"`           // predictions equal to the label
-	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
+	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 if Labelled is 0
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 
-	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil where no number is known, or classes are predicted
+	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
 
-	Answers *abstain.Count `json:"answers,omitempty"` // nil where nothing is labelled, or the readout answers always
+	Answers *abstain.Count `json:"answers,omitempty"` // nil if nothing is labelled, or the readout answers always
 
 	Adaptive        *adaptive.Report  `json:"adaptive,omitempty"`         // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled, or numbers are predicted
-	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // likewise, of numbers
+	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // the same for numbers
 
-	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
+	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labelled, or the readout makes no sets
 
-	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
+	Quality     *quality.Report `json:"quality,omitempty"`  // nil if nothing is labelled
 	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
-	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil where the readout has no detector
-	Early       *EarlyCount     `json:"early,omitempty"`    // nil where there are none, or they are counted above
+	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil if the readout has no detector
+	Early       *EarlyCount     `json:"early,omitempty"`    // nil without early predictions, or if these are counted above
 	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
-	Predictions []Prediction    `json:"-"`                  // all, those of a series in order
+	Predictions []Prediction    `json:"-"`                  // all, with the predictions of a series in order
 
-	detects bool // the readout knows no faults: its class 1 is all that is not its class 0
+	detects bool // the readout only detects: class 1 is everything except class 0
 }
 
 // EarlyCount counts early predictions.
@@ -86,9 +86,9 @@ type EarlyCount struct {
 	Predictions int     `json:"predictions"`
 	Labelled    int     `json:"labelled"`
 	Correct     int     `json:"correct"`
-	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 where Labelled is 0
+	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 if Labelled is 0
 
-	Decided *EarlyReport `json:"decided,omitempty"` // nil where the readout has no rule when a prefix suffices
+	Decided *EarlyReport `json:"decided,omitempty"` // nil if the readout has no rule for sufficient prefixes
 }
 
 // Evaluate makes the stage's predictions for every series of one part of d, each series as its own stream: the
@@ -158,7 +158,7 @@ func (ev *Evaluation) index(classes []string) []int {
 	class := make([]int, len(classes))
 	for i, name := range classes {
 		if class[i] = names.ClassIndex(ev.Classes, name); class[i] < 0 {
-			class[i] = len(ev.Classes) // which matchModel allows where there is a detector
+			class[i] = len(ev.Classes) // allowed by matchModel if there is a detector
 			if ev.detects {
 				class[i] = 1
 			}
@@ -277,7 +277,7 @@ func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) er
 		return fmt.Errorf("offline: the model reads channels %q, %s has %q: want the same names in the same order", m.Channels, src.what, src.channels)
 	}
 	for _, c := range src.classes {
-		if names.ClassIndex(linear.Classes, c) < 0 && linear.Novelty == nil { // what it does not know is new
+		if names.ClassIndex(linear.Classes, c) < 0 && linear.Novelty == nil { // an unknown class is new
 			return fmt.Errorf("offline: class %q of %s is not among the %d classes of readout %q", c, src.what, len(linear.Classes), linear.Name)
 		}
 	}

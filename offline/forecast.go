@@ -23,7 +23,7 @@ type forecast struct {
 	mu     sync.Mutex
 	before int64   // run in the passes before
 	run    int64   // run in all
-	sample float64 // seconds of a sample, on all cores; 0 until it is known
+	sample float64 // seconds of a sample, on all cores; 0 while unknown
 	add    int
 	solved float64 // share
 }
@@ -70,7 +70,7 @@ func (f *forecast) added(n int) {
 }
 
 func (f *forecast) solving(done float64) {
-	f.adding() // where features are kept, nothing was added
+	f.adding() // if features are kept, nothing was added
 	f.mu.Lock()
 	f.solved = done
 	f.mu.Unlock()

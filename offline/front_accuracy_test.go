@@ -22,7 +22,7 @@ func TestFrontAccuracyOfFastMachine(t *testing.T) {
 	for _, c := range []struct {
 		hertz float64
 		front string
-		least float64 // two deviations of 300 series (2 % each) below what was measured: docs/front-end.md
+		least float64 // two deviations of 300 series (2 % each) below the measurement: docs/front-end.md
 	}{
 		{4096, "", .55}, {40960, "", .77}, {40960, "decimate=10", .80}, {40960, "normalise=20ms,decimate=10", .83}, {40960, "centre=20ms,envelope=500us,decimate=40", .73},
 	} {

@@ -6,7 +6,7 @@ import "github.com/eusn-stream/eusn-stream/reservoir"
 type inputs struct {
 	statistics *reservoir.InputStatistics
 	channels   int
-	streams    map[int]*reservoir.SeriesStatistics // those that have not ended
+	streams    map[int]*reservoir.SeriesStatistics // series that have not ended
 }
 
 func newInputs(channels int) *inputs {

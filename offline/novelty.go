@@ -22,7 +22,7 @@ import (
 
 // NoveltyOptions request a detector of data unlike the training part (package novelty).
 type NoveltyOptions struct {
-	Level float64 // share of predictions like the training's that may be novel; 0: AlarmsPerDay says, else detect.DefaultLevel
+	Level float64 // share of predictions like the training's that may be novel; 0: from AlarmsPerDay, else detect.DefaultLevel
 	// AlarmsPerDay is the mean number of allowed false alarms of a stream in a day, and PerDay the number of its
 	// predictions; 0: derived from rate and policy.
 	AlarmsPerDay, PerDay float64
@@ -37,7 +37,7 @@ type NoveltyOptions struct {
 
 // Names of classes of a model without faults.
 const (
-	normalClass = "normal" // where the data give the healthy ones no name
+	normalClass = "normal" // if the data have no name for the healthy class
 	novelClass  = "novel"
 )
 
@@ -105,12 +105,12 @@ func (h healthySource) read(ctx context.Context, yield func(*chunk) error) error
 type keeper struct {
 	level  float64
 	f      int
-	of     []int // place of each sequence among those kept, -1 for none
+	of     []int // place of each sequence among the kept sequences, -1 for none
 	at     int   // sequences seen
 	x      []float32
 	groups []int
 	labels []int     // the class of each
-	inputs []float64 // statistics of those kept; nil: they are not wanted
+	inputs []float64 // statistics of the kept sequences; nil: not requested
 	width  int       // channels
 	scales []float32 // of the channels
 }
@@ -192,7 +192,7 @@ func (t *training) level() (float64, error) {
 	}
 	fewest, more := fmt.Sprintf("a share of %.3g", least), ", or train on more"
 	if 1/level > detect.Most {
-		more = "" // no data have so many
+		more = "" // no data set is so large
 	}
 	if perDay > 0 {
 		fewest = fmt.Sprintf("%.4g a day", least*perDay)

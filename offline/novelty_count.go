@@ -14,13 +14,13 @@ import (
 // have classes outside the training.
 type NoveltyCount struct {
 	Level       float64  `json:"level"` // the share of known ones that may be novel
-	Least       float64  `json:"least"` // the smallest p-value there is
+	Least       float64  `json:"least"` // the smallest possible p-value
 	Novel       int      `json:"novel"` // predictions at or below the level, of all that are counted
 	Known       int      `json:"known"` // sequences
 	FalseAlarms int      `json:"false_alarms"`
 	Unknown     int      `json:"unknown"` // sequences
-	Found       int      `json:"found"`   // of Unknown, those that are novel
-	AUROC       *float64 `json:"auroc"`   // share of pairs of an unknown and a known sequence in which the unknown one is more novel; null without both
+	Found       int      `json:"found"`   // novel sequences of Unknown
+	AUROC       *float64 `json:"auroc"`   // share of pairs of an unknown and a known sequence in which the unknown sequence is more novel; null without both
 }
 
 func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {

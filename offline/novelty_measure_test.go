@@ -218,7 +218,7 @@ func TestNoveltyMeasure(t *testing.T) {
 			}
 			for _, s := range spoilt {
 				set := all.spoil(s.name, s.spoil)
-				set.set.Classes = []string{"healthy", "spoilt"} // what a known one is does not count
+				set.set.Classes = []string{"healthy", "spoilt"} // the predicted class does not count
 				t.Logf("seed %d, all classes: %+v", seed, set.judge(t, m, r.Novelty.Sequences))
 			}
 		}

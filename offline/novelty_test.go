@@ -19,7 +19,7 @@ import (
 // A model of only healthy machines finds new faults, raises about the requested number of false alarms, and gives the
 // same results after storing, on another engine and on other threads.
 func TestHealthyOnly(t *testing.T) {
-	d := simulated(t, 5, 480, 240) // 120 and 60 of them healthy
+	d := simulated(t, 5, 480, 240) // 120 and 60 healthy series
 	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(3), Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "healthy", Level: .02, Inputs: true}})
 	if l := m.Readouts[0]; !slices.Equal(l.Classes, []string{"healthy", "novel"}) || !l.Detects || l.Novelty == nil {
 		t.Fatalf("readout of classes %q, detects %v", l.Classes, l.Detects)
@@ -165,7 +165,7 @@ func TestHealthyWithoutLabels(t *testing.T) {
 		t.Errorf("classes %q of %d sequences, %d without a label", m.Readouts[0].Classes, r.Sequences, r.Unlabelled)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{Split: archive.Train})
-	if n := ev.Novelty; n.Novel > 2 || n.Known != 0 || n.AUROC != nil { // of what was learnt from
+	if n := ev.Novelty; n.Novel > 2 || n.Known != 0 || n.AUROC != nil { // on the training part
 		t.Errorf("%+v", n)
 	}
 }

@@ -55,7 +55,7 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
 	later := *d
 	later.Series = slices.Clone(d.Series)
-	for k, i := range d.Part(archive.Test) { // a sensor that says too little from the 61st on
+	for k, i := range d.Part(archive.Test) { // a sensor that reads too low from the 61st on
 		if n := d.Series[i].Number; k >= 60 {
 			later.Series[i].SetNumber(n + 1)
 		}
@@ -307,7 +307,7 @@ func TestNumbersOfRecordingsUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := evaluateRecording(context.Background(), m, fleet(t, 3), EvaluateOptions{}, nil) // which has labels
+	ev, err := evaluateRecording(context.Background(), m, fleet(t, 3), EvaluateOptions{}, nil) // fleet has labels
 	if err != nil {
 		t.Fatal(err)
 	}

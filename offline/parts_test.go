@@ -34,7 +34,7 @@ func TestPartOfARecording(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt.Parts, opt.Groups = parts, nil // which has a rule of its own
+		opt.Parts, opt.Groups = parts, nil // parts have a rule
 		got, gr, err := retrainRecording(t.Context(), whole, opt, nil)
 		if err != nil {
 			t.Fatal(err)

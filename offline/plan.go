@@ -17,12 +17,12 @@ import (
 type plan struct {
 	*cutter
 	sequences int   // sequences that states are computed of
-	work      int64 // the rows of them that an engine takes
+	work      int64 // the engine's rows for the sequences
 	shortest  int64 // samples up to the point of fewest
 	farthest  int64 // samples up to the point of most
-	pulse     pulse // of what is learnt from
+	pulse     pulse // of the training sequences
 	examples  []example
-	ends      []int // examples up to the end of each stream, in the order in which they ended
+	ends      []int // examples up to the end of each stream, in the order of the ends
 }
 
 // example is the training example of a point. Examples come sequence by sequence, in the order of the sequences'
@@ -92,10 +92,10 @@ type trainingOrder struct {
 	arrival []int     // of each point: its place in that order
 	labels  []int     // of each place
 	groups  []int     // of each place, of one origin
-	sites   []int     // of each place: the group that the user's rule gives; nil: there is no rule
-	numbers []float64 // of each place, of the target; nil: there is none
+	sites   []int     // of each place: the group by the user's rule; nil: no rule
+	numbers []float64 // of each place, of the target; nil: no target
 	count   int       // of groups
-	divided []string  // classes whose only group had to be divided
+	divided []string  // classes with only one group, which was divided
 }
 
 // blocks is the number of groups into which the only group of a class is divided.
@@ -189,8 +189,8 @@ func policyName(p reservoir.Policy) string {
 
 // pulse collects the sampling intervals of training sequences, if samples have times.
 type pulse struct {
-	periods []float64 // of each sequence whose period is known
-	longest []int64   // interval of two samples in each of these, ns
+	periods []float64 // of each sequence with a known period
+	longest []int64   // interval of two samples in each of these sequences, ns
 }
 
 func (s *pulse) add(p pace) {

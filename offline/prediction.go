@@ -8,9 +8,9 @@ import (
 // Prediction is the stage's prediction at a place of a series, or of a stream of a recording.
 type Prediction struct {
 	ID       string // of the series, or of the stream
-	Position int64  // samples of it so far
-	Samples  int    // of them, those of the sequence
-	Label    int    // index into Evaluation.Classes of the class that all samples of the sequence have; -1 where there is none
+	Position int64  // samples of the series so far
+	Samples  int    // samples of the sequence
+	Label    int    // index into Evaluation.Classes of the class that all samples of the sequence have; -1 if there is none
 	Unknown  bool   // the label is a class that the readout does not know
 	// Truth is the true number, of a regression; NaN if unknown. Label is 0 for a known number.
 	Truth          float64

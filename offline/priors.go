@@ -10,7 +10,7 @@ import (
 
 // PerClass is a positive number of each class, in any unit. The zero value is none.
 type PerClass struct {
-	Balanced bool               // those that make all classes alike
+	Balanced bool               // numbers that balance all classes
 	Of       map[string]float64 // of every class, by its name; nil: none
 }
 
@@ -73,7 +73,7 @@ func (p PerClass) in(what string, classes []string) ([]float64, error) {
 // of returns the weights of classes whose samples have these labels. Balanced weights are one over the number of
 // samples.
 func (p PerClass) of(classes []string, labels []int) []float64 {
-	weights, _ := p.in("class weights", classes) // checkTraining refuses what is wrong
+	weights, _ := p.in("class weights", classes) // checkTraining refuses wrong weights
 	if !p.Balanced {
 		return weights
 	}

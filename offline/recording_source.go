@@ -232,7 +232,7 @@ func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.Recordi
 		column = target
 	}
 	src, err := openLabelled(ctx, from, column, rule)
-	if err == nil && target != "" { // labels say nothing of numbers
+	if err == nil && target != "" { // labels do not apply to numbers
 		src.target, src.classes = target, []string{target}
 		clear(src.sampleSource.(*recordingSource).class)
 	}

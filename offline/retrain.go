@@ -58,7 +58,7 @@ type labelledData struct {
 	channels    []string
 	classes     []string
 	bytes       int64         // in memory
-	target      string        // of what the samples have numbers; empty: they have classes
+	target      string        // target of the samples' numbers; empty: samples have classes
 	sites       *groups.Table // of the groups that are asked for; nil: none
 	prefixes    bool          // early points are learnt from, too
 }
@@ -146,7 +146,7 @@ type training struct {
 	net      *reservoir.Network
 	front    *reservoir.Front // nil: none
 	inputs   []reservoir.InputRange
-	kept     *keeper // what a detector is learnt from; nil: none is
+	kept     *keeper // training data of a detector; nil: no detector
 	report   RetrainReport
 }
 
@@ -197,7 +197,7 @@ func (t *training) sampling() Sampling {
 // readout returns the options of the readout, within the memory left by other data.
 func (t *training) readout(origins []int, beside int64) fit.Options {
 	o := &t.opt
-	priors, _ := o.Priors.in("priors", t.src.classes) // checkTraining refuses what is wrong
+	priors, _ := o.Priors.in("priors", t.src.classes) // checkTraining refuses wrong priors
 	return fit.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: fit.NewSoft(o.Spec.SoftScaling(t.report.MedianLength)), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
@@ -272,7 +272,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 func (t *training) finish(ctx context.Context, l *fit.Learner, cast *forecast) (*reservoir.Model, error) {
 	start := time.Now()
 	if !l.Plan().Kernel {
-		runtime.GC() // what the pass held makes room for what the solver holds
+		runtime.GC() // the memory of the pass makes room for the solver
 	}
 	opt := t.readout(nil, 0)
 	opt.Progress = cast.solving
@@ -292,7 +292,7 @@ func (t *training) model(linear *readout.Linear, fit fit.Report) (*reservoir.Mod
 	linear.Name = t.opt.Readout
 	t.report.Readout = fit
 	if fit.Numbers != nil {
-		t.report.ByGroup = nil // which counts what is right
+		t.report.ByGroup = nil // the report counts right classes
 	}
 	if fit.Outer != nil {
 		t.report.ByGroup = leftOut(t.report.ByGroup, t.plan.sites, fit.Outer)

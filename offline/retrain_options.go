@@ -29,54 +29,54 @@ const DefaultMemory = 8 << 30
 type RetrainOptions struct {
 	EngineOptions
 	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
-	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: fit.DefaultAlphas
+	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; a single value is used without a choice; nil: fit.DefaultAlphas
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
-	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see fit.Options.Discriminant
+	RidgeOnly   bool             // no linear discriminant, whatever the leave-one-out result; see fit.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
 	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: 0.95
 	Target      string           // column of numbers that are learnt instead of classes; of a data set that SetTarget has read
-	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see fit.Options.Priors
+	Priors      PerClass         // expected share of each class in later use; zero: as in the training; see fit.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see fit.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
-	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
-	Front       Front            // what samples go through before the network; zero: nothing
-	Parts       *groups.Parts    // of which the groups to train on are learnt from; nil: the archive's own training part, or all of a recording
-	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as those of a machine; nil: those of one origin, or the groups of Parts
+	Rate        float64          // sampling rate of the data, Hz; 0: from the times of a recording's samples
+	Front       Front            // processing of samples before the network; zero: none
+	Parts       *groups.Parts    // parts; the groups of part train are learnt from; nil: the archive's own training part, or all of a recording
+	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as all of a machine; nil: by origin, or the groups of Parts
 
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
-	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
+	Novelty *NoveltyOptions // also train a detector of data unlike the training part; nil: no
 
 	CoverageByClass bool    // the Coverage is that of each class; false: of all sequences together
 	MaxError        float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
-	Adaptive        float64 // of Update: the rate at which labels move the sets' thresholds, in the order in which they came; 0: they do not; see package adaptive
-	Confidence      float64 // that it is not larger; 0: DefaultConfidence
+	Adaptive        float64 // of Update: the rate at which labels move the sets' thresholds, in the order of the labels; 0: no moves; see package adaptive
+	Confidence      float64 // confidence of MaxError; 0: DefaultConfidence
 
 	// Memory bounds the memory of the training, in bytes: the data, two blocks of features, and the learner of the
 	// readout. Features that must all be kept and do not fit go to a temporary file; the model is the same. 0:
 	// DefaultMemory.
 	Memory int64
 
-	Planned func(RetrainReport) // optional: told what will be trained on, before the work begins
+	Planned func(RetrainReport) // optional: gets the planned training before the work begins
 }
 
 // RetrainReport describes the training data and the results.
 type RetrainReport struct {
 	Dataset      string         `json:"dataset"`
 	Series       int            `json:"series"`                    // of a recording: its streams
-	Samples      int64          `json:"samples"`                   // of all of them
-	Sequences    int            `json:"sequences"`                 // learnt from: what the policy cuts of the series
-	Groups       int            `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
-	Divided      []string       `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	Samples      int64          `json:"samples"`                   // of all series
+	Sequences    int            `json:"sequences"`                 // training sequences, cut from the series by the policy
+	Groups       int            `json:"groups"`                    // groups of sequences of one origin, left out together by leave-one-out
+	Divided      []string       `json:"divided,omitempty"`         // classes of only one group, which was divided for leave-one-out: the result includes neighbours, and is too good
 	MinLength    int64          `json:"min_length"`                // of the shortest
 	MaxLength    int64          `json:"max_length"`                // of the longest
-	MedianLength int            `json:"median_length,omitzero"`    // of networks of kind mixed alone, whose lags and scales depend on it
+	MedianLength int            `json:"median_length,omitzero"`    // only of networks of kind mixed: lags and scales depend on the median
 	Sampling     Sampling       `json:"sampling,omitzero"`         // zero: not known
-	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
+	Unused       int64          `json:"unused_samples"`            // after the last sequence of their series
 	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
 	Missing      int64          `json:"missing"`                   // values filled, see Retrain
 	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
-	Empty        int            `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
+	Empty        int            `json:"empty"`                     // training series without a single value: the class learns the look of a missing signal
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Plan         fit.Plan       `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      fit.Report     `json:"readout"`
@@ -145,7 +145,7 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	if _, err := opt.Weights.in("class weights", src.classes); cmp.Or(wrong, err) != nil {
 		return cmp.Or(wrong, err)
 	}
-	return opt.Spec.ForLength(1).Validate() // which no error depends on
+	return opt.Spec.ForLength(1).Validate() // no error depends on the length
 }
 
 // checkNumeric refuses archives that no network can read directly.

@@ -25,18 +25,18 @@ type sampleSource interface {
 type chunk struct {
 	stream int       // its number, from 0 in the order of appearance
 	id     string    // its name
-	values []float32 // samples x channels, row-major; NaN where missing
-	labels []int     // class of each sample, -1 where unknown
-	times  []int64   // of each sample, ns, NoTime where unknown; nil: none has one
+	values []float32 // samples x channels, row-major; NaN if missing
+	labels []int     // class of each sample, -1 if unknown
+	times  []int64   // of each sample, ns, NoTime if unknown; nil: no sample has a time
 	ends   []bool    // whether a sequence ends with the sample; nil: nowhere
 	last   bool      // the stream ends here
 
-	numbers []float64 // of each sample: its value in the column of the target, NaN where unknown; nil: labels are wanted
+	numbers []float64 // of each sample: its value in the column of the target, NaN if unknown; nil: labels are used
 
 	groups []string       // of each sample: its value in the column of groups; nil: no column is asked for
-	flags  []outcome.Flag // of each sample: what happened before it; nil: not known
-	told   []int          // class of the sequence whose prediction comes with each sample, -1 where unknown; nil: of none
-	counts bool           // samples without a label count as input: labels are those of predictions
+	flags  []outcome.Flag // of each sample: events before the sample; nil: unknown
+	told   []int          // class of the sequence whose prediction comes with each sample, -1 if unknown; nil: of none
+	counts bool           // samples without a label count as input: labels are labels of predictions
 	silent bool           // silence, and no mark, ended the sequence with the last sample
 }
 

@@ -17,10 +17,10 @@ import (
 type cutSequence struct {
 	id     string // of the stream
 	from   int64
-	row    int64 // behind the front end: the first one
-	group  int   // where sequences are not pieces of one series
+	row    int64 // the first row after the front end
+	group  int   // if sequences are not pieces of one series
 	points []point
-	values []float32 // rows x channels: samples, none missing, behind the front end
+	values []float32 // rows x channels: samples, none missing, after the front end
 }
 
 // point is a place in a stream where the stage predicts: the sequence has
@@ -29,13 +29,13 @@ type point struct {
 	k        int          // its number in the source, in the order of predictions
 	from, to int64        // samples of the stream, from 0
 	early    bool         // the sequence continues
-	label    int          // class that all its samples have; -1 where there is none
+	label    int          // class that all its samples have; -1 if there is none
 	mixed    bool         // its samples have more than one label
 	group    int          // points of one group are of one origin: never learn from one to judge another
 	flags    outcome.Flag // of the prediction there
-	rows     int64        // what the front end makes of its samples
-	site     int          // the group that it is in; groups.None: in none
-	number   float64      // what its last sample has in the target's column; NaN where unknown, or there is no target
+	rows     int64        // samples after the front end
+	site     int          // the point's group; groups.None: none
+	number   float64      // its last sample's value in the target's column; NaN if unknown, or without a target
 	pace
 }
 
@@ -51,12 +51,12 @@ func (p *point) samples() int64 { return p.to - p.from }
 // cutter cuts the streams of a source.
 type cutter struct {
 	*track.Tracker
-	word     string // what a stream is called
+	word     string // the word for a stream
 	channels []string
 	training bool          // keep only points to learn from: the last of each sequence, of one label
 	keeps    bool          // the samples; else only the points are wanted
 	prefixes bool          // training: keep the early points, too
-	rows     func(*chunk)  // optional: told what comes out of the front end
+	rows     func(*chunk)  // optional: gets the output of the front end
 	sites    *groups.Table // of the groups that sequences are in; nil: none are asked for
 
 	cutters map[int]*streamCutter // of the streams that have not ended
@@ -137,10 +137,10 @@ func (s *cutter) silent() (names []string) {
 type streamCutter struct {
 	*cutter
 	track track.Track
-	open  []*cutSequence // one per state of the policy, nil where no sequence is open
+	open  []*cutSequence // one per state of the policy, nil if no sequence is open
 	at    int64          // samples seen
 	runs  []labelRun     // from the one that holds the last sample of the chunk before
-	site  []labelRun     // likewise: of samples of one group
+	site  []labelRun     // the same for samples of one group
 
 	buffer []float32 // samples, none missing, after the front end: from row base on
 	base   int64

@@ -38,7 +38,7 @@ type strip struct {
 func randomStrip(rng *rand.Rand) strip {
 	var s strip
 	now, label := int64(0), 0
-	stuck := 0 // samples for which channel 0 does not change
+	stuck := 0 // samples without a change of channel 0
 	for range 20 + rng.IntN(80) {
 		now += 1 + rng.Int64N(7)
 		if rng.IntN(15) == 0 {
@@ -88,7 +88,7 @@ func (t *stripTape) read(_ context.Context, yield func(*chunk) error) error {
 			at[n], open = to+1, open-1
 		}
 		err := yield(p)
-		for i := range p.values { // a chunk is the reader's again
+		for i := range p.values { // the reader reuses a chunk
 			p.values[i] = 1e9
 		}
 		if err != nil {

@@ -229,7 +229,7 @@ func TestUpdateAdapts(t *testing.T) {
 		want[false] = append(want[false], i, i+1)
 	}
 	kept := make([]int, left.Scores.Rows)
-	for i := range kept { // another numbering: the rows are those of the sequences backwards
+	for i := range kept { // another numbering: the rows are the sequences backwards
 		kept[i] = len(kept) - 1 - i
 	}
 	for row := range kept {

@@ -67,7 +67,7 @@ type shardFile struct {
 	job  shardJob
 	text []byte // of job
 	own  shardOwn
-	at   int64 // where the statistics begin
+	at   int64 // start of the statistics
 	size int64 // theirs
 }
 

@@ -43,7 +43,7 @@ func (c *streamCutter) followSites(p *chunk) {
 	if n := len(c.site); n > 1 {
 		c.site = append(c.site[:0], c.site[n-1])
 	}
-	_ = eachSite(c.sites, p, func(at, site int) error { // which has no errors of its own
+	_ = eachSite(c.sites, p, func(at, site int) error { // eachSite has no errors of its own
 		if n := len(c.site); n == 0 || c.site[n-1].label != site {
 			c.site = append(c.site, labelRun{from: c.at + int64(at), label: site})
 		}
@@ -157,7 +157,7 @@ func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
 
 // numberBehind is the number of the last sample of the chunks before.
 type numberBehind struct {
-	known bool // there is a target
+	known bool // a target exists
 	last  float64
 }
 

@@ -16,8 +16,8 @@ import (
 
 // LabeledSequences are sequences with known features.
 type LabeledSequences struct {
-	Name        string // of where they come from
-	Fingerprint string // of what they are
+	Name        string // the name of their source
+	Fingerprint string // the identity of their data
 	Streams     int
 	Classes     []string // ascending, as in a recording
 	Sequences   []LabeledSequence
@@ -34,7 +34,7 @@ type LabeledSequences struct {
 type LabeledSequence struct {
 	Class, Group int
 	Samples      int64 // as they came in
-	Rows         int   // behind the front end
+	Rows         int   // after the front end
 
 	// Labelled numbers the label of the class, in the order of the labels' arrival; sequences of one label are in the
 	// order of the list. It is for an adaptive coverage.

@@ -26,7 +26,7 @@ type Stored struct {
 func (j *Job) Stored(ctx context.Context) (Stored, error) {
 	s := Stored{partitions: j.job.Partitions}
 	names := []string{wire.OutputStream(j.job.Name), wire.DeadLetterStream(j.job.Name)}
-	if j.job.Source.Job == "" { // otherwise it is another job's
+	if j.job.Source.Job == "" { // otherwise the input is another job's
 		names = append([]string{wire.InputStream(j.job.Name)}, names...)
 	}
 	for _, name := range names {
@@ -53,9 +53,9 @@ type StreamGrowth struct {
 	Stream string
 	Bytes  uint64        // stored now
 	PerDay float64       // bytes written a day
-	Over   time.Duration // the time over which the rate was measured
+	Over   time.Duration // duration of the rate measurement
 	Bounds []string      // its limits, as "max_age 24h0m0s"; nil: none
-	Most   float64       // its final size at this rate within these limits, bytes; +Inf without limits
+	Most   float64       // final size at this rate within these limits, bytes; +Inf without limits
 }
 
 // Since returns the growth since an earlier state of the same job. Messages removed

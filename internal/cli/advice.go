@@ -57,7 +57,7 @@ func (a *App) AdviceOn(job, text string) string {
 // call is a call of a command in a text, with the flags to add.
 type call struct {
 	cmd         *cobra.Command
-	rest, flags string // what stands after the name of the command, and what is added
+	rest, flags string // the text after the command's name, and the added flags
 }
 
 // lacks reports whether the command takes a flag that is missing in the call.
@@ -75,7 +75,7 @@ func (c *call) carry(f *pflag.Flag, takesURL bool) {
 	case f.Name == "config":
 		c.flags += " -c " + value
 	case f.Name == "nats-url" && strings.Contains(value, "@"):
-		c.flags += " --nats-url URL" // which holds a password
+		c.flags += " --nats-url URL" // URL holds a password
 	case f.Name == "dir" && (!takesURL || c.has("nats-url")):
 	default:
 		c.flags += " --" + f.Name + " " + value

@@ -14,7 +14,7 @@ import (
 // App is the state shared by all commands: output and global flags.
 type App struct {
 	Stdout, Stderr io.Writer
-	records        io.Writer // standard error below stderr, where its lines are JSON; else nil
+	records        io.Writer // standard error below Stderr, if its lines are JSON; else nil
 	JSON, Quiet    bool
 	ProgressMode   string
 	Engine         string

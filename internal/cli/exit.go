@@ -60,7 +60,7 @@ func NewExitCodesTopic() *cobra.Command {
 type Failure struct {
 	err  error
 	Code int
-	Next string // a command line or a sentence; empty where nothing helps
+	Next string // a command line or a sentence; empty without advice
 }
 
 func (f *Failure) Error() string { return f.err.Error() }

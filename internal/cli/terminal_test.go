@@ -39,7 +39,7 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 	check("JSON", out.String(), `"label": "x\u001b]0;title\u0007\u009b31m"`)
 	a.Say("stream %s", bad)
 	for _, format := range []string{"json", "text"} {
-		own := &cli.App{Stdout: a.Stdout, Stderr: a.Stderr} // whose messages all take the log's form
+		own := &cli.App{Stdout: a.Stdout, Stderr: a.Stderr} // all messages of own take the log's form
 		own.Logger("info", format).Info("came", "key", bad)
 		own.Say("stream %s", bad)
 	}

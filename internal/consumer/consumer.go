@@ -28,7 +28,7 @@ type Output struct {
 	Outs        uint64 // predictions of this partition so far, including these
 	Meta        codec.PredictionMeta
 	Predictions []codec.Prediction // may be empty
-	Trace       trace.Context      // the span that sent them; none: no traced message led to them
+	Trace       trace.Context      // the span that sent the predictions; none: no traced message led to the predictions
 }
 
 // Span is a part of a job's output.
@@ -37,7 +37,7 @@ type Span struct {
 	Since  time.Time           // without From: messages stored at this time or later; zero = only new messages
 	Stored bool                // ends with the last message stored at the start; otherwise follows
 	Begun  func()              // called when reading begins: no later message is missed; may be nil
-	Skip   func(*ForeignError) // called for a message that is no prediction, and reading continues; nil = reading ends
+	Skip   func(*ForeignError) // called for a foreign message, and reading continues; nil = reading ends
 	Passed func(seq uint64)    // called for a message with the job's model identity; may be nil
 	Of     []int               // in Read: only these partitions; nil = all
 

@@ -17,7 +17,7 @@ import (
 
 const (
 	maxPull       = 16 << 20         // bytes asked for at a time; more gains nothing
-	heartbeat     = time.Second      // between the server's heartbeats while there is no message
+	heartbeat     = time.Second      // between the server's heartbeats without messages
 	forgetAfter   = 30 * time.Second // the server deletes a consumer without a client after this time
 	closeDeadline = 5 * time.Second  // for callbacks that nothing else ends
 )
@@ -39,7 +39,7 @@ func readStream(ctx context.Context, js jetstream.JetStream, job, stream string,
 	if err != nil {
 		return explainError(err, job, stream)
 	}
-	if info := cons.CachedInfo(); span.Stored && span.subjects != nil && info != nil && info.NumPending == 0 { // no message of these partitions: none would end the reading
+	if info := cons.CachedInfo(); span.Stored && span.subjects != nil && info != nil && info.NumPending == 0 { // without messages of these partitions nothing would end the reading
 		return nil
 	}
 	if span.Begun != nil {

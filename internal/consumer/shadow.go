@@ -21,7 +21,7 @@ type ShadowOutput struct {
 	Begun       string // creation time of the output with the numbered predictions
 	Partition   int
 	Outs        uint64 // number of the last prediction among the predictions of the partition
-	Missing     uint64 // predictions of the partition since the previous message, which the shadow lacks
+	Missing     uint64 // predictions of the partition since the previous message that are missing in the shadow
 	Meta        codec.PredictionMeta
 	Predictions []codec.Prediction // with Details
 }

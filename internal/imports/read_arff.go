@@ -21,7 +21,7 @@ type arffReader struct {
 	out        part
 	relational bool
 	inside     bool // between @attribute NAME relational and @end NAME
-	samples    int  // number of numeric attributes, which are the samples
+	samples    int  // number of numeric attributes, the samples
 	known      map[string]bool
 	scratch    []float32
 }

@@ -13,7 +13,7 @@ var nan32 = float32(math.NaN())
 type part struct {
 	problem  string   // the name in the file, may be empty
 	channels int      // 0: token lists
-	classes  []string // the classes in the header; nil if there are none
+	classes  []string // the classes in the header; nil without classes
 	labelled bool
 	series   []rawSeries
 	warnings []string

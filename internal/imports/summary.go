@@ -17,11 +17,11 @@ type Summary struct {
 // SplitSummary counts one part of a data set.
 type SplitSummary struct {
 	Series      int    `json:"series"`
-	Samples     int64  `json:"samples"`    // over all series; tokens where the set holds those
-	MinLength   int    `json:"min_length"` // samples; 0 where the split is empty
+	Samples     int64  `json:"samples"`    // over all series; tokens if the set holds tokens
+	MinLength   int    `json:"min_length"` // samples; 0 if the split is empty
 	MaxLength   int    `json:"max_length"`
 	Missing     int64  `json:"missing"`    // values that are NaN
-	Unlabelled  int    `json:"unlabelled"` // series whose class is unknown
+	Unlabelled  int    `json:"unlabelled"` // series of unknown class
 	ByClass     []int  `json:"by_class"`   // series of each class, in the order of Summary.Classes
 	Fingerprint string `json:"fingerprint"`
 }

@@ -60,7 +60,7 @@ func (j *change) noteStep(ctx context.Context, r wire.Resize) error {
 // writeEntry replaces the last read entry.
 func (j *change) writeEntry(ctx context.Context, e wire.Entry) error {
 	taken, err := store.WriteEntry(ctx, j.js, &e, j.name, j.seq)
-	if now, seq, readErr := store.ReadEntry(ctx, j.out, j.name); readErr == nil && now.Resize == e.Resize { // also where the answer was lost
+	if now, seq, readErr := store.ReadEntry(ctx, j.out, j.name); readErr == nil && now.Resize == e.Resize { // also if the answer was lost
 		j.entry, j.seq = now, seq
 		return nil
 	}

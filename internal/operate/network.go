@@ -17,7 +17,7 @@ import (
 // Replaced is the condition of a job after Replace.
 type Replaced struct {
 	Job        string `json:"job"`
-	With       string `json:"with"`       // the job whose network and states it has
+	With       string `json:"with"`       // the job with the adopted network and states
 	Step       string `json:"step"`       // the current step; empty = the change is complete
 	Cut        uint64 `json:"cut"`        // the last input message that the previous network has answered; 0 = this call did not find it
 	Generation uint64 `json:"generation"` // how often the job's partitions have been changed

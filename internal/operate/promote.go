@@ -120,7 +120,7 @@ func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteO
 
 // chooseReadout returns the name for promoting a readout.
 func chooseReadout(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (name string, err error) {
-	first := false // it is the job's first readout
+	first := false // the job's first readout
 	if fingerprint == "" {
 		if fingerprint, err = previousReadout(e.Promotions); err != nil {
 			return "", err
@@ -144,7 +144,7 @@ func writePromotion(ctx context.Context, j *store.Job, e wire.Entry, seq uint64,
 	endShadowOf(&e, next.Readout)
 	_, err := store.WriteEntry(ctx, j.JS, &e, j.Name, seq)
 	now, _, lost := store.ReadEntry(ctx, j.Out, j.Name)
-	if last := now.Promotions.Last(); lost == nil && last.Number == next.Number && last.Who == next.Who && last.Readout == next.Readout && last.When.Equal(next.When) { // also where the answer was lost
+	if last := now.Promotions.Last(); lost == nil && last.Number == next.Number && last.Who == next.Who && last.Readout == next.Readout && last.When.Equal(next.When) { // also if the answer was lost
 		return nil
 	}
 	if store.OvertakenBy(err) || err == nil {

@@ -107,7 +107,7 @@ type Lane struct {
 	refused time.Time // since when the server refuses the first message of queue; zero: not refused
 	again   time.Time // time of the next attempt for a message set aside
 
-	due   time.Time // time at which open gets its number
+	due   time.Time // time for giving open its number
 	place int       // in Lanes.due
 	late  bool      // open was due while a message had no answer
 

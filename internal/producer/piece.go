@@ -14,7 +14,7 @@ type liveLane struct {
 	seen  int64   // time of the last sample offered
 	until int64   // time of the last sample with a number
 	last  uint64  // number of the key's last message in the input, 0 = none
-	moved bool    // it is in another partition than the next message will be
+	moved bool    // the last message is in another partition than the next
 
 	taken, stored uint64 // samples and ends
 }

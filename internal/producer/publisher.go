@@ -53,7 +53,7 @@ const (
 	DefaultPlaying        = 64  // streams at a time
 
 	answerTimeout    = 5 * time.Second        // an acknowledgement not here by then is not waited for
-	retryWait        = 100 * time.Millisecond // pause before the input is requested again
+	retryWait        = 100 * time.Millisecond // pause before a retry of the request
 	headerRoom       = 4 << 10                // bytes reserved in a message for its headers
 	maxPending       = 16 << 20               // bytes without an acknowledgement
 	noStreamPatience = 10 * time.Second       // a starting stage creates its NATS streams meanwhile
@@ -69,7 +69,7 @@ type Publisher struct {
 	RowsPerMessage int      // 0 = DefaultRowsPerMessage
 	Playing        int      // streams at a time; 0 = DefaultPlaying
 	Speed          float64  // 1 = as recorded, 10 = ten times as fast, 0 = as fast as the server accepts
-	Rate           float64  // samples per second of each stream whose items have no times; needed if Speed > 0
+	Rate           float64  // samples per second of each stream for items without times; needed if Speed > 0
 	// Resume continues after the messages of each stream in Job's input: as many
 	// messages are skipped. Source, Channels and RowsPerMessage must be unchanged. If
 	// the job has no input, Publish returns an error. Without Resume streams are

@@ -128,7 +128,7 @@ func (l *Lanes) lookAgain(a Answer, key string) {
 	last, err := l.lastOf(ctx, key)
 	if err != nil {
 		time.Sleep(retryWait)
-		l.Answers <- Answer{msg: a.msg, err: nats.ErrTimeout} // it is requested again
+		l.Answers <- Answer{msg: a.msg, err: nats.ErrTimeout} // causes another request
 		return
 	}
 	l.Answers <- Answer{msg: a.msg, err: a.err, last: &last}

@@ -26,7 +26,7 @@ type stream struct {
 	item Item
 	next Piece // of item: the next message
 	row  int   // samples of the item in messages, next included
-	over bool  // all of them have ended
+	over bool  // all items have ended
 	clock
 	due  time.Time
 	turn uint64 // order among equals

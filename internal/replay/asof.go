@@ -27,7 +27,7 @@ var (
 type AsOf struct {
 	Partition int
 	To        uint64
-	Before    time.Time // where To is 0
+	Before    time.Time // used if To is 0
 	Progress  func(PastDone)
 }
 
@@ -39,7 +39,7 @@ type StateAsOf struct {
 	// Verified reports that the record in output message Output has this digest.
 	Verified bool   `json:"verified"`
 	Output   uint64 `json:"output,omitempty"`
-	Next     uint64 `json:"next_verifiable,omitempty"` // where no record does: after this input message one does; 0 = none
+	Next     uint64 `json:"next_verifiable,omitempty"` // without such a record: the next input message with a record's digest; 0 = none
 
 	Encoded []byte `json:"-"` // the state, as in a snapshot
 }

@@ -58,9 +58,9 @@ type BackfillPrediction struct {
 
 // BackfillPlan is the work ahead.
 type BackfillPlan struct {
-	Again    bool   // it continues with what was begun before
-	Begin    uint64 // first message of the log that is read; 0 = no log
-	First    uint64 // first one whose predictions are asked for
+	Again    bool   // an earlier backfill is continued
+	Begin    uint64 // first log message to read; 0 = no log
+	First    uint64 // first message with requested predictions
 	Last     uint64 // the last one
 	JobModel bool   // the model is the job's
 	Done     BackfillDone
@@ -68,14 +68,14 @@ type BackfillPlan struct {
 
 // BackfillDone is the work done so far, including work before a kill.
 type BackfillDone struct {
-	Messages    uint64 `json:"messages"` // whose predictions are asked for
-	Before      uint64 `json:"before"`   // messages read for the states alone
-	Samples     uint64 `json:"samples"`  // in all of these
+	Messages    uint64 `json:"messages"` // messages with requested predictions
+	Before      uint64 `json:"before"`   // messages read only for the states
+	Samples     uint64 `json:"samples"`  // in all messages read
 	Removed     uint64 `json:"removed"`  // that were gone from the log before they could be read
 	Unusable    uint64 `json:"unusable"`
 	Reason      string `json:"reason,omitempty"` // of the first that was
 	Predictions uint64 `json:"predictions"`
-	All         uint64 `json:"-"` // messages there are to read; 0 = not known
+	All         uint64 `json:"-"` // messages to read; 0 = not known
 }
 
 const positionEvery = time.Second

@@ -31,7 +31,7 @@ type output struct {
 	path    string
 	file    *os.File // path.part
 	size    int64    // written
-	release func()   // its lock, once it is closed
+	release func()   // the lock, after closing
 }
 
 func partPath(path string) string     { return path + ".part" }

@@ -100,7 +100,7 @@ func TestOutput(t *testing.T) {
 		t.Fatal(at, err)
 	}
 	refused(ErrInUse)
-	o.leave() // it says nothing
+	o.leave() // an empty file is removed
 	there()
 
 	o, _, _, err = openOutput(path)

@@ -29,9 +29,9 @@ type backfillJob struct {
 	Shard *shard.Shard
 
 	Rate     float64       // samples per second; 0 = as fast as possible
-	Every    time.Duration // between positions, or more where states are large; negative: after each batch
+	Every    time.Duration // between positions, more for large states; negative: after each batch
 	Progress func(backfillPosition)
-	Begun    func(p backfillPosition, again bool) // the range is known; again: it continues where another one stopped
+	Begun    func(p backfillPosition, again bool) // the range is known; again: an earlier computation is continued
 }
 
 // tooMany unusable messages without a usable message end a computation: later messages would be unusable, too.

@@ -158,7 +158,7 @@ func TestBackfill(t *testing.T) {
 			dir := t.TempDir()
 			all, part, calm := backfillTo(filepath.Join(dir, "all")), backfillTo(filepath.Join(dir, "part")), backfillTo(filepath.Join(dir, "calm"))
 			all.every = -1
-			part.From, part.every = from, time.Hour // what is killed begins again
+			part.From, part.every = from, time.Hour // a killed backfill restarts from the beginning
 			// The log grows during the reading, and each attempt sees more messages.
 			all.To = time.Now().Add(time.Millisecond)
 			part.To, calm.To = all.To, all.To
@@ -478,7 +478,7 @@ func TestBackfillOfMessages(t *testing.T) {
 		packets[i].Raw = packets[i].Payload(t)
 	}
 	m := pipelinetest.Model(t, 3, backfillPolicies["gap"])
-	c := pipeline.Config{RowBudget: 30, Input: formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "a", "y": "b"}}} // what the plant sends now
+	c := pipeline.Config{RowBudget: 30, Input: formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "a", "y": "b"}}} // the plant's present format
 	s := &pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	o.every, o.Rate = -1, 1e6

@@ -76,7 +76,7 @@ func (p *past) between(ctx context.Context, b *StatesBetween, from, to AsOf) err
 		b.Uncounted = fmt.Sprintf("the log begins with message %d", first)
 		return nil
 	}
-	passed := p.direct.CountStreams() // the shard computes nothing behind this
+	passed := p.direct.CountStreams() // the shard computes nothing after this
 	done := b.From.Past
 	done.Last = to.To
 	if err := p.advance(ctx, to, &done, from.To); err != nil {

@@ -35,7 +35,7 @@ type FeaturesLog struct {
 	First, Last uint64    // its messages
 	Begun       string    // when the job's output was made
 	Network     string    // identity of the model without readouts, and of the arithmetic
-	Settings    string    // what else features depend on
+	Settings    string    // further settings that features depend on
 	JobNetwork  bool      // the job runs that network
 }
 
@@ -43,10 +43,10 @@ type FeaturesLog struct {
 type FeaturesDone struct {
 	FeaturesLog
 	Messages uint64 // read
-	Samples  uint64 // in them
+	Samples  uint64 // in these messages
 	Removed  uint64 // messages that were gone before they could be read
 	Unusable uint64 // messages
-	Reason   string // of the first of these
+	Reason   string // of the first unusable message
 }
 
 // ReadFeatures reads the present log of a job, on an engine of its own, with the stage's code, and hands out the

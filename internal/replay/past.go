@@ -20,7 +20,7 @@ import (
 // Past selects sequences of a partition to recompute.
 type Past struct {
 	Partition int
-	To        uint64 // the last input message that is read
+	To        uint64 // the last input message to read
 	Network   string // as a record has it, of a job that runs another one now; empty: the job's
 	// Of Features, but for Begun.
 	Stream func(name string) bool
@@ -34,7 +34,7 @@ type Past struct {
 // PastDone is from where a partition's past was computed, and how far.
 type PastDone struct {
 	Created     time.Time // of the input
-	First, Last uint64    // input messages that there are, those of all partitions counted, as far as Past.To
+	First, Last uint64    // existing input messages of all partitions, up to Past.To
 	// The computing began from this snapshot, of the state after input message
 	// After; empty: with message First.
 	Snapshot string
@@ -42,7 +42,7 @@ type PastDone struct {
 	At       uint64 // the last message read
 	Messages uint64 // read
 	Deleted  int    // messages between First and the end of the log that somebody removed
-	Unread   error  // why a snapshot that is needed could not be used
+	Unread   error  // the error of a needed but unusable snapshot
 	// All reports that all partitions were read, because the job's keys were in other partitions earlier.
 	All bool
 

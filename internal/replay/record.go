@@ -23,7 +23,7 @@ import (
 
 // Record selects the part of a job's log to record, and the output.
 type Record struct {
-	Dir   string // a folder; a recording that is there continues
+	Dir   string // a folder; an existing recording continues
 	Files record.Files
 
 	// From selects messages by their storage time (zero: from the first message). Messages of LeadIn before From are
@@ -32,17 +32,17 @@ type Record struct {
 	From     time.Time
 	LeadIn   time.Duration
 	FromText string
-	To       time.Time // until before then, which may be in the future
-	Follow   bool      // where To is zero: for ever, and not until now
+	To       time.Time // until before To, which may be in the future
+	Follow   bool      // if To is zero: continue for ever, not only until now
 
-	Streams string // which streams, in words that Takes understands; empty = all
+	Streams string // streams, in the words of Takes; empty = all
 	Takes   func(words string) (func(stream string) bool, error)
 
 	MaxBytes int64         // of a file, about; 0 = DefaultRecordBytes
 	MaxAge   time.Duration // of a file; 0 = any
 	Rows     int           // that are written at a time
 
-	Begun     func(p record.Position, again bool) // optional, as are these
+	Begun     func(p record.Position, again bool) // optional, like the next two
 	Progress  func(record.Done)
 	Committed func(path string, p record.Position)
 }

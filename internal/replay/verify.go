@@ -17,9 +17,9 @@ import (
 // Verification is the outcome of Verify.
 type Verification struct {
 	Partition int    `json:"partition"`
-	Snapshot  string `json:"snapshot"` // where it began, empty = from the first message
+	Snapshot  string `json:"snapshot"` // the first state, empty = from the first message
 	Replayed  uint64 `json:"replayed"` // input messages
-	InSeq     uint64 `json:"in_seq"`   // up to which the digests were compared
+	InSeq     uint64 `json:"in_seq"`   // the digests were compared up to this input message
 	Digest    string `json:"digest"`   // of the state rebuilt
 	Recorded  string `json:"recorded"` // of the state the stage had
 }

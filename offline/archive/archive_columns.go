@@ -113,7 +113,7 @@ type rowGroup struct {
 	in    *parquetFile
 	rd    *file.RowGroupReader
 	total int // rows
-	upTo  int // rows that are read with those that are read next
+	upTo  int // rows read so far, the next rows included
 	rows  int // that are read next of each column of plain values
 	open  map[string]file.ColumnChunkReader
 }

@@ -123,7 +123,7 @@ func (h *headers) next() error {
 		return errHeader
 	}
 	body := page.compressed
-	if page.plain { // of version 2, which the library reads with this size
+	if page.plain { // of version 2, read by the library with this size
 		body = page.inflated
 	}
 	begin := h.at + in.n

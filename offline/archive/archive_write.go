@@ -41,7 +41,7 @@ func WriteDataset(path string, d *Dataset) error {
 // DatasetWriter writes a dataset archive series by series.
 type DatasetWriter struct {
 	file   *archiveFile
-	head   *Dataset // what the archive holds apart from the series; its own are not looked at
+	head   *Dataset // the archive's data except the series; the series of head are ignored
 	rows   *array.RecordBuilder
 	values int // in rows
 }

@@ -41,7 +41,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.limit = samples // one row group, as other tools write them
+	w.limit = samples // one row group, like other tools
 	c := RecordingChunk{Seq: make([]int64, samples), Time: make([]int64, samples), Values: d.Series[0].Values, End: make([]bool, samples), Label: make([]string, samples)}
 	for i := range samples {
 		c.Stream, c.Seq[i] = append(c.Stream, "s"), int64(i)

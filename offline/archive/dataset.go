@@ -25,12 +25,12 @@ const (
 // Series is a labelled sequence of a Dataset.
 type Series struct {
 	ID     string    // unique within the data set, e.g. "train-17"
-	Split  Split     // which part it belongs to
-	Label  int       // index into Dataset.Classes; -1 where unknown
-	Values []float32 // samples x channels, row-major; NaN where the source has a missing value
-	Tokens []int32   // instead of Values where the data set holds token lists
+	Split  Split     // part of the series
+	Label  int       // index into Dataset.Classes; -1 if unknown
+	Values []float32 // samples x channels, row-major; NaN for a missing value in the source
+	Tokens []int32   // instead of Values if the data set holds token lists
 	Group  string    // value in the column of groups, if SetGroups read one
-	Number float64   // value in the target's column, if SetTarget read one; NaN where unknown
+	Number float64   // value in the target's column, if SetTarget read a column; NaN if unknown
 }
 
 // Dataset is a collection of labelled sequences, whole in memory.
@@ -50,13 +50,13 @@ type Provenance struct {
 	Tool     string       `json:"tool"`
 	License  string       `json:"license,omitzero"`
 	Note     string       `json:"note,omitzero"`
-	Warnings []string     `json:"warnings,omitzero"` // what the import found odd, e.g. a part that does not exist
+	Warnings []string     `json:"warnings,omitzero"` // odd findings of the import, e.g. a part that does not exist
 }
 
 // SourceFile is an imported file.
 type SourceFile struct {
 	Name   string `json:"name"`
-	Bytes  int64  `json:"bytes"` // size as stored, so compressed where the file is
+	Bytes  int64  `json:"bytes"` // stored size, compressed if the file is compressed
 	SHA256 string `json:"sha256"`
 }
 

@@ -74,7 +74,7 @@ func TestPagesThatInflate(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			func() {
-				defer func() { recover() }() // that is an error of the file: guard
+				defer func() { recover() }() // guard reports a panic as an error of the file
 				if got := codec.Decode(dst, bytes.Clone(bomb)); len(got) > len(dst) {
 					t.Errorf("%s: %d bytes where %d were claimed", c, len(got), len(dst))
 				}

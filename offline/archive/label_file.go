@@ -30,7 +30,7 @@ type LabelFile struct {
 	path  string
 	spans map[string][]labelSpan // of each stream, ascending
 	told  map[toldAt]toldLabel
-	tells bool // there are such
+	tells bool // labels of predictions exist
 	seen  labelled
 }
 
@@ -39,7 +39,7 @@ type labelSpan struct {
 	from, to int64 // [from, to)
 	label    string
 	line     int
-	lines    int  // that say so
+	lines    int  // lines with this label
 	used     bool // a sample has the label
 }
 

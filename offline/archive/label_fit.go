@@ -15,7 +15,7 @@ import (
 type labelled struct {
 	streams     map[string]bool
 	first, last int64 // times
-	timed       bool  // there are times
+	timed       bool  // the samples have times
 }
 
 func (s *labelled) addChunk(c *RecordingChunk) {
@@ -44,8 +44,8 @@ func (s *labelled) addChunk(c *RecordingChunk) {
 type LabelFit struct {
 	Labels   int    `json:"labels"`
 	Fit      int    `json:"fit"`                 // labels that a sample has
-	NoStream int    `json:"no_stream,omitempty"` // of the others: of a stream that is not in the recording
-	NoTime   int    `json:"no_time,omitempty"`   // of a time, or a sequence, of which it has no sample
+	NoStream int    `json:"no_stream,omitempty"` // of the labels that do not fit: of a stream outside the recording
+	NoTime   int    `json:"no_time,omitempty"`   // of a time, or a sequence, without a sample
 	Reason   string `json:"reason,omitempty"`    // of one that does not fit
 }
 

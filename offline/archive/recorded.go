@@ -14,18 +14,18 @@ var recordedColumns = []string{"eusn_key", "eusn_input", "eusn_seq", "eusn_row",
 
 // Metadata keys of a recording of a job's input, one of several files.
 const (
-	keyRecording = "eusn.recording" // which recording: files of one have the same
-	keyEnds      = "eusn.ends"      // numbers of samples with which a sequence ends besides those of the column end
-	keySilent    = "eusn.silent"    // those of samples whose sequence was ended by silence
+	keyRecording = "eusn.recording" // identity of the recording, the same in all files
+	keyEnds      = "eusn.ends"      // numbers of samples that end a sequence, in addition to the column end
+	keySilent    = "eusn.silent"    // numbers of samples before silence that ended a sequence
 )
 
 // Origin is the origin of recorded samples: no element, or one each.
 type Origin struct {
-	Key     []string // what the wildcards of the input subject stood for
+	Key     []string // the text of the input subject's wildcards
 	Input   []int64  // number of the message in the job's log
 	Message []int64  // Eusn-Seq of the message, 0 without
 	Row     []int64  // of the sample in the message
-	Flags   []uint32 // outcome.Flag: what had happened since the stream's sample before
+	Flags   []uint32 // outcome.Flag: events since the stream's previous sample
 }
 
 func (o *Origin) reset() {

@@ -22,14 +22,14 @@ type Recording struct {
 	RecordingInfo RecordingInfo // of the first file
 
 	// Scan sets these fields.
-	Classes     []string       // of all labels, sorted; the target alone if there is one
-	Class       map[string]int // of each label; empty if there is a target
+	Classes     []string       // of all labels, sorted; only the target if there is one
+	Class       map[string]int // of each label; empty with a target
 	Fingerprint string         // see recordingSum
 
 	files  []*recordedFile
 	labels *LabelFile
 	target string // column of numbers that are learnt; "": labels are
-	groups string // column whose values are the groups of samples; "": none
+	groups string // column of the samples' groups; "": none
 }
 
 // Open reads the metadata of all files, and compares the files. Chunks of the recording have Number, the values of

@@ -21,26 +21,26 @@ const NoTime = math.MinInt64
 type RecordingInfo struct {
 	Name     string
 	Channels []string   // at least one; not stream, seq, time, end or label
-	Source   Provenance // where it comes from
+	Source   Provenance // the origin of the data
 	Recorded bool       // samples have an Origin: of a job's input, as eusn-stream record writes it
 }
 
 // RecordingChunk is a run of samples of a recording, in the order of the file.
 // All slices but Values have one element a sample.
 type RecordingChunk struct {
-	Stream []string  // which stream a sample belongs to; not empty
+	Stream []string  // stream of each sample; not empty
 	Seq    []int64   // the stream's own count, increasing
-	Time   []int64   // nanoseconds since 1970 in UTC, NoTime where unknown
-	Values []float32 // samples x channels, row-major; NaN where missing
+	Time   []int64   // nanoseconds since 1970 in UTC, NoTime if unknown
+	Values []float32 // samples x channels, row-major; NaN if missing
 	End    []bool    // whether the stream's sequence ends with this sample
-	Label  []string  // class of the sequence the sample is in; "" where unknown
-	Origin Origin    // of a recording that is Recorded, else empty
+	Label  []string  // class of the sample's sequence; "" if unknown
+	Origin Origin    // of a Recorded recording, else empty
 
 	silent   []bool    // Recorded: silence ended the sequence, not a message; nil: nowhere
 	Told     []string  // the class of the sequence whose prediction comes with the sample; "" unknown; nil: nowhere
 	Number   []float64 // the values of the target's column; nil: none is asked for
 	Group    []string  // the values of the column of groups; nil: none is asked for
-	Restarts bool      // samples are missing before the first: its streams begin anew
+	Restarts bool      // samples are missing before the first: its streams restart
 }
 
 // Rows is the number of samples of c.
@@ -91,7 +91,7 @@ func GroupRows(channels int) int { return max(1, min(groupRows, groupValues/chan
 type RecordingWriter struct {
 	// Source goes into the archive's metadata, and may be changed until Close.
 	Source Provenance
-	Meta   map[string]string // likewise
+	Meta   map[string]string // may also be changed until Close
 
 	channels int
 	recorded bool

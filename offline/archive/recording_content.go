@@ -75,7 +75,7 @@ func (s *recordingSum) addChunk(c *RecordingChunk) {
 		for _, v := range c.Values[i*s.channels : (i+1)*s.channels] {
 			b = le.AppendUint32(b, math.Float32bits(v))
 		}
-		if c.Told != nil && c.Told[i] != "" { // more than an archive can say
+		if c.Told != nil && c.Told[i] != "" { // a label that an archive cannot hold
 			b = append(le.AppendUint32(append(b, 't'), uint32(len(c.Told[i]))), c.Told[i]...)
 		}
 		s.h.Write(b)

@@ -15,14 +15,14 @@ type RecordingReader struct {
 	RecordingInfo
 	Rows int64 // samples in all, as the archive claims
 
-	recording    string   // which; of one that is Recorded
-	ends, silent numbered // samples with which sequences end, besides the column end
+	recording    string   // identity of a Recorded recording
+	ends, silent numbered // samples that end sequences, in addition to the column end
 	target       string   // column of numbers to learn; "": none
-	groups       string   // column whose values are the groups of samples; "": none
+	groups       string   // column of the samples' groups; "": none
 
 	path  string
 	in    *parquetFile
-	group *readGroup       // that is read; nil: the next one
+	group *readGroup       // the group being read; nil: the next group
 	next  int              // row group
 	seqs  map[string]int64 // of the last sample of each stream
 	times timeColumn

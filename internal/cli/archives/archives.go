@@ -74,7 +74,7 @@ type Labelled struct {
 	Set      *archive.Dataset // nil: a recording
 	Channels int
 	Files    []string           // of a recording, in order
-	Labels   *archive.LabelFile // what says what the samples of a recording were; nil: its column label
+	Labels   *archive.LabelFile // labels of a recording's samples; nil: its column label
 
 	temporary string // folder of the archive of a CSV recording
 }
@@ -124,7 +124,7 @@ func Open(ctx context.Context, a *cli.App, path string) (Labelled, error) {
 		channels, err := recordingChannels(files[0])
 		return Labelled{Path: path, Channels: channels, Files: files}, err
 	}
-	if there, err := os.Stat(path); err != nil || !there.IsDir() { // of a directory, the archive in it is read
+	if there, err := os.Stat(path); err != nil || !there.IsDir() { // Read opens the archive in a directory
 		if err := cli.WholeFile(path); err != nil {
 			return Labelled{}, err
 		}

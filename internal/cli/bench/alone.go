@@ -67,7 +67,7 @@ func (e *enginesAlone) measure(d time.Duration) (float64, error) {
 func stageModel(recipe string, rows int) (*reservoir.Model, error) {
 	shape := benchShape{units: stageUnits, inputs: len(stageChannels)}
 	if recipe != "" {
-		shape = benchShape{recipe: recipe, inputs: 2 * len(stageChannels)} // half of them are differences
+		shape = benchShape{recipe: recipe, inputs: 2 * len(stageChannels)} // half of the inputs are differences
 	}
 	net, err := shape.draw()
 	if err != nil {

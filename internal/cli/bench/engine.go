@@ -19,7 +19,7 @@ import (
 type benchKind struct {
 	name string
 	open func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error)
-	set  string // the instruction set whose peak it is held to; empty: none can be measured
+	set  string // the instruction set of the peak to compare with; empty: not measurable
 	slow bool
 	one  bool // threads make no difference
 }
@@ -41,7 +41,7 @@ func benchKinds(a *cli.App, o *benchOptions) []benchKind {
 		if k.slow && a.Engine == "auto" && len(all) > 1 && o.reshaped() {
 			continue // not at shapes that were not chosen for it
 		}
-		if k.slow { // its instructions are those of the fastest
+		if k.slow { // with the instructions of the fastest engine
 			k.set = strings.TrimSuffix(string(all[0]), "generic")
 		}
 		k.open = func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error) {
@@ -77,7 +77,7 @@ type engineRow struct {
 	Rate      float64 `json:"mstep_per_s"`
 	CoreTime  float64 `json:"core_ns_per_step,omitzero"` // of all threads together; CPU engines only
 	GFLOPS    float64 `json:"gflops"`
-	Peak      float64 `json:"peak_gflops,omitzero"` // absent where there is none to measure
+	Peak      float64 `json:"peak_gflops,omitzero"` // absent without a measurable peak
 	PeakShare float64 `json:"peak_share,omitzero"`
 	Issue     float64 `json:"issue_operations,omitzero"` // lane operations of a step; kind mixed only
 	IssueTo   float64 `json:"issue_share,omitzero"`      // their rate, relative to the peak's multiply-adds
@@ -88,7 +88,7 @@ type engineRow struct {
 const (
 	burstTime = 4 * time.Millisecond  // short enough to fall between other programs' work
 	peakTime  = 40 * time.Millisecond // at most so long; otherwise as long as the burst
-	mostPeak  = time.Second / 4       // for each peak of the head, which an interruption waits for
+	mostPeak  = time.Second / 4       // for each peak of the head; an interruption waits for its end
 )
 
 // newEngineBenches makes a measurement for each shape and number of threads of each engine. With an error, the

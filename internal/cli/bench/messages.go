@@ -19,11 +19,11 @@ import (
 
 // The workload of small messages.
 const (
-	producers       = 200                                // each of them
+	producers       = 200                                // each producer
 	producerEvery   = 100 * time.Millisecond / producers // all together: a message each time
 	messageShare    = 1.                                 // of a round, see messageCount
 	messageLeast    = 1000                               // messages of a round
-	messagePartsMax = 64                                 // partitions that a backlog is compared with: what a job had by default
+	messagePartsMax = 64                                 // partitions for the comparison of a backlog: an earlier default of jobs
 )
 
 // budgets are the latencies (stage.latency) of part latency.
@@ -152,7 +152,7 @@ func (m *messageBench) cpu(ctx context.Context, partitions int) (row messagesRow
 // pairs sends rounds of messages both ways, in alternating order.
 func (m *messageBench) pairs(ctx context.Context, b *stageBench, p *plain) (messagesRow, error) {
 	var first spent
-	for range 2 { // the first has all that is slow once
+	for range 2 { // the first includes one-time costs
 		if _, err := p.send(ctx, messageLeast); err != nil {
 			return messagesRow{}, err
 		}

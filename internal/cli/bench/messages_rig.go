@@ -151,7 +151,7 @@ func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, e
 	messages := max(1, int(d/every))
 	got := load.NewArrivals(messages)
 	told := func(m jetstream.Msg) {
-		_ = got.Record(consumer.Output{Predictions: keyOf(m)}) // one that is not expected is none of ours
+		_ = got.Record(consumer.Output{Predictions: keyOf(m)}) // an unexpected message is not the benchmark's
 	}
 	p.told.Store(&told)
 	defer p.told.Store(nil)

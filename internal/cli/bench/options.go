@@ -31,7 +31,7 @@ const onlyMessages = "messages"
 
 // Parts of "bench --only messages".
 const (
-	partCPU     = "cpu"     // CPU time a message, beside plain JetStream's
+	partCPU     = "cpu"     // CPU time a message, compared with plain JetStream's
 	partLatency = "latency" // of 200 producers of 10 messages a second
 	partBacklog = "backlog" // how fast stored messages are worked off
 	partHalf    = "half"    // latency at half of the measured rate
@@ -48,7 +48,7 @@ func (o *benchOptions) checkOptions() error {
 		return err
 	}
 	engines := *o
-	engines.recipes = nil // these the stage has, too
+	engines.recipes = nil // the stage also has these
 	return cli.CheckRules([]cli.Rule{
 		{Broken: o.only == onlyMessages && o.shaped(), Message: "--only messages: its network is one of 100 units, so --units, --inputs, --streams, --steps, --threads, --members, --bank and --random do not apply"},
 		{Broken: o.only == "stage" && engines.shaped(), Message: "--only stage: its network is one of 100 units or a bank of --bank, so --units, --inputs, --streams, --steps, --threads, --members and --random do not apply"},

@@ -12,7 +12,7 @@ type benchPrinter struct {
 	app          *cli.App
 	rows         int
 	engines, pub bool   // whether the table's head is out
-	part         string // of small messages, whose head is out
+	part         string // of small messages, after the printed head
 }
 
 func (p *benchPrinter) line(row any) error {

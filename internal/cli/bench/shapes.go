@@ -6,7 +6,7 @@ import (
 
 // benchShape is the shape of a row of results.
 type benchShape struct {
-	recipe                 string // one of reservoir.Banks, which gives members and units
+	recipe                 string // one of reservoir.Banks, with members and units
 	members, units, inputs int    // members 0: one network as in the paper
 	streams, steps         int
 	random                 bool

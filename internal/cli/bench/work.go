@@ -4,8 +4,8 @@ import "github.com/eusn-stream/eusn-stream/reservoir"
 
 // work is the cost of a sample in a network, in operations of one lane of a vector.
 type work struct {
-	multiplyAdds float64 // of the products alone
-	operations   float64 // all of the step, the products included; 0 where they are not known
+	multiplyAdds float64 // of only the products
+	operations   float64 // all of the step, the products included; 0 if unknown
 }
 
 // Operations of the step of kind mixed in addition to the products: the minimum for a vector engine, see

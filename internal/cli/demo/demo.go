@@ -209,7 +209,7 @@ type demoReplay struct {
 	close   func() error
 	streams int // at a time
 	text    string
-	want    map[string][]int // of each stream, its predictions in order: indices into those of ev
+	want    map[string][]int // of each stream, its predictions in order: indices into the predictions of ev
 	ev      *offline.Evaluation
 }
 
@@ -230,7 +230,7 @@ func (o *demoOptions) replay(test archives.Labelled, ev *offline.Evaluation) (de
 		r.text = fmt.Sprintf("replaying %d test series on %d concurrent streams", len(src.Series), r.streams)
 		stream = func(id string) string { return names[id] }
 	}
-	for k, p := range ev.Predictions { // those of a series in order, and so are the series
+	for k, p := range ev.Predictions { // predictions of a series are in order, and series also
 		r.want[stream(p.ID)] = append(r.want[stream(p.ID)], k)
 	}
 	return r, nil

@@ -47,7 +47,7 @@ func TestDemoPolicies(t *testing.T) {
 	}{
 		{"marked", "--early 100 --decide --decide-loss 0.2", 40, 40 + 3*40, 320},
 		{"gap", "--gap 300ms --early 150", 40, 40 + 2*40, 320},
-		{"window", "--length 64 --hop 32 --early 24", 40 * 19, 40 * (19 + 20), 640}, // early at the 26 multiples of 24 but 6 where a window ends
+		{"window", "--length 64 --hop 32 --early 24", 40 * 19, 40 * (19 + 20), 640}, // early at the 26 multiples of 24 but 6 at the end of a window
 		{"count", "--length 100 --early 30", 40 * 6, 40 * (6 + 19), 640},            // and early once after the last
 		{"endless", "--early 100", 40 * 6, 40 * 6, 640},
 	} {

@@ -177,7 +177,7 @@ type collector struct {
 	got       []codec.Prediction // Class -1: none came
 	seen      map[string]int     // predictions of each stream so far
 	predicted int
-	labelled  int // of them, those of sequences with one label
+	labelled  int // predicted sequences with one label
 	right     int
 }
 

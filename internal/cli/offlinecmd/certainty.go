@@ -89,7 +89,7 @@ func printSets(a *cli.App, s *quality.Sets) {
 	a.Print("sets       coverage %.4f, %.3f classes in the mean; one class %.1f %%, several %.1f %%, none %.1f %%; one class and wrong %.2f %%",
 		s.Coverage, s.Size, 100*part(s.Single), 100*part(s.Several), 100*part(s.Empty), 100*part(s.Wrong))
 	if len(s.Classes) > maxConfusion {
-		return // printQuality has said where they are
+		return // printQuality has named the place of the classes
 	}
 	for _, c := range s.Classes {
 		a.Print("           %s: coverage %s, %s classes in the mean", names.Cut(c.Class, models.MaxClassWidth), shown(c.Coverage), shown(c.Size))

@@ -117,7 +117,7 @@ func runCompare(ctx context.Context, a *cli.App, paths []string, c compareRun) e
 
 // foundSet is a data set: an archive, or a folder with the published files.
 type foundSet struct {
-	name string // "" for an archive, which tells it
+	name string // "" for an archive, which contains its name
 	path string
 }
 

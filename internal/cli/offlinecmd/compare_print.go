@@ -32,7 +32,7 @@ type BankMean struct {
 	Draws     []float64 `json:"draws"` // one mean for each drawing of the weights
 	Mean      float64   `json:"mean"`
 	Deviation float64   `json:"deviation"`      // population standard deviation over the draws
-	Want      float64   `json:"want,omitempty"` // at least: what is promised, where all data sets with published figures are there
+	Want      float64   `json:"want,omitempty"` // the promised minimum, if all data sets with published figures are present
 }
 
 // print shows the results of the run.

@@ -68,7 +68,7 @@ Text archives are large: 25,000 + 25,000 documents of IMDB take several hundred 
 }
 
 func embed(ctx context.Context, a *cli.App, e embedRun) error {
-	if e.threads > 0 { // the products take what the runtime has
+	if e.threads > 0 { // the products use the runtime's threads
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(e.threads))
 	}
 	if err := cli.MayWrite(e.out, e.force, e.from); err != nil {

@@ -22,7 +22,7 @@ var (
 // metering holds the energy counters of an offline job, until close.
 type metering struct {
 	accounts   energy.Accounts
-	unmeasured []string // of what energy is not measured, and why
+	unmeasured []string // missing measurements, with reasons
 	close      func()
 }
 
@@ -40,7 +40,7 @@ func meterEnergy(engine string) *metering {
 	}
 	devices, err := gpu.Devices()
 	if err != nil {
-		return m // there is no engine, which is reported elsewhere
+		return m // a missing engine is reported elsewhere
 	}
 	cards, err := telemetry.Open()
 	if err != nil {

@@ -117,10 +117,10 @@ type figure interface {
 // computed is a figure with its summary.
 type computed struct {
 	figure
-	grid        *figures.Grid // nil where there is none, and then no more
+	grid        *figures.Grid // nil without a grid, and then no further fields
 	checked     int           // draws of cells
 	least, most float64       // of the values drawn
-	broken      error         // the first cell where a proposition does not hold
+	broken      error         // the first cell with a failed proposition
 }
 
 // FigureResult is a figure in the JSON summary.
@@ -128,7 +128,7 @@ type FigureResult struct {
 	Figure  int           `json:"figure"`
 	Files   []string      `json:"files"`
 	Rows    int           `json:"rows"`              // of the CSV file, without its head
-	Grid    *figures.Grid `json:"grid,omitempty"`    // of figures 2 and 3, as is what follows
+	Grid    *figures.Grid `json:"grid,omitempty"`    // of figures 2 and 3, like the following fields
 	Checked int           `json:"checked,omitempty"` // draws of cells held against the propositions
 	Failed  string        `json:"failed,omitempty"`  // the first that does not hold
 	Least   *float64      `json:"least,omitempty"`   // of rho(J) or MLLE, over cells and draws

@@ -83,7 +83,7 @@ func (n *networkFlags) checkFlags(f *pflag.FlagSet) error {
 			return fmt.Errorf("--alpha: %w", err)
 		}
 	}
-	return n.options(1).Spec.ForLength(1).Validate() // what is wrong with one channel is wrong with all
+	return n.options(1).Spec.ForLength(1).Validate() // an error with one channel is an error with all
 }
 
 // checkBank refuses flags without a meaning for the bank, or for network none.

@@ -69,7 +69,7 @@ func (b *benchRun) checkRun(f *pflag.FlagSet, protocol paper.Protocol) error {
 		if b.listLength < 1 {
 			return fmt.Errorf("--list-length %d: want 1 to %d", b.listLength, paper.MaxConfigurations)
 		}
-		if b.listLength != paper.MaxConfigurations { // which is what files without it have
+		if b.listLength != paper.MaxConfigurations { // the length in files without the setting
 			b.settings.ListLength = b.listLength
 		}
 		if !f.Changed("configurations") {
@@ -172,7 +172,7 @@ func runBench(ctx context.Context, a *cli.App, sets []*archive.Dataset, b benchR
 		return done, err
 	}
 	if err := paper.Check(sets, b.plan, b.settings); err != nil {
-		return done, cli.Fail(cli.ExitFailure, err, "another archive") // before there is a results file
+		return done, cli.Fail(cli.ExitFailure, err, "another archive") // before a results file exists
 	}
 	done.store, err = openBenchResults(b)
 	if err != nil {
@@ -205,7 +205,7 @@ func (b benchRun) ended(err error) error {
 type benchDone struct {
 	store      *paper.Store
 	cells      []paper.Cell
-	unmeasured []string // what energy lacks, and why
+	unmeasured []string // missing energy measurements, with reasons
 }
 
 // missing is the error of cells without a result.
@@ -272,7 +272,7 @@ func (b benchRun) command(of string, cell paper.Cell) string {
 			c += fmt.Sprintf(" --least-rate %g", rate)
 		}
 	}
-	if epochs := cell.Training.Epochs; epochs > 0 { // the configurations tried are what the budget came to
+	if epochs := cell.Training.Epochs; epochs > 0 { // the configurations tried within the budget
 		c += fmt.Sprintf(" --epochs %d --budget 0", epochs)
 	}
 	return c + fmt.Sprintf(" --draws %d --seed %d", b.plan.Draws, b.settings.Seed)

@@ -285,7 +285,7 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	case src.Set == nil:
 		other = "RECORDING" // another one: this one was learnt from
 	case len(src.Set.Part(archive.Test)) == 0:
-		next = " --split train" // there is no other
+		next = " --split train" // the only split
 	}
 	a.Say("next: eusn-stream evaluate %s --model %s%s", other, cli.QuoteForShell(out), next)
 	return nil
