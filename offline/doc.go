@@ -6,8 +6,9 @@
 // [EvaluateFiles] a recording's streams, row group by row group. Streams are cut with the live stage's own sequencer
 // (package internal/sequence), and missing values are filled as in the stage, so a model learns from the sequences of
 // its later work, and an evaluation makes the stage's predictions, bit for bit and with the same flags. A sequence
-// has the label that all its samples have; nothing is learnt from other sequences. To choose the regularisation, all
-// sequences of one series, or of one labelled part of a stream, are left out together. See docs/policies.md.
+// has a label if all its samples have this label; nothing is learnt from other sequences. To choose the
+// regularisation, all sequences of one series, or of one labelled part of a stream, are left out together. See
+// docs/policies.md.
 //
 // # Training
 //

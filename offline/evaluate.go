@@ -226,8 +226,8 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	return ev.measure(linear, opt, pl, mixed, sites)
 }
 
-// measure fills in the figures of the predictions. mixed and sites are by prediction: whether its samples have
-// several labels, and the site of its stream.
+// measure fills in the figures of the predictions. mixed and sites are by prediction: a flag for samples with several
+// labels, and the site of the stream.
 func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *plan, mixed []bool, sites []int) (err error) {
 	ev.count()
 	ev.Novelty = ev.novelty(linear)

@@ -111,8 +111,8 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 	}
 }
 
-// A regression: its predictions are numbers with their errors, and it is far better than the mean. Unknown numbers
-// are not learnt, and change no prediction.
+// A regression: predictions are numbers with errors, and are far better than the mean. Unknown numbers are not
+// learnt, and change no prediction.
 func TestRetrainOnNumbers(t *testing.T) {
 	d := shaken(t, 240, 120)
 	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})

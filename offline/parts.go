@@ -167,7 +167,7 @@ func (p *chunk) hide() {
 	}
 }
 
-// eachSite visits the first sample of the chunk, and each where the group changes.
+// eachSite visits the first sample of the chunk, and each sample with a change of the group.
 func eachSite(t *groups.Table, p *chunk, visit func(at, site int) error) error {
 	_, column := t.Rule.Column()
 	for r := range p.labels {

@@ -160,10 +160,10 @@ func openLabelled(ctx context.Context, from archive.RecordingFiles, target strin
 }
 
 // RetrainFiles is Retrain on the whole recording in one or more files. Its streams are cut as in the live stage. A
-// sequence has the label that all its samples have; a sequence with several labels, or none, is left out and counted.
-// Leave-one-out leaves out together all sequences of one labelled part of a stream with one label, or of one sequence
-// under the policies marked and gap, which separate sequences. The input transform's constants come from the labelled
-// samples; from all samples if a LabelFile labels predictions.
+// sequence has a label if all its samples have this label; a sequence with several labels, or none, is left out and
+// counted. Leave-one-out leaves out together all sequences of one labelled part of a stream with one label, or of one
+// sequence under the policies marked and gap, which separate sequences. The input transform's constants come from the
+// labelled samples; from all samples if a LabelFile labels predictions.
 //
 // The files are read three times, a row group at a time. In addition, memory holds the samples of open sequences, at
 // most datafile.MaxValues values.
@@ -185,8 +185,8 @@ func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainO
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
 
-// EvaluateFiles is Evaluate on the whole recording in one or more files: every prediction that the stage would make
-// from its streams. If from is Recorded, predictions also have the flags of lost, late and unusable messages.
+// EvaluateFiles is Evaluate on the whole recording in one or more files: every prediction of a stage on these
+// streams. If from is Recorded, predictions also have the flags of lost, late and unusable messages.
 func EvaluateFiles(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err

@@ -23,8 +23,7 @@ type cutSequence struct {
 	values []float32 // rows x channels: samples, none missing, after the front end
 }
 
-// point is a place in a stream where the stage predicts: the sequence has
-// then the samples [from, to).
+// point is the place of a prediction in a stream: the sequence then has the samples [from, to).
 type point struct {
 	k        int          // its number in the source, in the order of predictions
 	from, to int64        // samples of the stream, from 0

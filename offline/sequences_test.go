@@ -181,8 +181,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 	}
 }
 
-// unlike is what samples [from, to) by themselves show of being unlike the
-// training's, by the definition in package monitor.
+// unlike is the flags of samples [from, to) unlike the training's, by the definition in package monitor.
 func (s strip) unlike(m *reservoir.Model, from, to int) (f outcome.Flag) {
 	for c, r := range m.Training.Inputs {
 		run, margin := 0, (r.Max-r.Min)/2

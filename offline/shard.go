@@ -62,9 +62,9 @@ type shardOwn struct {
 	StateSeconds float64 `json:"state_seconds"`
 }
 
-// RetrainShard does one share of a training. It reads all of the training part, because the constants of the input
-// transform depend on all series. If features are clipped and too many to be kept, it also runs the whole part
-// through the network, because the limits depend on all series. Then it runs its share of the series, neighbours in
+// RetrainShard does one share of a training. The whole training part is read, because the constants of the input
+// transform depend on all series. If features are clipped and too many to be kept, the whole part also runs through
+// the network, because the limits depend on all series. Then RetrainShard runs its share of the series, neighbours in
 // the archive, through the network, and writes the statistics for the learner to a file at path. The file is written
 // whole or not at all. MergeShards makes the model from the files of all shards.
 func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s Shard, path string, progress archive.Progress) (RetrainReport, error) {

@@ -40,8 +40,8 @@ func mergedShards(t *testing.T, paths []string) (*reservoir.Model, RetrainReport
 	return m, r
 }
 
-// Where sequences are no more than features, and where a series has several:
-// the model of the shards is the model of one job, bit for bit.
+// With no more sequences than features, and with several sequences of a series, the model of the shards is the model
+// of one job, bit for bit.
 func TestShardsAreOneJob(t *testing.T) {
 	d := tones(90, 0)
 	d.Series[4].Values[0] = nan
@@ -69,8 +69,8 @@ func TestShardsAreOneJob(t *testing.T) {
 	}
 }
 
-// Where sequences are more than features, sums are made shard by shard: weights
-// differ by rounding, 1e-5 of the largest at most, and are the same each time.
+// With more sequences than features, sums are made shard by shard: weights differ by rounding, 1e-5 of the largest at
+// most, and are the same each time.
 func TestShardsOfMoments(t *testing.T) {
 	d, spec := tones(150, 0), smallBank(2)
 	spec.Members, spec.Units = 2, 5

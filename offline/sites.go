@@ -21,7 +21,7 @@ type labelRun struct {
 	group int
 }
 
-// follow notes where the label changes.
+// follow records the changes of the label.
 func (c *streamCutter) follow(p *chunk) {
 	if n := len(c.runs); n > 1 {
 		c.runs = append(c.runs[:0], c.runs[n-1])
@@ -35,7 +35,7 @@ func (c *streamCutter) follow(p *chunk) {
 
 // Groups by a user's rule, such as machines, are called sites here: other groups have a common origin.
 
-// followSites notes where the group changes.
+// followSites records the changes of the group.
 func (c *streamCutter) followSites(p *chunk) {
 	if c.sites == nil {
 		return

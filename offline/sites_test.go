@@ -27,8 +27,8 @@ func parsedRule(t *testing.T, text string) *groups.Rule {
 }
 
 // fleet is a recording of machines in halls, as another tool may write it: two streams a machine, of twelve sequences
-// of 20 samples each, fast or slow. In the last hall the labels are swapped, so that the other halls do not help
-// there. Each hall has a day of its own, except for the last sequence of a stream: its second half is on the next
+// of 20 samples each, fast or slow. In the last hall the labels are swapped, so that training on the first halls does
+// not help. Each hall has a day of its own, except for the last sequence of a stream: its second half is on the next
 // day; column machine changes with it.
 func fleet(t *testing.T, halls int) string {
 	t.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// SumsFit reports whether a model's readout can be trained on sums: its features must not be clipped by limits that
-// depend on all sequences.
+// SumsFit reports whether a model's readout can be trained on sums: no features may be clipped by limits from all
+// sequences.
 func SumsFit(m *reservoir.Model) error {
 	if _, _, clip := m.Network.Spec.SoftScaling(1); clip > 0 {
 		return fmt.Errorf("offline: a network of kind %s: %w", m.Network.Spec.Kind, fit.ErrClipped)

@@ -32,8 +32,8 @@ type EmbedOptions struct {
 	// as Keras does by default.
 	FromStart bool
 	Epochs    int // the largest number; 0 means 100
-	// LastEpoch takes the vectors of the last epoch; otherwise those of the epoch with
-	// the smallest validation loss.
+	// LastEpoch takes the vectors of the last epoch; otherwise of the epoch with the
+	// smallest validation loss.
 	LastEpoch bool
 	Seed      uint64 // of the initial weights and the order of batches
 	Tool      string // for the provenance

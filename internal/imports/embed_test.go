@@ -253,8 +253,8 @@ func TestEmbedStops(t *testing.T) {
 	}
 }
 
-// The first documents of Reuters, with exactly these figures: they change only with the
-// texts, the learning or its seed.
+// The first documents of Reuters, with exactly these figures: the figures change only
+// with the texts, the learning or the seed.
 func TestEmbedReuters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and the text of Reuters takes seconds")

@@ -23,8 +23,8 @@ type Options struct {
 	// Dir is searched, two folders deep, for NAME_TRAIN.* and NAME_TEST.* (or for MNIST's
 	// idx files, with the name of their folder).
 	Dir string
-	// Name selects a data set in Dir; it may be empty if Dir holds only one. With
-	// explicit files Name overrides the name in the files.
+	// Name selects a data set in Dir; Name may be empty if Dir holds a single data set.
+	// With explicit files Name overrides the name in the files.
 	Name string
 	// Train and Test are explicit files, instead of Dir. Either may be empty. For idx
 	// files they are the image files; each label file must be in the folder of its image

@@ -134,8 +134,8 @@ func BaseName(path string) string {
 	return base
 }
 
-// splitName splits Adiac_TRAIN.ts.gz into Adiac and train. Other names give the name
-// without its extension and no split.
+// splitName splits Adiac_TRAIN.ts.gz into Adiac and train. Any other name gives the name
+// without extension, and no split.
 func splitName(path string) (name string, split archive.Split) {
 	base := BaseName(path)
 	for _, s := range splits {

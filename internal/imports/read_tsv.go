@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// readTSV reads the tab-separated files of the UCR archive: a series per line, its label
-// first, one channel. All lines have the same number of columns; a shorter series is
+// readTSV reads the tab-separated files of the UCR archive: a series per line, label
+// first, a single channel. All lines have the same number of columns; a shorter series is
 // padded with NaN, which is removed (so a series cannot end in a missing value).
 func readTSV(src *source) (*part, error) {
 	p := &part{channels: 1, labelled: true}

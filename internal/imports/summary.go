@@ -2,7 +2,7 @@ package imports
 
 import "github.com/eusn-stream/eusn-stream/offline/archive"
 
-// Summary is what a person wants to know of a data set before using it.
+// Summary describes a data set for a person before the first use.
 type Summary struct {
 	Name     string               `json:"name"`
 	Format   string               `json:"format"`
@@ -14,7 +14,7 @@ type Summary struct {
 	Warnings []string             `json:"warnings,omitzero"`
 }
 
-// SplitSummary counts one part of a data set.
+// SplitSummary counts a part of a data set.
 type SplitSummary struct {
 	Series      int    `json:"series"`
 	Samples     int64  `json:"samples"`    // over all series; tokens if the set holds tokens

@@ -69,7 +69,7 @@ func (j *change) redistributeKeys(ctx context.Context) error {
 	return j.noteStep(ctx, r)
 }
 
-// held is where a job's states are.
+// held is the place of a job's states.
 type held struct {
 	name  string
 	out   jetstream.Stream

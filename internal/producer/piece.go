@@ -19,7 +19,7 @@ type liveLane struct {
 	taken, stored uint64 // samples and ends
 }
 
-// reached is how far the input has a stream.
+// reached is a stream's position in the input.
 type reached struct {
 	time int64 // of its last sample; codec.NoTime = no time
 	end  bool  // the message ends the sequence
@@ -90,7 +90,8 @@ func (s *liveLane) hasEnd(at int64) bool {
 	return at != codec.NoTime && at < s.there.time || (at == codec.NoTime || at == s.there.time) && s.there.end
 }
 
-// extendOpen returns the time of the stream's last sample, after those of a message.
+// extendOpen returns the time of the stream's last sample, after the samples of a
+// message.
 func (s *liveLane) extendOpen(o *open) int64 {
 	if o.rows > 0 {
 		s.until = codec.NoTime

@@ -535,8 +535,8 @@ func TestBackfillCountsWhatComesIn(t *testing.T) {
 	}
 }
 
-// Messages with numbers that are read only for the states make no predictions, although these messages wait for
-// earlier ones until a later message releases them.
+// Messages with numbers, read only for the states, make no predictions, although these messages wait for earlier
+// messages until a later message releases the waiting messages.
 func TestBackfillLeadInIsSilent(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), newRig(t), quick("lead-in", 3)

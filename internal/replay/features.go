@@ -121,8 +121,8 @@ func (done *FeaturesDone) read(ctx context.Context, log *inlog.Log, direct *shar
 	})
 }
 
-// Ends reports whether a policy learns from a sequence as far as a prediction: as
-// far as the last one, or where sequences do not end, as far as each.
+// Ends reports whether a policy learns from the part of a sequence up to prediction q: up to the last prediction, or
+// for endless sequences, up to each prediction.
 func Ends(p reservoir.Policy, q *Sequence) bool {
 	return (q.Flags&outcome.FlagEarly != 0) == (p.Kind == reservoir.Endless)
 }

@@ -31,7 +31,7 @@ type Past struct {
 	Progress func(PastDone)
 }
 
-// PastDone is from where a partition's past was computed, and how far.
+// PastDone is the range of a partition's computed past.
 type PastDone struct {
 	Created     time.Time // of the input
 	First, Last uint64    // existing input messages of all partitions, up to Past.To
@@ -118,8 +118,8 @@ func (p *past) donePast(info *jetstream.StreamInfo, last uint64) PastDone {
 }
 
 // begin sets the first state, and the subject to read after it. If the log has all messages that the job has read,
-// the first state is the log's. Otherwise it is the oldest snapshot without missing messages after it, and without
-// such a snapshot, the log's first state.
+// the first state is the log's. Otherwise the first state is the oldest snapshot without missing messages after it,
+// or without a snapshot, the log's first state.
 func (p *past) begin(ctx context.Context, done *PastDone) error {
 	record, err := p.stored.Record(ctx, p.part)
 	if err != nil {

@@ -82,8 +82,8 @@ func toJSON(v any) string {
 	return string(b)
 }
 
-// writerProps are how archives are stored. Values go without dictionary:
-// it would merge NaNs of different bits, and numbers seldom repeat.
+// writerProps are the storage settings of archives. Values go without dictionary: it would merge NaNs of different
+// bits, and numbers seldom repeat.
 func writerProps(dictionary []string, stats bool) *parquet.WriterProperties {
 	props := []parquet.WriterProperty{
 		parquet.WithCompression(compress.Codecs.Zstd),

@@ -243,8 +243,7 @@ func each[V any](g *rowGroup, name string, limit int64, visit func(values []V, d
 	return nil
 }
 
-// flat reads the next rows of a column of plain values. Nulls become null(), or an
-// error where null is nil.
+// flat reads the next rows of a column of plain values. Nulls become null(), or an error if null is nil.
 func flat[V, T any](g *rowGroup, name string, convert func(V) T, null func() T) ([]T, error) {
 	descr, _, err := g.in.leaf(name)
 	if err != nil {
@@ -291,7 +290,7 @@ func lists[V any](g *rowGroup, name string) (values []V, lengths []int32, err er
 	if descr.MaxRepetitionLevel() != 1 || maxDef > 3 {
 		return nil, nil, fmt.Errorf("column %q: want a list of plain values", name)
 	}
-	// The level of an empty list is 0, or 1 where the list itself may be null.
+	// The level of an empty list is 0, or 1 if the list itself may be null.
 	empty := int16(0)
 	if g.optional(name) {
 		empty = 1

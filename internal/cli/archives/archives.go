@@ -42,7 +42,7 @@ func Read(path string) (*archive.Dataset, error) {
 	return d, cli.Fail(cli.ExitFailure, err, "another file, or import the data again with eusn-stream import")
 }
 
-// archivesIn lists the archives in a folder; false where path is something else.
+// archivesIn lists the archives in a folder; false if path is something else.
 func archivesIn(path string) (found []string, folder bool) {
 	if there, err := os.Stat(path); err != nil || !there.IsDir() {
 		return nil, false
@@ -140,8 +140,8 @@ func Open(ctx context.Context, a *cli.App, path string) (Labelled, error) {
 	return Labelled{Path: path, Set: d, Channels: len(d.Channels)}, nil
 }
 
-// recordedFiles are the files of a recording in a folder, or that fit a pattern, by
-// their names; none where path is something else.
+// recordedFiles are the files of a recording in a folder, or that fit a pattern, by their names; none if path is
+// something else.
 func recordedFiles(path string) []string {
 	pattern := path
 	if there, err := os.Stat(path); err == nil {

@@ -82,7 +82,7 @@ func TestCoverageAndPriors(t *testing.T) {
 	if r := clitest.Must(t, retrain("--coverage", "0.99")...); !strings.Contains(r.ErrOut, "fewer than 99 sequences, too few") {
 		t.Errorf("no warning:\n%s", r.ErrOut)
 	}
-	// by class, where each is in every set, none is empty and none is an answer
+	// by class: every class is in every set, no set is empty and no set is an answer
 	if r := clitest.Must(t, retrain("--coverage", "0.99", "--coverage-by", "class")...); !strings.Contains(r.ErrOut, "no set has one class alone") || strings.Contains(r.ErrOut, "hold none") {
 		t.Errorf("of classes that are in every set:\n%s", r.ErrOut)
 	}

@@ -30,7 +30,7 @@ type evaluateFlags struct {
 	options     offline.EvaluateOptions
 }
 
-// NewEvaluate makes the command "evaluate", which is also "offline evaluate".
+// NewEvaluate makes the command "evaluate", also available as "offline evaluate".
 func NewEvaluate(a *cli.App) *cobra.Command {
 	flags := evaluateFlags{options: offline.EvaluateOptions{Split: archive.Test}}
 	cmd := &cobra.Command{
