@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// carried are the flags by which a command finds its server and job.
+// carried are the flags that select a command's server and job.
 var carried = []string{"config", "nats-url", "dir", "job"}
 
 // programCall is a call of the program in a text: the program's name and the words of a command's name.
@@ -21,8 +21,8 @@ func (a *App) Runs(cmd *cobra.Command) { a.command = cmd }
 // Changed reports whether the command line of the program has a flag.
 func (a *App) Changed(flag string) bool { return a.command != nil && a.command.Flags().Changed(flag) }
 
-// Advice is a text of advice, ready to be typed: the calls of the program in the text get the flags by which this
-// command has found its server and job.
+// Advice is a text of advice, ready to be typed: the calls of the program in the text get this command's flags for
+// server and job.
 func (a *App) Advice(text string) string { return a.AdviceOn("", text) }
 
 // AdviceOn is Advice about any job, not only the job of this command.

@@ -6,8 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The calls in an advice get the flags by which the command has found its server and job, each once, and never a
-// password.
+// The calls in an advice get the command's flags for server and job, each once, and never a password.
 func TestAdviceHasFlags(t *testing.T) {
 	tree := func() (root, status *cobra.Command) {
 		root = &cobra.Command{Use: "eusn-stream"}

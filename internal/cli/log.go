@@ -52,7 +52,7 @@ func (a *App) LogFormat() string {
 	return FormatText
 }
 
-// tell reports the end of a command: in a line or two for people, or a record.
+// tell prints the end of a command: in a line or two for people, or a record.
 func (a *App) tell(message, next string, code int) {
 	next = a.Advice(next)
 	if a.records == nil {
