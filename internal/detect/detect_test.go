@@ -22,8 +22,8 @@ type reference struct {
 	Features, New  []float32
 	Left, Scores   []float64
 	P              []float64
-	Classes        *reference // with what is usual by place
-	Splices        *reference // and directions of splices
+	Classes        *reference // with the usual residual by place
+	Splices        *reference // with by-place division and spliced directions
 }
 
 func fit(t *testing.T, x []float32, n int, o Options) (*novelty.Detector, Report) {
@@ -39,7 +39,7 @@ func score(d *novelty.Detector, features []float32) float32 {
 	return d.Score(slices.Clone(features))
 }
 
-// Another program, in NumPy, gives the same scores and p-values.
+// TestReference compares scores and p-values with a NumPy program.
 func TestReference(t *testing.T) {
 	b, err := os.ReadFile("testdata/reference.json")
 	if err != nil {
@@ -61,7 +61,7 @@ func TestReference(t *testing.T) {
 		for i := range o.Classes {
 			o.Classes[i] = i % 3
 		}
-		o.Splice = func(dst, _, _ []float32, _ float32) { // the formula of the other program
+		o.Splice = func(dst, _, _ []float32, _ float32) { // the formula of the NumPy program
 			for j := range dst {
 				dst[j] = float32(math.Cos(.37*float64(made)+.21*float64(j*j)) * float64(2+made%5))
 			}
@@ -73,14 +73,14 @@ func TestReference(t *testing.T) {
 	})
 }
 
-// hold holds what Fit learns against the other program.
+// hold compares the result of Fit with the NumPy program.
 func (r *reference) hold(t *testing.T, o Options, groups int) *novelty.Detector {
 	t.Helper()
 	d, report := fit(t, r.Features, r.N, o)
 	if report.Dimensions != r.Dims || report.Groups != groups || report.Sequences != r.N {
 		t.Errorf("report %+v", report)
 	}
-	// float32 sums of 40 squares, of which most cancels
+	// float32 sums of 40 squares, most of them cancelled
 	near := func(got float32, want float64) bool { return math.Abs(float64(got)-want) <= 2e-4*want+1e-4 }
 	for i, want := range r.Left {
 		if !near(d.Left[i], want) {
@@ -97,7 +97,7 @@ func (r *reference) hold(t *testing.T, o Options, groups int) *novelty.Detector 
 	return d
 }
 
-// cloud is vectors around a plane of few dimensions.
+// cloud returns vectors around a plane of few dimensions.
 func cloud(seed uint64, n, f int, noise float64) []float32 {
 	plane, r := rand.New(rand.NewPCG(4, 4)), rand.New(rand.NewPCG(seed, 9))
 	axes := make([]float64, 3*f)
@@ -114,9 +114,10 @@ func cloud(seed uint64, n, f int, noise float64) []float32 {
 	return x
 }
 
-// Of vectors like the training's, a share alpha has a p-value of at most alpha, for
-// every alpha. A threshold of four deviations of that share, of 4,000 vectors and of
-// the training's own 200, is passed once in 10^4 seeds; the seed is fixed.
+// TestShareOfFalseAlarms checks that a share alpha of vectors like the training's has a
+// p-value of at most alpha, for every alpha. The threshold of four deviations of the share, of
+// 4,000 vectors and the training's own 200, is exceeded for one in 10^4 seeds; the seed is
+// fixed.
 func TestShareOfFalseAlarms(t *testing.T) {
 	const n, f, fresh = 200, 100, 4000
 	d, _ := fit(t, cloud(1, n, f, .5), n, Options{})
@@ -145,7 +146,7 @@ func TestShareOfFalseAlarms(t *testing.T) {
 	}
 }
 
-// quietAndLoud are two classes in turns, of which the second is further from its plane.
+// quietAndLoud returns two alternating classes; the second is further from its plane.
 func quietAndLoud(seed uint64, n, f int) []float32 {
 	quiet, loud := cloud(seed, n, f, .2), cloud(seed+100, n, f, .6)
 	for i := 1; i < n; i += 2 {
@@ -156,9 +157,9 @@ func quietAndLoud(seed uint64, n, f int) []float32 {
 	return quiet
 }
 
-// Where residuals are divided by what is usual at their place, each class has its share
-// of small p-values; where they are not, the quiet class has none. The tolerance is four
-// deviations, as above, of 1,000 fresh vectors and 100 learnt ones of a class.
+// TestByPlace checks that each class has its share of small p-values if residuals are divided
+// by place, and that the quiet class has none otherwise. The tolerance is four deviations, as
+// above, of 1,000 fresh vectors and 100 training vectors of a class.
 func TestByPlace(t *testing.T) {
 	const n, f, fresh, alpha = 200, 60, 2000, .1
 	x := quietAndLoud(2, fresh, f)
@@ -177,7 +178,7 @@ func TestByPlace(t *testing.T) {
 	}
 }
 
-// What is learnt does not depend on the number of threads.
+// TestThreads checks that the result does not depend on the number of threads.
 func TestThreads(t *testing.T) {
 	const n, f = 90, 700
 	x, o := quietAndLoud(1, n, f), Options{ByPlace: true}
@@ -246,7 +247,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What the live stage does for every prediction costs no memory.
+// TestNoAllocation checks that the live stage's work per prediction allocates no memory.
 func TestNoAllocation(t *testing.T) {
 	x := cloud(1, 50, 64, .1)
 	d, _ := fit(t, x, 50, Options{})
@@ -259,7 +260,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// What the division by place adds to a score: docs/results.md.
+// BenchmarkOf measures the cost of dividing a score by place: docs/results.md.
 func BenchmarkOf(b *testing.B) {
 	within := make([]float32, Dimensions)
 	for name, usual := range map[string]*novelty.Usual{"residual": nil, "by place": {Most: 3, Offset: 1.5, Linear: make([]float32, Places), Square: make([]float32, Places)}} {
@@ -272,8 +273,8 @@ func BenchmarkOf(b *testing.B) {
 	}
 }
 
-// Without one of them, the sequences are all the same, and have no directions; a scale may
-// be given all the same.
+// TestOneUnlikeTheOthers leaves one sequence out: the rest are equal and have no directions; a
+// scale may be given all the same.
 func TestOneUnlikeTheOthers(t *testing.T) {
 	ones := func(mean, _ []float64) []float64 { return slices.Repeat([]float64{1}, len(mean)) }
 	x := slices.Repeat([]float32{1, 2, 3}, 20)

@@ -11,69 +11,68 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// What was measured to be enough: docs/results.md.
+// Sizes that were measured to be sufficient: docs/results.md.
 const (
 	Dimensions = 32   // of the subspace
-	Folds      = 10   // parts that are left out in turn
-	Learnt     = 512  // sequences that a subspace is learnt from, at most
-	Most       = 8192 // sequences that are kept to learn from, and to leave out
-	Fewest     = 8    // sequences that there must be
+	Folds      = 10   // parts, each left out in turn
+	Learnt     = 512  // training sequences of a subspace, at most
+	Most       = 8192 // sequences kept for learning and leaving out
+	Fewest     = 8    // minimum number of sequences
 )
 
-// ErrConstant says that no feature varies, so that nothing is unusual.
+// ErrConstant reports that no feature varies, so that no vector is unusual.
 var ErrConstant = errors.New("detect: features are constant")
 
-// Options of Fit.
+// Options are the options of Fit.
 type Options struct {
-	// Scale is what features of these deviations are multiplied by, once they are
-	// centred; 0 takes one out. It may change what it is given. nil: 1 over the
-	// deviation.
+	// Scale returns a factor for each centered feature from its mean and variance; 0 drops a
+	// feature. Scale may change its arguments. nil: 1 over the deviation.
 	Scale func(mean, variance []float64) []float64
-	// Groups says of each sequence which group it is of; those of one are left out
-	// together. nil: each is by itself.
+	// Groups is the group of each sequence; a group is left out as a whole. nil: each sequence
+	// is a group.
 	Groups []int
 	Level  float64 // of the detector; 0: DefaultLevel
-	// ByPlace divides residuals by what is usual where a sequence is within the
-	// subspace (Usual): for several classes, of which each has its own.
+	// ByPlace divides residuals by the usual residual at a sequence's place within the
+	// subspace (Usual): for several classes with different residuals.
 	ByPlace bool
-	// Splice and Classes, one of each sequence: one of the directions is that along which
-	// sequences are between classes, and a sequence unlike the training's there is novel. It
-	// takes ByPlace. nil: none.
+	// Splice and Classes (the class of each sequence) add directions from whole to spliced
+	// sequences; a sequence unlike the training's along a direction is novel. Splice requires
+	// ByPlace. nil: no such directions.
 	Splice  Splice
 	Classes []int
-	// Inputs are the Statistics of the channels of each sequence, row-major, which
-	// Detector.ReadInputs is to read; nil: none.
+	// Inputs are the Statistics of the channels of each sequence, row-major, for
+	// Detector.ReadInputs; nil: no inputs.
 	Inputs []float64
 	dims   int // 0: Dimensions
 }
 
-// DefaultLevel is how often a sequence like the training's may be novel.
+// DefaultLevel is the share of sequences like the training's that may be novel.
 const DefaultLevel = 0.01
 
-// Report says what was learnt.
+// Report describes a fitted detector.
 type Report struct {
-	Sequences  int     `json:"sequences"`  // learnt from and left out in turn
-	Groups     int     `json:"groups"`     // of them
+	Sequences  int     `json:"sequences"`  // learned from and left out in turn
+	Groups     int     `json:"groups"`     // of sequences
 	Dimensions int     `json:"dimensions"` // of the subspace
-	Level      float64 `json:"level"`      // p-values up to it are novel
-	Least      float64 `json:"least"`      // the smallest p-value there is
+	Level      float64 `json:"level"`      // p-values up to Level are novel
+	Least      float64 `json:"least"`      // the smallest possible p-value
 
-	// Inputs are the shares of the inputs' variance that are read, by leave-one-out: 1 is
-	// all, and 0 no more than the mean. Those of level, spread and pace of each channel.
+	// Inputs are the explained shares of the inputs' variance, by leave-one-out: 1 is all, 0
+	// no more than the mean. Each channel has level, spread and pace.
 	Inputs []float64 `json:"inputs,omitempty"`
 
-	// Checks are signals that the new detector was given.
+	// Checks are the results of the new detector on given signals.
 	Checks []Check `json:"checks,omitempty"`
 }
 
-// Check counts how many sequences of a signal are novel to a detector.
+// Check counts the sequences of a signal that are novel to a detector.
 type Check struct {
 	Signal    string `json:"signal"`
 	Sequences int    `json:"sequences"`
 	Novel     int    `json:"novel"`
 }
 
-// checkOptions refuses options that cannot be meant for n sequences.
+// checkOptions rejects options that are invalid for n sequences.
 func (o *Options) checkOptions(n int) error {
 	if !(o.Level > 0 && o.Level < 1) {
 		return fmt.Errorf("detect: level %v, want a share between 0 and 1", o.Level)
@@ -84,8 +83,8 @@ func (o *Options) checkOptions(n int) error {
 	return nil
 }
 
-// divide divides sequences into folds, whole groups into one: all sequences, the fold of each,
-// and for each fold the sequences that are not in it.
+// divide divides sequences into folds and keeps groups whole. It returns all sequences, the
+// fold of each sequence, and for each fold the sequences outside the fold.
 func divide(group []int, folds int) (all, of []int, inside [][]int) {
 	all, of, inside = make([]int, len(group)), make([]int, len(group)), make([][]int, folds)
 	for i, g := range group {
@@ -99,7 +98,7 @@ func divide(group []int, folds int) (all, of []int, inside [][]int) {
 	return all, of, inside
 }
 
-// membersOf are the sequences of a fold.
+// membersOf returns the sequences of a fold.
 func membersOf(of []int, fold int) (members []int) {
 	for i := range of {
 		if of[i] == fold {
@@ -109,11 +108,11 @@ func membersOf(of []int, fold int) (members []int) {
 	return members
 }
 
-// Fit learns a detector from n feature vectors; features is their row-major matrix
-// and stays the caller's. Time: for each fold and once more, with m = min(n, Learnt),
-// k dimensions and F features, m m F/2 + m F k multiply-adds, and n F k in all for
-// those left out; and 2 m m F for each direction of splices. Memory: m F float32, twice as
-// much with splices, and k F float64.
+// Fit learns a detector from n feature vectors; features is their row-major matrix and stays
+// the caller's. Time: for each fold and once more, with m = min(n, Learnt), k dimensions and F
+// features, m m F/2 + m F k multiply-adds, and n F k in all for left-out sequences; and 2 m m
+// F for each spliced direction. Memory: m F float32, twice as much with splices, and k F
+// float64.
 func Fit(ctx context.Context, features []float32, n int, opt Options) (*novelty.Detector, Report, error) {
 	if n < Fewest || len(features)%n != 0 || len(features) == 0 {
 		return nil, Report{}, fmt.Errorf("detect: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)
@@ -174,7 +173,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// grouped numbers the groups in the order in which they come.
+// grouped numbers the groups in the order of their first sequences.
 func grouped(of []int, n int) (group []int, groups int, err error) {
 	if of == nil {
 		group = make([]int, n)
@@ -199,7 +198,7 @@ func grouped(of []int, n int) (group []int, groups int, err error) {
 	return group, len(number), nil
 }
 
-// deviation is 1 over the deviation; 0 where that is rounding of the mean.
+// deviation returns 1 over the deviation; 0 if the deviation is rounding of the mean.
 func deviation(mean, variance []float64) []float64 {
 	scale := make([]float64, len(mean))
 	for j, v := range variance {
@@ -210,19 +209,19 @@ func deviation(mean, variance []float64) []float64 {
 	return scale
 }
 
-// learner has what all folds share.
+// learner holds the data shared by all folds.
 type learner struct {
 	x     []float32 // sequences x f
 	f     int
 	opt   Options
-	pairs [][]int // classes that are spliced with each other, for each direction of splices
+	pairs [][]int // classes spliced with each other, for each spliced direction
 }
 
-// subspace is what is learnt from some sequences.
+// subspace is learned from some sequences.
 type subspace struct {
 	mean, scale []float64
-	axes        dense.Matrix // f x dimensions; those behind the first ones are orthonormal
-	between     int          // so many, the first ones, are directions of splices
+	axes        dense.Matrix // f x dimensions; orthonormal after the first between
+	between     int          // number of spliced directions, the first axes
 }
 
 // thinned takes Learnt rows at even distances.
@@ -237,7 +236,7 @@ func thinned(rows []int) []int {
 	return some
 }
 
-// learn learns from some sequences, of which it takes Learnt at even distances.
+// learn learns a subspace from Learnt of the rows, at even distances.
 func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -288,7 +287,7 @@ func (l *learner) gather(rows []int) dense.Samples {
 	return dense.Samples{Rows: len(rows), Cols: l.f, X: x, Stride: l.f}
 }
 
-// statistics are the means of the features, and what they are multiplied by.
+// statistics returns the means of the features, and their factors.
 func statistics(z dense.Samples, scale func(mean, variance []float64) []float64) ([]float64, []float64) {
 	mean, variance := make([]float64, z.Cols), make([]float64, z.Cols)
 	dense.Parallel(z.Cols, 256, func(lo, hi int) {
@@ -313,9 +312,9 @@ func statistics(z dense.Samples, scale func(mean, variance []float64) []float64)
 	return mean, scale(mean, variance)
 }
 
-// scores writes the squared residuals of some sequences to their places, what they have
-// within the subspace, as place says, to theirs, and what they have along the directions of the
-// splices.
+// scores writes the squared residuals of some sequences to their positions in to, the products
+// within the subspace, converted by place, to products, and the products along the spliced
+// directions to between.
 func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products, between dense.Matrix) {
 	for len(rows) > 0 {
 		some := rows[:min(len(rows), Learnt)]
@@ -346,11 +345,11 @@ func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, p
 	}
 }
 
-// detector rounds what was learnt, in units of the median of what was left out.
+// detector rounds the subspace to float32, in units of the median left-out residual.
 func (l *learner) detector(s *subspace, left []float64) *novelty.Detector {
 	sorted := slices.Sorted(slices.Values(left))
 	unit := sorted[len(sorted)/2]
-	if float32(unit) == 0 { // of equal sequences: then everything else is far
+	if float32(unit) == 0 { // for equal sequences: any other sequence is far
 		unit = 1
 	}
 	d := &novelty.Detector{Center: make([]float32, l.f), Scale: make([]float32, l.f), Axes: make([]float32, l.f*s.axes.Cols), Left: make([]float32, len(left)), Unit: float32(unit), Level: float32(l.opt.Level)}

@@ -11,16 +11,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// Statistics writes those of a sequence of samples to dst, InputsOf of each channel: the
-// mean; the logarithm of the variance; and the logarithm of the mean square of the
-// difference of two samples that follow each other, relative to the variance (twice that of
-// Hjorth's mobility, Electroencephalography and Clinical Neurophysiology 29 (1970) 306-310:
-// the larger it is, the faster the signal). samples are row-major. scales are those that
-// bring each channel to a deviation of one; 0: not known, as nil for all.
+// Statistics writes InputsOf statistics of each channel of a sequence to dst: the mean; the
+// logarithm of the variance; and the logarithm of the mean square of the difference of two
+// successive samples, relative to the variance (twice the logarithm of Hjorth's mobility,
+// Electroencephalography and Clinical Neurophysiology 29 (1970) 306-310: the larger, the
+// faster the signal). samples are row-major. scales bring each channel to a deviation of one;
+// 0: not known; nil: none known.
 func Statistics(dst []float64, samples, scales []float32, channels int) {
 	n := float64(len(samples) / channels)
 	for c := range channels {
-		least := 1e-30 // of a variance, so that its logarithm is one
+		least := 1e-30 // limits a variance, so that its logarithm is finite
 		if c < len(scales) && scales[c] != 0 {
 			least /= float64(scales[c]) * float64(scales[c])
 		}
@@ -42,7 +42,7 @@ func Statistics(dst []float64, samples, scales []float32, channels int) {
 	}
 }
 
-// inputs learns to read those of some rows, and says how well.
+// inputs fits weights that read statistics from features, and their explained shares.
 func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []float64, err error) {
 	of := l.opt.Inputs
 	if of == nil {
@@ -58,8 +58,8 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 	z.Center, z.Scale = s.mean, s.scale
 	kernel := dense.New(n, n)
 	dense.AddKernel(kernel, z)
-	// An intercept that costs nothing, or next to nothing: rows and y are centred, so that it
-	// does not change the solution, only what is left out.
+	// An intercept at almost no cost: rows and y are centered, so that the intercept changes
+	// only the left-out errors, not the solution.
 	free := 0.
 	for i := range n {
 		free += kernel.Row(i)[i] / float64(n)
@@ -106,9 +106,9 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 	return weights, share, nil
 }
 
-// standardise centers y and divides it by its deviation. It returns false if y is
-// constant but for rounding: that of float32 samples for levels, which have any unit, and
-// of logarithms for the others.
+// standardise centers y and divides by its deviation. standardise returns false if y is
+// constant to rounding: of float32 samples (levels, in any unit), or of logarithms (other
+// statistics).
 func standardise(y []float64, level bool) bool {
 	mean, variance := 0., 0.
 	for _, v := range y {
@@ -127,17 +127,17 @@ func standardise(y []float64, level bool) bool {
 	return true
 }
 
-// ridge is the kernel of n rows by its eigenvectors.
+// ridge is the kernel of n rows as eigenvectors.
 type ridge struct {
 	n       int
 	values  []float64 // ascending
 	vectors mat.Dense
 }
 
-// best is the dual solution for y that leaves the smallest leave-one-out error, and the
-// share of the variance that it explains so.
+// best returns the dual solution for y with the smallest leave-one-out error, and the share of
+// the variance explained by the left-out predictions.
 func (r *ridge) best(y []float64) (best []float64, share float64) {
-	p := make([]float64, r.n) // y in the eigenvectors
+	p := make([]float64, r.n) // y in eigenvectors
 	for i, v := range y {
 		for c := range p {
 			p[c] += float64(r.vectors.At(i, c) * v)
@@ -147,7 +147,7 @@ func (r *ridge) best(y []float64) (best []float64, share float64) {
 	for a := 1e-8 * r.values[r.n-1]; a < 2*r.values[r.n-1]; a *= 10 {
 		dual, left := make([]float64, r.n), 0.
 		for i := range dual {
-			h := 0. // of the inverse's diagonal
+			h := 0. // diagonal of the inverse
 			for c, v := range r.values {
 				u := r.vectors.At(i, c)
 				g := u / (max(0, v) + a)
@@ -163,7 +163,7 @@ func (r *ridge) best(y []float64) (best []float64, share float64) {
 	return best, share
 }
 
-// fewer are Learnt of the rows at most, at even distances: those that learn takes.
+// fewer returns at most Learnt rows, at even distances, the same rows as in learn.
 func fewer(rows []int) []int {
 	if len(rows) <= Learnt {
 		return rows

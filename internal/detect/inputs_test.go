@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// The statistics of a few samples, by hand.
+// TestStatistics checks the statistics of a few samples, computed by hand.
 func TestStatistics(t *testing.T) {
 	// Channel 0: 1, 3, 1, 3; channel 1: 5, 5, 5, 5.
 	x := []float32{1, 5, 3, 5, 1, 5, 3, 5}
 	var got [6]float64
 	Statistics(got[:], x, nil, 2)
-	// A variance of 1, and steps of 4; none and none.
+	// Channel 0: variance 1, squared steps 4; channel 1: neither.
 	for k, want := range []float64{2, 0, math.Log(4), 5, math.Log(1e-30), 0} {
 		if math.Abs(got[k]-want) > 1e-12 {
 			t.Errorf("value %d is %v, want %v", k, got[k], want)
@@ -29,9 +29,9 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// Statistics that are linear in what features are made of, and some noise, are read from features
-// of sequences that were not learnt from; one that never changes is 0. What has nothing to do
-// with the features is not read, and leave-one-out says so, also with more features than
+// TestReadInputs reads statistics that are linear in the causes of the features, with noise,
+// from features of new sequences; a constant statistic is 0. A statistic unrelated to the
+// features is not read, and leave-one-out reports a share of 0, also with more features than
 // sequences.
 func TestReadInputs(t *testing.T) {
 	const factors, features, n = 10, 400, 200
@@ -73,8 +73,8 @@ func TestReadInputs(t *testing.T) {
 		var got [6]float32
 		d.Score(z)
 		d.ReadInputs(got[:], z)
-		// In deviations: those of the statistics are sqrt(10) and .01 sqrt(2). 200 sequences tell
-		// a deviation to a twentieth, a mean likewise, and values are up to four of them.
+		// In deviations: the statistics have sqrt(10) and .01 sqrt(2). 200 sequences give a
+		// deviation and a mean to a twentieth, and values reach up to four deviations.
 		for k, want := range []float64{(y[6*i] - 100) / math.Sqrt(10), y[6*i+1] / (.01 * math.Sqrt2), 0} {
 			if math.Abs(float64(got[k])-want) > .6 {
 				t.Fatalf("sequence %d: value %d is %v, want about %v", i, k, got[k], want)
@@ -87,7 +87,7 @@ func TestReadInputs(t *testing.T) {
 }
 
 // TestStatisticsOfAnyUnit: a unit of 1e-15 changes the logarithm of the variance by a
-// constant, also of a constant sequence, and leaves the level one that is learned.
+// constant, also of a constant sequence, and the level is still learned.
 func TestStatisticsOfAnyUnit(t *testing.T) {
 	const unit = 1e-15
 	var one, small [3]float64

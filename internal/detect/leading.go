@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	rounding = 1e-10 // of the largest eigenvalue: what is less is none
-	narrow   = 4     // of at most so many times the directions that are wanted, all are computed
+	rounding = 1e-10 // relative to the largest eigenvalue: smaller values count as zero
+	narrow   = 4     // up to narrow times the requested directions, all are computed
 	rounds   = 30    // of the iteration, at most
 )
 
-// leading are the leading eigenvectors of a symmetric matrix, of which the lower triangle is
-// set, as columns, with their eigenvalues; fewer where the rest is rounding.
+// leading returns the leading eigenvectors, as columns, and eigenvalues of a symmetric matrix;
+// fewer if the rest is rounding. Only the lower triangle is read.
 func leading(ctx context.Context, kernel dense.Matrix, dims int) (vectors dense.Matrix, values []float64, err error) {
 	if dims > 0 && kernel.Rows > narrow*dims {
 		if vectors, values, err = iterate(ctx, kernel, dims); err != nil {
@@ -40,8 +40,8 @@ func leading(ctx context.Context, kernel dense.Matrix, dims int) (vectors dense.
 	return first, values[:dims], nil
 }
 
-// eigen are all eigenvectors of a symmetric matrix, of which the lower triangle is set, as
-// columns, those of the largest eigenvalues first.
+// eigen returns all eigenvectors, as columns, and eigenvalues of a symmetric matrix, largest
+// eigenvalue first. Only the lower triangle is read.
 func eigen(a dense.Matrix) (vectors dense.Matrix, values []float64, err error) {
 	n := a.Rows
 	sym := mat.NewSymDense(n, nil)
@@ -67,11 +67,11 @@ func eigen(a dense.Matrix) (vectors dense.Matrix, values []float64, err error) {
 	return vectors, values, nil
 }
 
-// iterate computes twice as many eigenvectors as are wanted, by subspace iteration with
+// iterate computes twice as many eigenvectors as requested, by subspace iteration with
 // Rayleigh and Ritz's projection (Y. Saad: Numerical Methods for Large Eigenvalue Problems,
-// 2011, section 5.2), until those that are wanted are eigenvectors to rounding. A whole
-// decomposition takes several times as long. values are nil where it does not come there: the
-// matrix has fewer eigenvalues above rounding, or they are too close to those that are left out.
+// 2011, section 5.2), until the requested vectors are eigenvectors to rounding. A whole
+// decomposition takes several times as long. values is nil if iterate does not converge: the
+// matrix has fewer eigenvalues above rounding, or the next eigenvalues are too close.
 func iterate(ctx context.Context, kernel dense.Matrix, dims int) (vectors dense.Matrix, values []float64, err error) {
 	n, b := kernel.Rows, 2*dims
 	full := kernel.Clone()
@@ -85,7 +85,7 @@ func iterate(ctx context.Context, kernel dense.Matrix, dims int) (vectors dense.
 		q.Data[i] = r.NormFloat64()
 	}
 	for range rounds {
-		// The columns are nearly eigenvectors, scaled to length 1: so powers do not make them alike.
+		// The columns are nearly eigenvectors of length 1: powers do not make columns alike.
 		for range 2 {
 			if err := orthonormal(ctx, q); errors.Is(err, dense.ErrSingular) {
 				return vectors, nil, nil
@@ -129,7 +129,7 @@ func iterate(ctx context.Context, kernel dense.Matrix, dims int) (vectors dense.
 	return vectors, nil, nil
 }
 
-// orthonormal makes columns orthonormal, which are almost independent: twice makes them so to
+// orthonormal makes almost independent columns orthonormal; two calls make them orthonormal to
 // rounding (Cholesky QR).
 func orthonormal(ctx context.Context, q dense.Matrix) error {
 	for c := range q.Cols {

@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// spectrum is a symmetric matrix with these eigenvalues, in a basis drawn at random.
+// spectrum returns a symmetric matrix with the given eigenvalues, in a random basis.
 func spectrum(t *testing.T, of []float64) dense.Matrix {
 	t.Helper()
 	n, r := len(of), rand.New(rand.NewPCG(1, 7))
@@ -32,12 +32,13 @@ func spectrum(t *testing.T, of []float64) dense.Matrix {
 	return k
 }
 
-// The iteration finds what a whole decomposition finds, or says that it has not.
+// TestLeading checks that the iteration finds the result of a whole decomposition, or reports
+// failure.
 func TestLeading(t *testing.T) {
 	const n, dims = 120, 8
 	for name, c := range map[string]struct {
 		value   func(i int) float64
-		iterate bool // comes to its end
+		iterate bool // converges
 		dims    int
 	}{
 		"falling":           {func(i int) float64 { return 1e4 * math.Pow(.8, float64(i)) }, true, dims},
@@ -64,7 +65,7 @@ func TestLeading(t *testing.T) {
 				if math.Abs(v-of[k]) > 1e-10*of[0] {
 					t.Errorf("eigenvalue %d is %v, want %v", k, v, of[k])
 				}
-				for i := range n { // each is an eigenvector, of length 1
+				for i := range n { // each column is an eigenvector of length 1
 					got := 0.
 					for j := range n {
 						got += kernel.Row(max(i, j))[min(i, j)] * vectors.Row(j)[k]

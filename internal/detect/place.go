@@ -14,17 +14,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// What was chosen on half of the sets of docs/results.md.
+// Values chosen on half of the data sets of docs/results.md.
 const (
-	Places = 8  // leading directions that Usual reads
-	edge   = 10 // of so many sequences, one at each end does not widen the range of x
+	Places = 8  // leading directions in Usual
+	edge   = 10 // one in edge sequences at each end does not widen the range of x
 )
 
-// penalties are those that a ridge regression may have, for a sequence.
+// penalties are the candidates of a ridge regression, per sequence.
 var penalties = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1e4}
 
-// choosePenalty chooses the penalty with the least squared error of folds that are left out.
-// left are the predictions without their fold; nil if none is better than a constant.
+// choosePenalty chooses the penalty with the least squared error of left-out folds. left are
+// the predictions without their fold; nil if no penalty is better than a constant.
 func (r *regression) choosePenalty(ctx context.Context) (best float64, left []float64, loss float64, err error) {
 	loss = r.predictConstant()
 	for _, penalty := range penalties {
@@ -39,12 +39,12 @@ func (r *regression) choosePenalty(ctx context.Context) (best float64, left []fl
 	return best, left, loss, nil
 }
 
-// byPlace regresses the logarithms of left-out squared residuals on the products with
-// the leading directions and on their squares. The penalty is the one with the least
-// squared error of folds that are left out. It divides the residuals by what is usual
-// for them, as predicted without their fold. Where that is not better than a
-// constant, it does not. between are the products with the directions of the splices, which are
-// before the others. nil where nothing divides: then it leaves the residuals.
+// byPlace regresses the logarithms of left-out squared residuals on the products with the
+// leading directions and on their squares. The penalty has the least squared error of left-out
+// folds. byPlace divides the residuals by the usual residuals, as predicted without their
+// fold, unless the prediction is no better than a constant. between are the products with the
+// spliced directions, which come before the principal directions. nil: byPlace left the
+// residuals unchanged.
 func byPlace(ctx context.Context, products, between dense.Matrix, fold []int, squared []float64) (*novelty.Usual, error) {
 	u := &novelty.Usual{Between: between.Cols, Linear: make([]float32, between.Cols), Square: make([]float32, between.Cols)}
 	median := slices.Sorted(slices.Values(squared))[len(squared)/2]
@@ -107,18 +107,18 @@ func byPlace(ctx context.Context, products, between dense.Matrix, fold []int, sq
 	return u, nil
 }
 
-// placed makes of the products with a fold's directions those that all sequences' would
-// have: about the mean of all, and with the directions within the fold's span that are
-// nearest to those of all (the polar factor of the products of both). A fold's
-// directions may have other signs; those of almost equal eigenvalues are turned; and
-// where a fold has much of one class, its mean is further from that.
+// placed converts products with a fold's directions into products with the directions of all
+// sequences: about the mean of all, and with the directions within the fold's span nearest to
+// the directions of all (the polar factor of the products of both). A fold's directions may
+// have other signs; directions of almost equal eigenvalues are turned; and the mean of a fold
+// with much of one class is further from this class.
 type placed struct {
-	between []float64 // what products with the fold's directions of splices lack
+	between []float64 // added to products with the fold's spliced directions
 	shift   []float64
 	turn    dense.Matrix
 }
 
-// placed is for a fold and the first directions.
+// placed returns the conversion for a fold and the first directions.
 func (s *subspace) placed(fold *subspace, first int) (*placed, error) {
 	f, k := len(s.mean), fold.axes.Cols-fold.between
 	p := &placed{between: make([]float64, fold.between), shift: make([]float64, k), turn: dense.New(k, first)}
@@ -131,7 +131,7 @@ func (s *subspace) placed(fold *subspace, first int) (*placed, error) {
 			p.shift[c] += float64(d * v)
 		}
 	}
-	if k == 0 || first == 0 { // sequences that are all the same have no directions
+	if k == 0 || first == 0 { // equal sequences have no directions
 		return p, nil
 	}
 	both := dense.New(k, first)
@@ -147,7 +147,7 @@ func (s *subspace) placed(fold *subspace, first int) (*placed, error) {
 	return p, nil
 }
 
-// of writes what the products of one sequence would be.
+// of writes the converted products of one sequence.
 func (p *placed) of(dst, products []float64) {
 	clear(dst)
 	for c, t := range products {
@@ -158,14 +158,14 @@ func (p *placed) of(dst, products []float64) {
 	}
 }
 
-// regression is of logarithms of residuals on products and their squares, which are
-// centred and scaled.
+// regression holds logarithms of residuals and products with their squares, centered and
+// scaled.
 type regression struct {
 	x           dense.Matrix // sequences x 2 products
-	mean, scale []float64    // of its columns
+	mean, scale []float64    // of the columns of x
 	y           []float64
 	fold        []int
-	sums        []moments // of each fold; the last are of all
+	sums        []moments // of each fold; the last of all
 }
 
 // moments are sums over some sequences.
@@ -183,7 +183,7 @@ func newRegression(products dense.Matrix, squared []float64, median float64, fol
 		for j, t := range products.Row(i) {
 			row[j], row[m+j] = t, float64(t*t)
 		}
-		r.y = append(r.y, math.Log(max(q/median, 1e-12))) // a residual of rounding
+		r.y = append(r.y, math.Log(max(q/median, 1e-12))) // limits a residual of rounding
 	}
 	for j := range p {
 		sum, squares := 0., 0.
@@ -222,7 +222,7 @@ func newRegression(products dense.Matrix, squared []float64, median float64, fol
 	return r
 }
 
-// solve is the regression without a fold; -1: of all.
+// solve solves the regression without a fold; -1: with all folds.
 func (r *regression) solve(ctx context.Context, without int, penalty float64) (w []float64, constant float64, err error) {
 	all := r.sums[len(r.sums)-1]
 	p := len(all.x)
@@ -262,7 +262,7 @@ func (r *regression) predict(i int, w []float64, constant float64) float64 {
 	return constant
 }
 
-// leaveOut predicts each fold without it, with the squared error of all.
+// leaveOut predicts each fold from the other folds, and returns the squared error of all.
 func (r *regression) leaveOut(ctx context.Context, penalty float64) (predicted []float64, loss float64, err error) {
 	predicted = make([]float64, len(r.y))
 	for k := range r.sums[:len(r.sums)-1] {
@@ -281,7 +281,7 @@ func (r *regression) leaveOut(ctx context.Context, penalty float64) (predicted [
 	return predicted, loss, nil
 }
 
-// predictConstant is the loss of the mean of the other folds.
+// predictConstant returns the loss of predicting the mean of the other folds.
 func (r *regression) predictConstant() (loss float64) {
 	all := r.sums[len(r.sums)-1]
 	for i, y := range r.y {

@@ -11,24 +11,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// A Splice writes the features of a sequence that is like a for a share of the time, and
-// like b for the rest.
+// A Splice writes the features of a sequence that resembles a for a share of the time, and b
+// for the rest.
 type Splice func(dst, a, b []float32, share float32)
 
-// What was chosen on the simulated machine's seed 1, and looked at on seeds 2 and 3
+// Values chosen on the simulated machine's seed 1, and checked on seeds 2 and 3
 // (docs/results.md).
 const (
 	spliceRidge    = .5  // penalty of the regression, in mean squares of a vector
-	spliceStrength = .35 // of a squared deviation, in deviations of the logarithm of residuals
-	spliceReach    = 64  // squared deviations that count, at most, all directions together
-	spliceLeast    = 80  // sequences of each class: with fewer it costs more than it finds
-	leastShare     = .35 // of a spliced sequence's one part
-	mostPaired     = 3   // classes of which each two have a direction of their own
+	spliceStrength = .35 // per squared deviation, in deviations of the logarithm of residuals
+	spliceReach    = 64  // limit of the squared deviations, all directions together
+	spliceLeast    = 80  // sequences of each class: with fewer, splices cost more than they find
+	leastShare     = .35 // of one part of a spliced sequence
+	mostPaired     = 3   // classes at most for a direction per pair
 )
 
-// pairings are the classes that are spliced with each other, each for a direction of its own:
-// every two of them where there are few, else all together. None where there are too few
-// sequences of a class, or where some of subsets do not have two classes of each pairing.
+// pairings returns the classes spliced with each other, for each direction: each pair if there
+// are few classes, otherwise all together. None if a class has too few sequences, or if one of
+// subsets lacks two classes of a pairing.
 func (l *learner) pairings(subsets [][]int) (of [][]int) {
 	if l.opt.Splice == nil {
 		return nil
@@ -62,7 +62,7 @@ func (l *learner) pairings(subsets [][]int) (of [][]int) {
 	return of
 }
 
-// among are the rows of these classes, one class after the other.
+// among returns the rows of the given classes, sorted by class.
 func (l *learner) among(rows, classes []int) (some []int) {
 	for _, r := range rows {
 		if slices.Contains(classes, l.opt.Classes[r]) {
@@ -73,9 +73,9 @@ func (l *learner) among(rows, classes []int) (some []int) {
 	return some
 }
 
-// splices writes the features of as many spliced sequences as there is room for, one of each
-// row in turn and one of another class. They depend on the rows alone, which are those of
-// several classes, one class after the other.
+// splices fills dst with the features of spliced sequences, each from the next row in turn and
+// a row of another class. The result depends only on the rows, which have several classes and
+// are sorted by class.
 func (l *learner) splices(dst []float32, rows []int) {
 	class := func(i int) int { return l.opt.Classes[rows[i]] }
 	r := rand.New(rand.NewPCG(2, 2))
@@ -97,9 +97,9 @@ func (l *learner) splices(dst []float32, rows []int) {
 	}
 }
 
-// between writes the direction, of unit length, along which spliced sequences differ from whole
-// ones: that of a ridge regression. joint has the whole ones and as many spliced ones behind
-// them, centred and scaled. Where there is no difference it is zero.
+// between writes the direction, of unit length, from whole to spliced sequences: the weights
+// of a ridge regression. joint has the whole sequences, then as many spliced sequences,
+// centered and scaled. The direction is zero if there is no difference.
 func (l *learner) between(ctx context.Context, axis dense.Matrix, joint dense.Samples) error {
 	n := joint.Rows
 	both := dense.New(n, n) // the lower triangle of the kernel
@@ -131,7 +131,7 @@ func (l *learner) between(ctx context.Context, axis dense.Matrix, joint dense.Sa
 		return fmt.Errorf("detect: spliced sequences: %w", err)
 	}
 	dense.SolveLower(a, c)
-	dense.SolveLowerT(a, c) // as many whole as spliced ones: their sum is zero, and so is that of c
+	dense.SolveLowerT(a, c) // as many whole as spliced sequences: the target's sum is zero, and the sum of c
 	squared := 0.
 	for i := range n {
 		for j := range n {
@@ -145,13 +145,13 @@ func (l *learner) between(ctx context.Context, axis dense.Matrix, joint dense.Sa
 	return nil
 }
 
-// along says how sequences like the training's lie along the directions of the splices.
+// along describes training sequences along the spliced directions.
 type along struct {
-	of             dense.Matrix // each left-out sequence's products with them
-	mean, strength []float64    // what the squares of of-mean times strength are in all, is added to the logarithm of a residual
+	of             dense.Matrix // products of each left-out sequence with the directions
+	mean, strength []float64    // the sum of strength times the square of of-mean is added to the logarithm of a residual
 }
 
-// newAlong is for logarithms of residuals that deviate by so much from what is usual.
+// newAlong takes the deviation of the logarithms of residuals from the usual value.
 func newAlong(of dense.Matrix, deviation float64) along {
 	a := along{of, make([]float64, of.Cols), make([]float64, of.Cols)}
 	for k := range of.Cols {
@@ -170,7 +170,7 @@ func newAlong(of dense.Matrix, deviation float64) along {
 	return a
 }
 
-// evidence is what is added for sequence i.
+// evidence returns the sum to add for sequence i.
 func (a *along) evidence(i int) (sum float64) {
 	for k, t := range a.of.Row(i) {
 		d := t - a.mean[k]

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// twoClasses are vectors whose first half says the class, as does the second. at says where
-// each is: -1 and 1 are the classes; further, in deviations, is what the second half has more.
+// twoClasses returns vectors whose two halves show the class. at returns the position of each:
+// -1 and 1 are the classes; a larger value of the second is an excess in deviations.
 func twoClasses(seed uint64, n, f int, at func(i int, r *rand.Rand) (first, second float64)) []float32 {
 	r, x := rand.New(rand.NewPCG(seed, 5)), make([]float32, n*f)
 	for i := range n {
@@ -27,7 +27,8 @@ func twoClasses(seed uint64, n, f int, at func(i int, r *rand.Rand) (first, seco
 	return x
 }
 
-// join is linear in the first half and takes the larger one in the second, as of shares and maxima.
+// join is linear in the first half and takes the maximum in the second, like shares and
+// maxima.
 func join(dst, a, b []float32, share float32) {
 	for j := range dst {
 		if dst[j] = share*a[j] + (1-share)*b[j]; j >= len(dst)/2 {
@@ -50,9 +51,9 @@ func area(known, novel []float32) float64 {
 	return sum / float64(len(known)*len(novel))
 }
 
-// What is between two classes as a spliced sequence would be, or the other way round, is found
-// with the direction of the splices, and drowns among 57 others without it. Whole sequences keep
-// their share of small p-values: four deviations, as in TestShareOfFalseAlarms.
+// TestSplice checks that the spliced direction finds a sequence between two classes, or
+// opposite, which drowns among 57 others without this direction. Whole sequences keep their
+// share of small p-values: four deviations, as in TestShareOfFalseAlarms.
 func TestSplice(t *testing.T) {
 	const n, f, fresh = 240, 60, 400
 	whole := func(i int, _ *rand.Rand) (float64, float64) { v := float64(2*(i%2) - 1); return v, v }
@@ -67,7 +68,7 @@ func TestSplice(t *testing.T) {
 	if r.Dimensions != 3 || d.Usual == nil || d.Usual.Between != 1 || len(d.Usual.Linear) < 2 || d.Usual.Square[0] >= 0 {
 		t.Fatalf("%d directions, usual %+v, want 3, and the first one's square counted against a sequence", r.Dimensions, d.Usual)
 	}
-	for a := range 3 { // the principal ones are orthonormal, and that of the splices has unit length
+	for a := range 3 { // principal axes are orthonormal, the spliced axis has unit length
 		for b := range 3 {
 			if a != b && min(a, b) == 0 {
 				continue
@@ -107,15 +108,15 @@ func TestSplice(t *testing.T) {
 	if share, most := float64(count)/fresh, .1+4*math.Sqrt(.1*.9*(1./fresh+1./n)); share > most {
 		t.Errorf("%.3f of whole sequences have a p-value of at most .1, want at most %.3f", share, most)
 	}
-	// The same on any number of threads.
+	// The result is equal for any number of threads.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if one, _ := fit(t, x, n, o); !reflect.DeepEqual(one, d) {
 		t.Error("one thread learns another detector")
 	}
 }
 
-// Each two of up to three classes have a direction of their own; more have one together. No
-// vector is spliced of one class alone.
+// TestPairings checks that each pair of up to three classes has a direction, and that more
+// classes share one. No vector is spliced of only one class.
 func TestPairings(t *testing.T) {
 	for classes, want := range map[int]int{2: 1, 3: 3, 4: 1} {
 		n, f := 80*classes, 40
@@ -140,8 +141,8 @@ func TestPairings(t *testing.T) {
 	}
 }
 
-// Where there are too few of a class, or a part that is left out has all of one, there is no
-// direction of splices: it is as without.
+// TestNoSplice checks that there is no spliced direction if a class has too few sequences, or
+// if a left-out part has all of a class: the result is equal to a fit without splices.
 func TestNoSplice(t *testing.T) {
 	const n, f = 240, 40
 	for name, of := range map[string]func(i int) (class, group int){
