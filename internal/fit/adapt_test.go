@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Labels move the thresholds as the recursion says that is written out here, in the order
-// that they are given in; they are then those of the last share.
+// TestAdapt checks that labels move the thresholds by the recursion written here, in the given
+// order, and that the result has the thresholds of the last share.
 func TestAdapt(t *testing.T) {
 	const level, rate = .8, .05
 	x, labels := blobs(200, 10, 3)
@@ -53,8 +53,8 @@ func TestAdapt(t *testing.T) {
 	if len(shares) < 3 {
 		t.Errorf("the order says nothing here: %v", shares)
 	}
-	// Where each set had its class, sets shrink until none has one; where none did, they
-	// grow until they have all. The thresholds stay probabilities.
+	// If each set had its class, sets shrink until all are empty; if no set did, sets grow
+	// until all classes are included. The thresholds stay probabilities.
 	sure, never := dense.New(60, 3), dense.New(60, 3)
 	zero, all := make([]int, 60), make([]int, 60)
 	for i := range all {
@@ -72,8 +72,8 @@ func TestAdapt(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	// A share of 1 asks for no class in any set. A readout's thresholds are probabilities: they
-	// act at the level that it then has, and stay below 1.
+	// A share of 1 excludes all classes from sets. A readout's thresholds are probabilities:
+	// they act at the readout's new level, and stay below 1.
 	for _, share := range []float64{1, 1.5} {
 		c := ActingCoverage(tiny, share)
 		if c.Adapted <= 0 || c.Adapted > 2e-9 || !slices.Equal(c.Least, ThresholdsAt(tiny, 1-c.Adapted)) || !(c.Least[0] > 1-1e-4 && c.Least[0] < 1) {

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// checkSamples refuses what no fit could survive, before anything is changed.
+// checkSamples rejects samples that no fit can use, before any change.
 func checkSamples(features []float32, labels []int, width, classes int) error {
 	if len(features) != len(labels)*width {
 		return fmt.Errorf("fit: %d feature values for %d labels of %d features, want %d", len(features), len(labels), width, len(labels)*width)
@@ -24,7 +24,7 @@ func checkSamples(features []float32, labels []int, width, classes int) error {
 	return nil
 }
 
-// checkCounts wants at least two classes with a sample; numbers have one class.
+// checkCounts requires at least two classes with a sample; numbers have one class.
 func checkCounts(counts []int, classes []string, numbers bool) error {
 	if numbers {
 		return nil
@@ -45,7 +45,7 @@ func checkCounts(counts []int, classes []string, numbers bool) error {
 	return nil
 }
 
-// CheckAlphas wants regularisations of zero or more, in ascending order.
+// CheckAlphas requires regularizations of zero or more, in ascending order.
 func CheckAlphas(alphas []float64) error {
 	if len(alphas) == 0 {
 		return errors.New("fit: no alpha given, want at least one")
@@ -61,8 +61,8 @@ func CheckAlphas(alphas []float64) error {
 	return nil
 }
 
-// checkFit checks everything Fit is given and counts the samples per class; numbers
-// have one.
+// checkFit checks the arguments of Fit and counts the samples per class; numbers have one
+// class.
 func checkFit(features []float32, labels []int, classes []string, numbers bool) ([]int, error) {
 	n := len(labels)
 	if len(classes) < 2 && !numbers || n == 0 || len(features) == 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// clip centres features and limits them, in the readout's own numbers: what a
-// solver learns from are the bits that readout.Linear multiplies by its weights.
+// clip centers and limits features, in the readout's own numbers: a solver learns from the
+// bits that readout.Linear multiplies by its weights.
 type clip struct {
 	center, limit []float32
 }
 
-// clipOf is that of a space whose scales are final.
+// clipOf returns the clip of a space with final scales.
 func clipOf(s space, at float64) *clip {
 	c := &clip{make([]float32, len(s.mean)), make([]float32, len(s.mean))}
 	for j, m := range s.mean {
-		c.center[j], c.limit[j] = float32(m), math.MaxFloat32 // a feature that was taken out needs no limit
+		c.center[j], c.limit[j] = float32(m), math.MaxFloat32 // a removed feature needs no limit
 		if s.scale[j] > 0 {
 			c.limit[j] = float32(max(math.SmallestNonzeroFloat32, min(math.MaxFloat32, at/s.scale[j])))
 		}

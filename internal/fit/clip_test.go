@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// spread is samples with features of all sizes, of some of which a few are far from
-// the others, and one that never varies.
+// spread returns samples with features of all sizes, some with a few outliers, and one
+// constant feature.
 func spread(n, features, classes int) (x []float32, labels []int) {
 	rng := rand.New(rand.NewPCG(7, uint64(n)))
 	x, labels = make([]float32, n*features), make([]int, n)
@@ -31,9 +31,9 @@ func spread(n, features, classes int) (x []float32, labels []int) {
 	return x, labels
 }
 
-// Learning with a clip is learning from features that were centred, scaled and
-// clipped beforehand: the same scores, the same leave-one-out. The readout's limits
-// are where the clip is. That holds up to as many samples as features, and beyond.
+// TestClip checks that learning with a clip equals learning from features centered, scaled and
+// clipped beforehand: the same scores, the same leave-one-out. The readout's limits are at the
+// clip. Tested with up to as many samples as features, and with more.
 func TestClip(t *testing.T) {
 	const features, classes, at = 48, 3, 1.5
 	for _, n := range []int{30, 48, 49, 90} {
@@ -76,7 +76,8 @@ func TestClip(t *testing.T) {
 			t.Fatalf("chosen: %v, want %v", report, expected)
 		}
 		for i, trial := range report.Trials {
-			// 1e-5: float32 features of about 1, rounded before their scaling here and after it there.
+			// 1e-5: float32 features of about 1, rounded before scaling here and after scaling
+			// there.
 			if w := expected.Trials[i]; math.Abs(trial.Error-w.Error) > 1e-5*(1+w.Error) || trial.Accuracy != w.Accuracy {
 				t.Errorf("alpha %v left out: %+v, want %+v", trial.Alpha, trial, w)
 			}
@@ -86,7 +87,7 @@ func TestClip(t *testing.T) {
 			got.Scores(a, x[i*features:(i+1)*features])
 			want.Scores(b, clipped[i*features:(i+1)*features])
 			for k := range a {
-				if math.Abs(float64(a[k]-b[k])) > 1e-4*(1+math.Abs(float64(b[k]))) { // as above, by weights of some units
+				if math.Abs(float64(a[k]-b[k])) > 1e-4*(1+math.Abs(float64(b[k]))) { // as above, with weights of some units
 					t.Fatalf("sample %d: scores %v, want %v", i, a, b)
 				}
 			}
@@ -126,9 +127,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Where samples are not kept they are measured first, and the limits come from
-// that alone: they are the same bits whatever comes at a time, and whatever the
-// parts. Limits of samples that are kept differ by the rounding of float64 sums.
+// TestLimitsOfBlocksAndParts checks that samples which are not kept are measured first, and
+// that only the measures set the limits: the same bits for any blocks and parts. Limits of
+// kept samples differ by the rounding of float64 sums.
 func TestLimitsOfBlocksAndParts(t *testing.T) {
 	const n, features, classes = 900, 48, 3
 	x, labels := spread(n, features, classes)
@@ -146,7 +147,8 @@ func TestLimitsOfBlocksAndParts(t *testing.T) {
 			t.Errorf("%s: other limits", how)
 		}
 		for i, w := range want.Weights {
-			// Parts are summed up in another order: roundings of float64, by a condition of some thousands.
+			// Parts sum in another order: roundings of float64, times a condition of some
+			// thousands.
 			if math.Abs(float64(got.Weights[i]-w)) > 1e-6*math.Abs(float64(w))+1e-9 {
 				t.Fatalf("%s: weight %d is %v, want %v", how, i, got.Weights[i], w)
 			}
@@ -163,7 +165,7 @@ func TestLimitsOfBlocksAndParts(t *testing.T) {
 	}
 }
 
-// What is out of turn is refused with what is wanted instead.
+// TestMeasureRefuses checks that calls in a wrong order return an error naming the right call.
 func TestMeasureRefuses(t *testing.T) {
 	const n, features, classes = 90, 48, 3
 	x, labels := spread(n, features, classes)

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// newCoverage learns thresholds from what the samples left out score, one column for
-// each class, at the readout's temperature, and says what they make of the same samples.
+// newCoverage learns thresholds from left-out scores, one column for each class, at the
+// readout's temperature, and reports the sets of the same samples.
 func newCoverage(level float64, byClass bool, classes []string, labels []int, scores dense.Matrix, temperature float64) (*readout.Coverage, *quality.Sets, error) {
 	if temperature == 0 {
 		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so that there are none to make sets of: take a larger alpha, or no coverage")
@@ -44,7 +44,7 @@ func newCoverage(level float64, byClass bool, classes []string, labels []int, sc
 	return c, sets, err
 }
 
-// ThresholdsAt returns the thresholds of c at a share of true classes that sets may lack; see
+// ThresholdsAt returns the thresholds of c at a share of sets without the true class; see
 // package adaptive. Above 1: the class is in no set.
 func ThresholdsAt(c *readout.Coverage, share float64) []float64 {
 	least := make([]float64, len(c.Least))
@@ -54,11 +54,10 @@ func ThresholdsAt(c *readout.Coverage, share float64) []float64 {
 	return least
 }
 
-// AdaptCoverage lets labels move the thresholds of c, as package adaptive does: those of the
-// samples that were left out, one for each row of scores, in that order of the rows. It
-// returns the thresholds at which the next set would act, and what the labels were worth. The
-// sets are of what the samples left out score, so that no label judges a readout that has
-// learnt from it.
+// AdaptCoverage moves the thresholds of c by labels, as in package adaptive: labels of
+// left-out samples, one for each row of scores, in the order of rows given by order. It
+// returns the thresholds of the next set, and a report of the sets. The sets come from
+// left-out scores, so that no label judges a readout trained on this label.
 func AdaptCoverage(c *readout.Coverage, rate, temperature float64, scores dense.Matrix, labels, order []int) (*readout.Coverage, *adaptive.Report, error) {
 	p := shares(scores, temperature)
 	r, err := adaptive.Run(c.Level, rate, 0, len(order), func(i int, share float64) (held bool, size int) {
@@ -76,15 +75,15 @@ func AdaptCoverage(c *readout.Coverage, rate, temperature float64, scores dense.
 	return ActingCoverage(c, r.Share), r, nil
 }
 
-// ActingCoverage returns c with the thresholds at a share of true classes that sets may lack,
-// for a readout to have. Its level is at least 1e-9, which has a class in a set where it is as
-// good as certain: thresholds above 1, which the share may ask for, are none of a readout.
+// ActingCoverage returns c with the thresholds at a share of sets without the true class, for
+// use in a readout. The level is at least 1e-9, which puts only an almost certain class into a
+// set: thresholds above 1, possible for a share, are invalid in a readout.
 func ActingCoverage(c *readout.Coverage, share float64) *readout.Coverage {
 	share = min(share, 1-1e-9)
 	return &readout.Coverage{Level: c.Level, ByClass: c.ByClass, Least: ThresholdsAt(c, share), Adapted: min(1, 1-share)}
 }
 
-// newAbstain learns a threshold from what the samples left out score, as newCoverage does.
+// newAbstain learns a threshold from left-out scores, as newCoverage does.
 func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix, temperature float64) (*readout.AbstainRule, *abstain.Count, error) {
 	if temperature == 0 {
 		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so that nothing says where to abstain: take a larger alpha, or no largest error")
@@ -99,7 +98,7 @@ func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix,
 	return abstain.Learn(maxError, confidence, scores.Cols, predicted, right)
 }
 
-// shares are the probabilities that scores make, as readout.Linear.Probability does.
+// shares returns the probabilities of scores, as readout.Linear.Probability does.
 func shares(scores dense.Matrix, temperature float64) dense.Matrix {
 	p := dense.New(scores.Rows, scores.Cols)
 	for i := range p.Rows {
@@ -117,10 +116,10 @@ func shares(scores dense.Matrix, temperature float64) dense.Matrix {
 	return p
 }
 
-// threshold is the k-th smallest of n values, k being the largest number of at most
-// (1 - level) (n + 1), which one more value of the same distribution, in any order
-// with them, is below with probability k / (n + 1) at most. 0 where k is 0: too few
-// values to leave one out of the level.
+// threshold is the k-th smallest of n values, k being the largest number up to
+// (1 - level) (n + 1). One more value of the same distribution, in any order with the
+// n values, is below the threshold with probability k / (n + 1) at most. 0 if k is 0: too
+// few values for this level.
 func threshold(values []float64, level float64) float64 {
 	const rounding = 1e-9 // of a level that is a decimal number
 	k := int((1-level)*float64(len(values)+1) + rounding)
@@ -131,7 +130,7 @@ func threshold(values []float64, level float64) float64 {
 	return values[k-1]
 }
 
-// Enough is how many samples a class needs at least for a threshold above 0.
+// Enough returns the minimum number of samples of a class for a threshold above 0.
 func Enough(level float64) int {
 	n := 1
 	for ; n < math.MaxInt32 && int((1-level)*float64(n+1)+1e-9) == 0; n++ {
@@ -139,7 +138,7 @@ func Enough(level float64) int {
 	return n
 }
 
-// newInterval learns one from what the samples left out score.
+// newInterval learns an interval from left-out scores.
 func newInterval(level float64, y targets, scores dense.Matrix) (*readout.Interval, error) {
 	side := (1 + level) / 2
 	if n, enough := len(y.numbers), Enough(side); n < enough {
@@ -153,8 +152,8 @@ func newInterval(level float64, y targets, scores dense.Matrix) (*readout.Interv
 	return &readout.Interval{Level: level, Low: -up(-threshold(below, side)), High: up(-threshold(above, side))}, nil
 }
 
-// MoveInterval returns v with other ends, rounded to the outside. Where low is above high,
-// which holds no number, both are the number in the middle.
+// MoveInterval returns v with other ends, rounded outwards. If low is above high (an empty
+// interval), both become the number in the middle.
 func MoveInterval(v *readout.Interval, low, high float64) *readout.Interval {
 	if low > high {
 		low = low + (high-low)/2
@@ -163,7 +162,7 @@ func MoveInterval(v *readout.Interval, low, high float64) *readout.Interval {
 	return &readout.Interval{Level: v.Level, Low: -up(-low), High: up(high)}
 }
 
-// up is the float32 next to x that is not below it.
+// up returns the nearest float32 that is not below x.
 func up(x float64) float32 {
 	v := float32(x)
 	if float64(v) < x {

@@ -29,10 +29,10 @@ type setsReference struct {
 	}
 }
 
-// Temperature, thresholds and priors are those of refits without each sample, in both
-// forms of the solver. The temperature is one of a grid of 1024 an octave, below the
-// best: one part in a thousand. A probability p moves by at most p (1-p) log(p/(1-p)),
-// below a quarter, times that; 2e-3 leaves room for several classes.
+// TestSetsAreThoseOfRefits compares temperature, thresholds and priors with refits without
+// each sample, in both forms of the solver. The temperature is rounded to a grid of 1024 an
+// octave, below the best: one part in a thousand. A probability p moves by at most p (1-p)
+// log(p/(1-p)), below a quarter, times this part; 2e-3 leaves room for several classes.
 func TestSetsAreThoseOfRefits(t *testing.T) {
 	data, err := os.ReadFile("testdata/sets.json")
 	if err != nil {
@@ -92,8 +92,8 @@ func TestSetsAreThoseOfRefits(t *testing.T) {
 	}
 }
 
-// What is learnt does not depend on sets: the same bits but for the thresholds. Priors
-// move the intercept alone.
+// TestSetsAndPriorsLeaveTheRest checks that sets change only the thresholds, and priors only
+// the intercept: all other bits are the same.
 func TestSetsAndPriorsLeaveTheRest(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		x, labels := blobs(80, 10, classes)
@@ -116,12 +116,12 @@ func TestSetsAndPriorsLeaveTheRest(t *testing.T) {
 	}
 }
 
-// The probabilities of a discriminant's leave-one-out are at the readout's scale: their
-// log-loss is the trial's, which has no doubt of the labels and is the least, and not
-// far above it.
+// TestQualityOfADiscriminant checks that leave-one-out probabilities are at the readout's
+// scale: their log-loss is at least, and not far above, the trial's, which is the minimum
+// without doubt of the labels.
 func TestQualityOfADiscriminant(t *testing.T) {
 	x, labels := blobs(90, 10, 3)
-	for i := range labels { // three classes on a line: no ridge classifier tells the middle one
+	for i := range labels { // three classes on a line: no ridge classifier separates the middle class
 		x[10*i] += float32(3 * labels[i])
 	}
 	_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true, Alphas: []float64{1, 1e3}})
@@ -141,9 +141,9 @@ func TestQualityOfADiscriminant(t *testing.T) {
 	}
 }
 
-// Of new samples of the same distribution the share is held: 4,000 of them, whose share
-// has a deviation of .005, and thresholds of 400 samples, whose coverage has one of .015
-// (a beta distribution); by class, of 133, .026. Three deviations.
+// TestCoverageOfNewSamples checks the coverage of new samples of the same distribution: 4,000
+// samples, whose share has a deviation of .005, and thresholds of 400 samples, whose coverage
+// has a deviation of .015 (a beta distribution); by class, of 133, .026. Three deviations.
 func TestCoverageOfNewSamples(t *testing.T) {
 	x, labels := blobs(4400, 12, 3)
 	const learnt = 400
@@ -203,9 +203,9 @@ func TestCoverageRefuses(t *testing.T) {
 	}
 }
 
-// Of n + 1 values in any order each is as likely the last one. So it is at least the
-// threshold of the n others for n + 1 - k of n + 1, k being rounded down: exactly, or more
-// often where some are equal. In whole percent, k is one of whole numbers.
+// TestThresholdIsExact: in any order each of n + 1 values is equally likely the last. So the
+// last is at least the threshold of the n others for n + 1 - k of n + 1, k being rounded down:
+// exactly, or more often if some are equal. In whole percent, k comes from whole numbers.
 func TestThresholdIsExact(t *testing.T) {
 	for _, percent := range []int{5, 50, 80, 90, 95, 99} {
 		for n := 1; n <= 120; n++ {
@@ -228,7 +228,7 @@ func TestThresholdIsExact(t *testing.T) {
 	}
 }
 
-// 19 samples are the fewest of which one may be left out at .95; of fewer, none.
+// TestEnough: at .95, one of 19 samples may be left out; of fewer, none.
 func TestEnough(t *testing.T) {
 	for level, want := range map[float64]int{.95: 19, .9: 9, .5: 1, .99: 99, .2: 1} {
 		if got := Enough(level); got != want {
@@ -243,8 +243,9 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// The threshold is that of the probabilities and errors that leave-one-out gives: what
-// abstain.Learn makes of Report.Left. Nothing else of the readout changes.
+// TestAbstainOfLeaveOneOut checks that the threshold follows from leave-one-out probabilities
+// and errors: the result of abstain.Learn for Report.Left. The rest of the readout does not
+// change.
 func TestAbstainOfLeaveOneOut(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		x, labels := blobs(300, 10, classes)

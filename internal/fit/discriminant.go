@@ -9,45 +9,45 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// discriminant is the regularised linear discriminant of one alpha, as an
-// addition to the ridge classifier of the same alpha:
+// discriminant is the regularized linear discriminant of one alpha, as an addition to the
+// ridge classifier of the same alpha:
 //
 //	score_j(x) = tau * (m_j' A x - m_j' A m_j / 2),   A = (S + alpha I)^-1
 //
-// with x and the classes' means m_j about the mean of all samples and S the
-// scatter within classes: -1/2 the squared Mahalanobis distance to a class's
-// mean, less what all classes share; every class equally likely beforehand.
+// with x and the classes' means m_j about the mean of all samples and S the scatter within
+// classes: -1/2 the squared Mahalanobis distance to a class's mean, without the part common to
+// all classes; classes are equally likely a priori.
 //
-// Nothing as large as S is factored again. The ridge classifier has
-// T = (S + M' N M + alpha I)^-1, M the means and N the classes' counts, and
-// by Woodbury's identity A = T + T M' O M T with the classes x classes matrix
-// O = (N^-1 - M T M')^-1. So X A M' and M A M' follow from the ridge
-// classifier's fitted values X T X', its weights from the others' by mix.
+// No second matrix of the size of S is factored. The ridge classifier has
+// T = (S + M' N M + alpha I)^-1, M the means and N the classes' counts, and by Woodbury's
+// identity A = T + T M' O M T with the classes x classes matrix O = (N^-1 - M T M')^-1. So
+// X A M' and M A M' follow from the ridge classifier's fitted values X T X', and the weights
+// from the ridge weights by mix.
 //
-// Fisher 1936; Friedman, "Regularized discriminant analysis", 1989; Hastie,
-// Buja and Tibshirani, "Penalized discriminant analysis", 1995.
+// Fisher 1936; Friedman, "Regularized discriminant analysis", 1989; Hastie, Buja and
+// Tibshirani, "Penalized discriminant analysis", 1995.
 type discriminant struct {
 	mix      dense.Matrix // columns x columns: weights = ridge weights * mix
 	bias     []float64    // one per column
 	tau      float64      // the scores' scale as log-likelihoods
-	scores   dense.Matrix // of samples left out, before tau: samples x classes
+	scores   dense.Matrix // of left-out samples, before tau: samples x classes
 	loss     float64      // mean negative log-likelihood, leave-one-out
 	accuracy float64      // leave-one-out
 }
 
-// projection is what scores of the discriminant of one alpha are made of.
+// projection holds the products for scores of the discriminant of one alpha.
 type projection struct {
-	n      float64      // samples that were learnt from
-	a      dense.Matrix // X T M', a row per sample left out in turn
+	n      float64      // training samples
+	a      dense.Matrix // X T M', a row per left-out sample
 	x      dense.Matrix // X A M'
 	m      dense.Matrix // M A M'
 	o      dense.Matrix // O N^-1
 	failed error        // dense.ErrSingular: a sample or group determines its class's scatter
 }
 
-// project makes a projection from the ridge classifier's solution. Every class
-// must have a sample. The error is dense.ErrSingular where alpha is too small
-// to say anything, or the context's.
+// project computes a projection from the ridge classifier's solution. Every class must have a
+// sample. The error is dense.ErrSingular if alpha is too small for a result, or the context's
+// error.
 func project(ctx context.Context, s solution, y targets, counts []int) (*projection, error) {
 	k := len(counts)
 	p := &projection{n: float64(y.n), a: y.fittedMeans(s.residual, counts)}
@@ -63,7 +63,7 @@ func project(ctx context.Context, s solution, y targets, counts []int) (*project
 	return p, nil
 }
 
-// leaveOneOut fills scores with those of every sample, each left out.
+// leaveOneOut fills scores with the leave-one-out scores of every sample.
 func (p *projection) leaveOneOut(scores dense.Matrix, rest []float64, labels, counts []int) error {
 	for i, label := range labels {
 		xAx := 1 - 1/p.n - rest[i] // X T X', the hat matrix's diagonal less the intercept's share
@@ -77,7 +77,7 @@ func (p *projection) leaveOneOut(scores dense.Matrix, rest []float64, labels, co
 	return nil
 }
 
-// discriminant is that of a projection whose samples have leave-one-out scores.
+// discriminant returns the discriminant of a projection with leave-one-out scores.
 func (p *projection) discriminant(scores dense.Matrix, y targets, counts []int) (d discriminant) {
 	d.scores = scores
 	d.tau, d.loss = temper(scores, y.labels, nil, 0)
@@ -86,8 +86,8 @@ func (p *projection) discriminant(scores dense.Matrix, y targets, counts []int) 
 	return d
 }
 
-// fittedMeans is X T M': the fitted values of the classes' indicators over the
-// classes' counts.
+// fittedMeans returns X T M': the fitted values of the classes' indicators over the classes'
+// counts.
 func (y targets) fittedMeans(residual dense.Matrix, counts []int) dense.Matrix {
 	a := dense.New(len(y.labels), len(counts))
 	for i, label := range y.labels {
@@ -108,8 +108,8 @@ func indicators(row []float64, column int, f float64, counts []int, columns int)
 	}
 }
 
-// centreMeans is M T M', from the targets fitted to the classes' means where
-// they are known and else as the mean over all samples of a class.
+// centreMeans returns M T M', from the targets fitted to the classes' means if known,
+// otherwise as the mean over all samples of a class.
 func (y targets) centreMeans(centres, a dense.Matrix, counts []int) dense.Matrix {
 	b := dense.New(len(counts), len(counts))
 	if centres.Rows > 0 {
@@ -128,9 +128,8 @@ func (y targets) centreMeans(centres, a dense.Matrix, counts []int) dense.Matrix
 	return b
 }
 
-// within is O N^-1 = (N^-1 - b)^-1 N^-1, computed as
-// N^1/2 (I - N^1/2 b N^1/2)^-1 N^-1/2: the matrix in the middle has its
-// eigenvalues in (0, 1].
+// within returns O N^-1 = (N^-1 - b)^-1 N^-1, computed as N^1/2 (I - N^1/2 b N^1/2)^-1 N^-1/2:
+// the matrix in the middle has its eigenvalues in (0, 1].
 func within(ctx context.Context, b dense.Matrix, counts []int) (dense.Matrix, error) {
 	k := len(counts)
 	root := make([]float64, k)
@@ -158,14 +157,14 @@ func within(ctx context.Context, b dense.Matrix, counts []int) (dense.Matrix, er
 	return o, nil
 }
 
-// withoutSample fills scores with -1/2 the squared distances of a sample of
-// the given class of n samples to the means, both of all other samples. x is
-// the sample's row of X A M', m is M A M', xAx the sample's x' A x.
+// withoutSample fills scores with -1/2 the squared distances of a sample of the given class of
+// n samples to the means, scatter and means of all other samples. x is the sample's row of X A
+// M', m is M A M', xAx the sample's x' A x.
 //
-// With d = x - m_l, the others' scatter is S - c d d', c = n / (n - 1), and
-// the mean of the sample's class is c d away from it; the inverse follows by
-// Sherman and Morrison's formula. The only sample of a class is never right:
-// without it the class is not known.
+// With d = x - m_l, the scatter of the other samples is S - c d d', c = n / (n - 1), and the
+// mean of the sample's class moves by c d; the inverse follows by Sherman and Morrison's
+// formula. The only sample of a class is never right: without this sample the class is
+// unknown.
 func withoutSample(scores, x []float64, m dense.Matrix, xAx float64, label, n int) error {
 	own := m.Row(label)
 	mAm := own[label]
@@ -192,12 +191,12 @@ func withoutSample(scores, x []float64, m dense.Matrix, xAx float64, label, n in
 	return nil
 }
 
-// fold sets mix and bias: scores of one column per class, or their difference
-// where two classes share one.
+// fold sets mix and bias: scores of one column per class, or their difference if two classes
+// share a column.
 func (d *discriminant) fold(o, m dense.Matrix, tau float64, counts []int, columns int) {
 	k := len(counts)
-	// Ridge weights are those of +1 and -1, twice those of the indicators;
-	// T M' is the indicators' over the counts.
+	// Ridge weights fit +1 and -1, twice the weights of the indicators; T M' is the
+	// indicators' weights over the counts.
 	entry := func(i, j int) float64 { return tau * o.Row(i)[j] / float64(counts[i]) / 2 }
 	d.mix, d.bias = dense.New(columns, columns), make([]float64, columns)
 	if columns == 1 {
@@ -213,8 +212,7 @@ func (d *discriminant) fold(o, m dense.Matrix, tau float64, counts []int, column
 	}
 }
 
-// hits is the share of rows whose largest score, the first of equals, is the
-// label's.
+// hits returns the share of rows whose largest score, the first of equals, is the label's.
 func hits(scores dense.Matrix, labels []int) float64 {
 	right := 0
 	for i, label := range labels {

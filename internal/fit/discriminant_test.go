@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// distances is the definition: -1/2 the squared Mahalanobis distances of x to
-// the classes' means of the samples z, (x-m)' (S + alpha I)^-1 (x-m).
+// distances is the definition: -1/2 the squared Mahalanobis distances of x to the classes'
+// means of the samples z, (x-m)' (S + alpha I)^-1 (x-m).
 func distances(t *testing.T, z [][]float64, labels []int, classes int, alpha float64, x []float64) []float64 {
 	t.Helper()
 	f := len(x)
@@ -62,7 +62,7 @@ func distances(t *testing.T, z [][]float64, labels []int, classes int, alpha flo
 	return r
 }
 
-// standardised is the samples as the solver sees them.
+// standardised returns the samples in the solver's space.
 func standardised(tt *testing.T, x []float32, n int) [][]float64 {
 	tt.Helper()
 	t := tableOf(tt, x, n, true)
@@ -77,7 +77,7 @@ func standardised(tt *testing.T, x []float32, n int) [][]float64 {
 	return z
 }
 
-// unequal gives classes of different sizes: shares 1/2, 1/4, ...
+// unequal sets classes of different sizes: shares 1/2, 1/4, ...
 func unequal(labels []int, classes int) {
 	for i := range labels {
 		labels[i] = 0
@@ -87,11 +87,10 @@ func unequal(labels []int, classes int) {
 	}
 }
 
-// Through both systems, for two classes and for more, the readout and every
-// leave-one-out score are those of the definition, each sample's computed from
-// all the others alone. 1e-8 is for two ways through matrices of condition up
-// to 1e5; a readout's float32 weights are compared through its scores, within
-// 1e-4 of the largest.
+// TestDiscriminantIsItsDefinition compares the readout and every leave-one-out score, through
+// both systems, for two classes and for more, with the definition, computed from only the
+// other samples. 1e-8 is for two computations through matrices of condition up to 1e5; a
+// readout's float32 weights are compared through its scores, within 1e-4 of the largest.
 func TestDiscriminantIsItsDefinition(t *testing.T) {
 	for _, c := range []struct {
 		n, features, classes int
@@ -156,9 +155,9 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 	}
 }
 
-// Targets of +1 and -1 cannot separate classes in a row along one feature: the
-// ridge classifier's scores of the middle classes stay below their neighbours'
-// (they are masked). The discriminant's scores do not.
+// TestDiscriminantIsTakenWhereItIsBetter: targets of +1 and -1 cannot separate classes in a
+// row along one feature: the ridge classifier's scores of the middle classes stay below their
+// neighbors' (they are masked). The discriminant separates these classes.
 func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 	const n, features, classes = 120, 2, 6
 	x, labels := blobs(n, features, classes)
@@ -197,8 +196,8 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 		t.Errorf("%d of %d training samples are right", right, n)
 	}
 
-	// Not asked for, nothing of it is seen; the alpha and readout stay those of
-	// the ridge classifier where both are as good.
+	// Without Discriminant the report has no trace of a discriminant; if both are as good, the
+	// alpha and readout of the ridge classifier stay.
 	if _, r := fit(Options{Standardise: true}); r.Discriminant || r.Trials[0].Discriminant != nil {
 		t.Errorf("a discriminant that was not asked for: %+v", r)
 	}
@@ -211,8 +210,8 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 	}
 }
 
-// A class with one sample, which leave-one-out can never predict, and one with
-// none, for which there is no mean: neither ends the fit.
+// TestDiscriminantOfRareClasses has a class with one sample, which leave-one-out can never
+// predict, and a class without samples or mean: neither ends the fit.
 func TestDiscriminantOfRareClasses(t *testing.T) {
 	for _, empty := range []bool{false, true} {
 		x, labels := blobs(60, 80, 3)
@@ -239,8 +238,8 @@ func TestDiscriminantOfRareClasses(t *testing.T) {
 }
 
 func TestTemper(t *testing.T) {
-	// Scores that are 1/8 of log-likelihoods: labels drawn to fit exactly.
-	// Three of four samples at odds of 3, all at difference ln(3)/8.
+	// Scores are 1/8 of log-likelihoods: labels drawn to fit exactly. Three of four samples at
+	// odds of 3, all at difference ln(3)/8.
 	s := dense.New(4, 2)
 	for i := range 4 {
 		s.Row(i)[0] = math.Log(3) / 8
@@ -256,7 +255,7 @@ func TestTemper(t *testing.T) {
 	if tau, _ := temper(s, []int{0, 0, 0, 0}, nil, 1./8); math.Abs(tau-8*math.Log(7)/math.Log(3)) > 16./1024 {
 		t.Errorf("all right but for a doubt of 1/8: tau %g, want %g", tau, 8*math.Log(7)/math.Log(3))
 	}
-	// All right: finite. All the same, or not numbers: nothing to say.
+	// All right: finite. All equal, or not numbers: no result.
 	if tau, loss := temper(s, []int{0, 0, 0, 0}, nil, 0); !(loss < 1e-9) || math.IsInf(tau, 0) {
 		t.Errorf("all right: tau %g, loss %g", tau, loss)
 	}
@@ -269,8 +268,8 @@ func TestTemper(t *testing.T) {
 	}
 }
 
-// A sample that alone holds its class's scatter leaves nothing: no trial,
-// rather than a score made of rounding.
+// TestDiscriminantSingular: a sample that holds all of its class's scatter leaves no rest: no
+// trial, instead of a score made of rounding.
 func TestDiscriminantSingular(t *testing.T) {
 	m := dense.New(2, 2)
 	err := withoutSample(make([]float64, 2), []float64{0, 0}, m, 0.5, 0, 2)

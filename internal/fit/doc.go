@@ -1,64 +1,58 @@
 // Package fit fits readouts (readout.Linear) to labeled feature vectors.
 //
-// It fits a ridge classifier. If Discriminant is set and leave-one-out prefers
-// it, it fits the regularised linear discriminant, which is the ridge
-// classifier's scores times a classes x classes matrix (see the type
-// discriminant). The ridge classifier has targets y of +1 for the sample's class
-// and -1 for every other; its weights minimise, summed over the samples,
+// Fit fits a ridge classifier. If Discriminant is set and better by leave-one-out, Fit takes
+// the regularized linear discriminant: the ridge classifier's scores times a classes x classes
+// matrix (see the type discriminant). The ridge classifier has targets y of +1 for the
+// sample's class and -1 for every other class; its weights minimize, summed over the samples,
 //
 //	|y - b - W (x - mean)|^2 + alpha |W|^2
 //
-// with the intercept b not penalised. x is the raw feature vector. With
-// Standardise each feature is first divided by its deviation (population), and
-// the deviation becomes part of Weights. Soft divides by a little more, and may clip
-// what comes out; that becomes Limit.
+// with the intercept b not penalized. x is the raw feature vector. With Standardise each
+// feature is first divided by its deviation (population), and the deviation becomes part of
+// Weights. Soft divides by a little more, and may clip the quotient; the clip becomes Limit.
 //
-// With class weights (Options.ClassWeights) each sample's term is multiplied by its
-// class's weight, and the mean is that of the weighted samples.
+// With class weights (Options.ClassWeights) each sample's term is multiplied by its class's
+// weight, and the mean is the weighted mean.
 //
-//   - Fit has all samples in memory. A Learner gets them block by block.
-//   - If there are at most as many samples as features, both solve through the
-//     n x n kernel. It needs all features: in memory, or beyond Options.Memory in
+//   - Fit has all samples in memory. A Learner receives samples in blocks.
+//   - With at most as many samples as features, both solve through the
+//     n x n kernel. The kernel needs all features: in memory, or beyond Options.Memory in
 //     a temporary file, with the same bits.
 //   - With more samples, both solve through the F x F matrix of their moments.
-//     Moments can be added: one pass is enough, and parts can be merged. With a
-//     clip it takes a pass before, for the limits (Learner.Measure). To choose
+//     Moments add up: one pass is enough, and parts can be merged. A
+//     clip requires an earlier pass for the limits (Learner.Measure). To choose
 //     alpha, a Learner keeps at most about 42 million feature values (4,194
 //     samples of 10,000 features): whole groups, drawn by a hash of their place.
-//     Report.LeftOutSamples says how many samples the leave-one-out errors are of,
-//     if not of all.
+//     Report.LeftOutSamples is the number of samples in the leave-one-out errors,
+//     if not all.
 //
-// The way, and the samples that are drawn, depend only on the numbers of samples
-// and features, never on memory or threads. The readout of merged parts is that of
-// one pass, except for the rounding of float64 sums, and the same bits for the
-// same parts.
+// The choice of solver and the drawn samples depend only on the numbers of samples and
+// features, never on memory or threads. Merged parts give the readout of one pass, except for
+// the rounding of float64 sums, and equal parts give the same bits.
 //
 // SolveSums fits a readout from sums of samples that are exact integers (package exact).
 //
-// Alpha, and the discriminant, are chosen by exact leave-one-out: no sample is
-// predicted by a readout that has seen it or another of its group (Options.Groups).
-// The residuals e of a group g become (I - H_gg)^-1 e, where H is the hat matrix;
-// the discriminant's scatter without the group follows from Woodbury's identity
-// (see groups.go). That costs the cube of the group's size, and 16 bytes times its
-// square. For a group with more samples than features, if there are fewer features
-// than samples, it costs the cube and the square of the number of features (see
-// wide.go). Groups of one give the same bits as samples without groups.
+// Alpha, and the discriminant, are chosen by exact leave-one-out: no sample is predicted by a
+// readout trained on the sample or on another sample of its group (Options.Groups). The
+// residuals e of a group g become (I - H_gg)^-1 e, where H is the hat matrix; the
+// discriminant's scatter without the group follows from Woodbury's identity (see groups.go).
+// The cost is the cube of the group's size, and 16 bytes times its square. For a group with
+// more samples than features, if there are fewer features than samples, the cost is the cube
+// and the square of the number of features (see wide.go). Groups of one give the same bits as
+// samples without groups.
 //
-// A readout that was chosen has a temperature: with this scale the leave-one-out
-// scores are log-likelihoods; each label is assumed to be wrong with a small
-// probability (temper.go). With it readout.Linear.Probability computes probabilities from
-// scores, for samples like those of the fit. Guo et al., "On calibration of modern
-// neural networks", 2017.
+// The chosen readout has a temperature: with this scale the leave-one-out scores are
+// log-likelihoods; each label is assumed to be wrong with a small probability (temper.go).
+// From the scaled scores readout.Linear.Probability computes probabilities, for samples like
+// the training samples. Guo et al., "On calibration of modern neural networks", 2017.
 //
-// Everything is computed in float64. The result depends neither on the number of
-// threads nor on the instruction sets of an amd64 processor; other architectures
-// may differ in the last bits. alpha = 0 is plain least squares, and an error if
-// that has no unique solution.
+// All computation is in float64. The result depends neither on the number of threads nor on
+// the instruction sets of an amd64 processor; other architectures may differ in the last bits.
+// alpha = 0 is plain least squares, and an error if there is no unique solution.
 //
-// The package does not know reservoirs, file formats or streams. References:
-// Hoerl and Kennard 1970 (ridge); Cook and Weisberg 1982 (leave-one-out from
-// the hat matrix); Friedman 1989 and Hastie, Buja and Tibshirani 1995 (the
-// discriminant).
+// The package is independent of reservoirs, file formats and streams. References: Hoerl and
+// Kennard 1970 (ridge); Cook and Weisberg 1982 (leave-one-out from the hat matrix); Friedman
+// 1989 and Hastie, Buja and Tibshirani 1995 (the discriminant).
 //
 // The limits of features are fitted in soft.go and clip.go and applied in readout/linear.go.
 //

@@ -29,8 +29,8 @@ func ExampleFit() {
 	// left out in turn, 100 % of 6 samples are predicted
 }
 
-// Samples that come block by block: where they are more than features, memory
-// does not grow with them.
+// Samples come block by block: if there are more samples than features, memory does not grow
+// with them.
 func ExampleLearner() {
 	labels := make([]int, 1000)
 	for i := range labels {

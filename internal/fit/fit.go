@@ -12,74 +12,68 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Options of Fit. The zero value: raw features, alpha chosen from
+// Options are the options of Fit. The zero value: raw features, alpha chosen from
 // DefaultAlphas.
 type Options struct {
-	// Alphas are the regularisations to choose from, ascending. One alone is
-	// taken without leave-one-out, which costs more than half of the work.
+	// Alphas are the candidate regularizations, ascending. A single alpha is used without
+	// leave-one-out, which costs more than half of the work.
 	Alphas []float64
-	// Standardise divides every feature by its deviation before the penalty
-	// is applied. Constant features are taken out.
+	// Standardise divides every feature by its deviation before the penalty is applied.
+	// Constant features are removed.
 	Standardise bool
-	// Soft, where set, divides by something larger than the deviation alone.
-	// It is read with Standardise only.
+	// Soft, if set, divides by more than the deviation. Soft is only read with Standardise.
 	Soft *Soft
-	// Discriminant also tries the regularised linear discriminant of every
-	// alpha tried, at no further factorisation, and takes the one of least
-	// leave-one-out log-loss where it predicts more samples than the ridge
-	// classifier does. Nothing is tried where there is one alpha alone or a
-	// class without a sample.
+	// Discriminant also tries the regularized linear discriminant of every alpha, without a
+	// further factorization, and takes the discriminant of least leave-one-out log-loss if it
+	// predicts more samples than the ridge classifier. Nothing is tried with a single alpha or
+	// a class without a sample.
 	Discriminant bool
-	// Groups says of each sample which group it is of: samples that are not
-	// independent of each other, such as windows of one series. They are left
-	// out together. Samples of a group are next to each other. nil: each
-	// sample is a group of its own.
+	// Groups is the group of each sample, for samples that depend on each other, such as
+	// windows of one series. A group is left out as a whole. Samples of a group are adjacent.
+	// nil: each sample is a group.
 	Groups []int
-	// Outer says of each sample which larger group it is of, such as a machine
-	// or a person. Each group of Groups is in one of these. Where it is set, all
-	// samples of an outer group are left out together for everything that is
-	// chosen, also where there is one alpha, and Report.Outer compares that with
-	// leaving out Groups. nil: there are none.
+	// Outer is the larger group of each sample, such as a machine or a person. Each group of
+	// Groups lies within one outer group. If set, all samples of an outer group are left out
+	// together for every choice, also with a single alpha, and Report.Outer compares the
+	// result with leaving out Groups. nil: no outer groups.
 	Outer []int
-	// Coverage, where it is not 0, makes a readout with sets of classes, of which such
-	// a share, below 1, hold the true class; see readout.Coverage. It needs leave-one-out, also
-	// where there is one alpha.
+	// Coverage, if not 0, makes a readout with sets of classes; a share Coverage of the sets,
+	// below 1, holds the true class; see readout.Coverage. Coverage needs leave-one-out, also
+	// with a single alpha.
 	Coverage float64
-	// CoverageByClass makes it a share of each class.
+	// CoverageByClass applies Coverage to each class separately.
 	CoverageByClass bool
-	// MaxError, where it is not 0, makes a readout that abstains where it is not sure: of
-	// its answers at most such a share is wrong, with a probability of Confidence; see
-	// package abstain. It needs leave-one-out, also where there is one alpha.
+	// MaxError, if not 0, makes a readout that abstains if uncertain: at most a share MaxError
+	// of its answers is wrong, with a probability of Confidence; see package abstain. MaxError
+	// needs leave-one-out, also with a single alpha.
 	MaxError, Confidence float64
-	// Priors, where they are not nil, are how often each class is expected, in any
-	// unit: positive numbers in class order. The probabilities, and with them the
-	// prediction, are then of these, not of the training's shares. They need
-	// leave-one-out, also where there is one alpha. What is learnt stays the same, and
-	// so do Trials.
+	// Priors, if not nil, are the expected shares of the classes, in any unit: positive
+	// numbers in class order. The probabilities, and with them the prediction, then follow the
+	// priors instead of the training's shares. Priors need leave-one-out, also with a single
+	// alpha. The weights and Trials stay the same.
 	Priors []float64
-	// ClassWeights, where they are not nil, are how much a sample of each class counts,
-	// in any unit: positive numbers in class order. A sample of weight 2 counts as two
-	// samples do: in the weights and the intercept, in the mean and the deviation of the
-	// features, in Trial.Error and in the temperature. So the probabilities are of
-	// classes as often as their samples' weights say. Leave-one-out is exact for weights
-	// that stay as they are. The mean weight of the samples becomes 1. With weights no
-	// discriminant is tried, which counts all classes alike by itself.
+	// ClassWeights, if not nil, are the weights of a sample of each class, in any unit:
+	// positive numbers in class order. A sample of weight 2 counts like two samples: in the
+	// weights and the intercept, in the mean and the deviation of the features, in Trial.Error
+	// and in the temperature. The probabilities then assume classes as frequent as their
+	// samples' weights. Leave-one-out is exact for constant weights. The mean weight of the
+	// samples becomes 1. With weights no discriminant is tried, because a discriminant counts
+	// all classes alike.
 	ClassWeights []float64
-	// Left makes Report.Left. It needs leave-one-out, also where there is one alpha.
+	// Left requests Report.Left. Left needs leave-one-out, also with a single alpha.
 	Left bool
-	// Numbers, where they are not nil, are learnt instead of classes, one for each
-	// sample: the readout is a regression, see readout.Interval. They have a magnitude of at most
-	// 1e30. There is one class, whose name is that of what the numbers are of, and all
-	// labels are 0. Coverage is then that of the intervals, and must be given.
+	// Numbers, if not nil, are learned instead of classes, one for each sample: the readout is
+	// a regression, see readout.Interval. Their magnitude is at most 1e30. There is one class,
+	// named after the predicted quantity, and all labels are 0. Coverage then applies to the
+	// intervals, and is required.
 	Numbers []float64
-	// Memory bounds what a Learner holds, in bytes; 0: no bound.
+	// Memory limits the memory of a Learner, in bytes; 0: no limit.
 	Memory int64
-	// Progress, where set, is told the share of the work done, 0 to 1,
-	// ascending.
+	// Progress, if set, receives the share of the work done, 0 to 1, ascending.
 	Progress func(done float64)
 }
 
-// DefaultAlphas is 10^-3 to 10^6 in half decades.
+// DefaultAlphas returns 10^-3 to 10^6 in half decades.
 func DefaultAlphas() []float64 {
 	a := make([]float64, 19)
 	for i := range a {
@@ -88,45 +82,42 @@ func DefaultAlphas() []float64 {
 	return a
 }
 
-// ErrConstant says that no feature varies, so that there is nothing to learn from.
+// ErrConstant reports that no feature varies, so that nothing can be learned.
 var ErrConstant = errors.New("features are constant")
 
-// system solves for one alpha. Its two implementations differ in the matrix
-// they factor and give the same readout up to rounding.
+// system solves for one alpha. Its two implementations factor different matrices and give the
+// same readout up to rounding.
 type system interface {
-	// solve returns coefficients and, if wanted, what leave-one-out needs.
+	// solve returns coefficients and, if requested, the data for leave-one-out.
 	solve(ctx context.Context, alpha float64, leaveOneOut bool) (solution, error)
 	// weights turns coefficients into features x columns weights.
 	weights(coef dense.Matrix) (dense.Matrix, error)
-	// leave says which samples solve leaves out together from now on; nil: none.
+	// leave sets the groups that solve leaves out from now on; nil: none.
 	leave(groups []span)
 }
 
 // solution is the ridge classifier of one alpha.
 type solution struct {
-	coef     dense.Matrix // in the system's own terms
+	coef     dense.Matrix // in the system's own coordinates
 	residual dense.Matrix // targets less fitted values, samples x columns, times targets.root
-	// rest is what each sample leaves to the others to determine, 1 less the
-	// hat matrix's diagonal; not a number where that is rounding.
-	// It is for groups of one.
+	// rest is the part of each sample's prediction determined by other samples, 1 less the hat
+	// matrix's diagonal; not a number if only rounding. rest is for groups of one.
 	rest []float64
-	// groups visits what each group leaves to the others; nil: rest says it.
+	// groups visits the blocks of I - H of all groups; nil: use rest.
 	groups sweep
-	// centres are the fitted targets at the classes' means, classes x columns;
-	// empty: the samples left out in turn are all, and tell.
+	// centres are the fitted targets at the classes' means, classes x columns; empty: computed
+	// from the left-out samples, which are all samples.
 	centres dense.Matrix
 }
 
-// Fit learns a readout from len(labels) samples; features is their row-major
-// matrix and stays the caller's. alpha is the one of least mean squared
-// leave-one-out error; see search for which of many alphas are tried. Classes
-// without a sample are allowed, as long as two have some; such a class
-// constantly scores -1.
+// Fit learns a readout from len(labels) samples; features is their row-major matrix and stays
+// the caller's. alpha has the least mean squared leave-one-out error; see search for the tried
+// alphas. Classes without a sample are allowed, as long as two have some; a class without a
+// sample constantly scores -1.
 //
-// Time, with m the smaller of samples n and features F: n F m operations to
-// set up; per alpha 2/3 m^3, or where n > F F^3/3 + n F^2. Memory: 2 m^2
-// float64, and less than a float64 copy of the features. A cancelled context
-// ends it within seconds.
+// Time, with m the smaller of samples n and features F: n F m operations to set up; per alpha
+// 2/3 m^3, or if n > F F^3/3 + n F^2. Memory: 2 m^2 float64, and less than a float64 copy of
+// the features. A canceled context ends Fit within seconds.
 func Fit(ctx context.Context, features []float32, labels []int, classes []string, opt Options) (*readout.Linear, Report, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
@@ -194,7 +185,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	return j.throughMoments(ctx, sums{all: g, kept: features, raw: raw})
 }
 
-// setupShare is the part of Fit's work before an alpha is tried.
+// setupShare returns the share of Fit's work before the first alpha.
 func setupShare(f, classes, n int, opt Options) float64 {
 	p := NewPlan(f, classes, n, opt)
 	if p.Kernel {
@@ -205,7 +196,7 @@ func setupShare(f, classes, n int, opt Options) float64 {
 	return setup / (setup + p.SolveWork)
 }
 
-// forClasses reports whether something is asked for that only classes have.
+// forClasses reports whether an option requires classes.
 func (o Options) forClasses() bool {
 	return o.MaxError != 0 || o.Priors != nil || o.ClassWeights != nil || o.CoverageByClass
 }
@@ -233,8 +224,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, CheckAlphas(o.Alphas)
 }
 
-// job is a fit once its samples are there: labels and groups are those of the
-// samples left out in turn.
+// job is a fit of collected samples: labels and groups belong to the left-out samples.
 type job struct {
 	classes []string
 	labels  []int
@@ -242,7 +232,7 @@ type job struct {
 	opt     Options
 	outer   *outer   // nil: none
 	left    []int    // the samples' numbers; nil: all samples, in order
-	numbers *numbers // of the samples left out in turn; nil: labels are learnt
+	numbers *numbers // of the left-out samples; nil: labels are learned
 }
 
 // throughKernel keeps all samples.
@@ -280,7 +270,7 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*readout.Linear, Re
 	})
 }
 
-// throughMoments uses the moments up.
+// throughMoments consumes the moments.
 func (j job) throughMoments(ctx context.Context, g sums) (*readout.Linear, Report, error) {
 	if err := errors.Join(j.opt.Soft.check(g.all.features()), checkCounts(g.all.counts, j.classes, j.numbers != nil)); err != nil {
 		return nil, Report{}, err
@@ -357,8 +347,8 @@ func (j *job) reportLeftOut(r *Report) error {
 	return nil
 }
 
-// measureLeftOut reports how well the samples left out are predicted, by their scores. interval
-// is that of a regression, else nil.
+// measureLeftOut reports how well the left-out samples are predicted, by their scores.
+// interval is nil unless numbers are learned.
 func (j *job) measureLeftOut(ctx context.Context, sys system, y targets, scores dense.Matrix, r *Report) (interval *readout.Interval, err error) {
 	if j.numbers != nil {
 		if interval, err = newInterval(j.opt.Coverage, y, scores); err != nil {
@@ -382,8 +372,8 @@ func (j *job) measureLeftOut(ctx context.Context, sys system, y targets, scores 
 	return nil, err
 }
 
-// addPromises adds what the readout promises of its sets and its answers, as the samples left
-// out have shown.
+// addPromises adds the guarantees of the readout's sets and answers, from the left-out
+// samples.
 func (j *job) addPromises(linear *readout.Linear, r *Report, labels []int, scores dense.Matrix) (err error) {
 	if j.opt.Coverage != 0 && linear.Interval == nil {
 		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, labels, scores, r.Temperature); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// blobs draws n samples around one random centre per class.
+// blobs draws n samples around one random center per class.
 func blobs(n, features, classes int) ([]float32, []int) {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(features)))
 	centre := make([]float64, classes*features)
@@ -32,8 +32,8 @@ func blobs(n, features, classes int) ([]float32, []int) {
 	return x, labels
 }
 
-// The whole way with a choice of alpha, just on either side of n = F, where
-// the system that is solved changes.
+// TestFitChoosesTheBestAlpha runs the whole fit with a choice of alpha, on either side of
+// n = F, where the solver changes.
 func TestFitChoosesTheBestAlpha(t *testing.T) {
 	for _, n := range []int{90, 91} {
 		x, labels := blobs(n, 90, 3)
@@ -49,7 +49,7 @@ func TestFitChoosesTheBestAlpha(t *testing.T) {
 		}
 		best, least := 0.0, math.Inf(1)
 		for _, alpha := range DefaultAlphas() {
-			// The second alpha is so large that it cannot be the better one.
+			// The second alpha is too large to be better.
 			_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Alphas: []float64{alpha, 1e12}})
 			if err != nil {
 				t.Fatal(err)
@@ -64,8 +64,8 @@ func TestFitChoosesTheBestAlpha(t *testing.T) {
 	}
 }
 
-// Where the smallest alphas are useless (duplicated features, more samples
-// than features), they are passed over.
+// TestFitPassesOverSingularAlphas checks that useless small alphas (duplicated features, more
+// samples than features) are skipped.
 func TestFitPassesOverSingularAlphas(t *testing.T) {
 	x, labels := blobs(60, 4, 2)
 	for i := range 60 {
@@ -148,8 +148,8 @@ func TestFitStops(t *testing.T) {
 	}
 }
 
-// A class without samples is allowed where two others have some, and never
-// wins where the others' scores are sensible.
+// TestFitWithAnAbsentClass: a class without samples is allowed if two others have some, and
+// never wins against sensible scores of the others.
 func TestFitWithAnAbsentClass(t *testing.T) {
 	x, labels := blobs(60, 5, 2)
 	for i := range labels {
@@ -194,7 +194,7 @@ func TestSearchFindsValleys(t *testing.T) {
 	}
 }
 
-// Data sets with the features of the default bank.
+// BenchmarkFit fits data sets with the features of the default bank.
 func BenchmarkFit(b *testing.B) {
 	for _, d := range []struct {
 		name       string
@@ -211,7 +211,7 @@ func BenchmarkFit(b *testing.B) {
 	}
 }
 
-// More samples than features.
+// BenchmarkManySamples has more samples than features.
 func BenchmarkManySamples(b *testing.B) {
 	const n, features, classes = 60000, 200, 10
 	x, labels := blobs(n, features, classes)
@@ -222,8 +222,8 @@ func BenchmarkManySamples(b *testing.B) {
 	}
 }
 
-// The float64 the products need is packed piece by piece: all that a fit ever
-// allocates is less than a float64 copy of the features.
+// TestFitCopiesNoFeatures: the float64 values of products are packed in pieces: all memory of
+// a fit is less than a float64 copy of the features.
 func TestFitCopiesNoFeatures(t *testing.T) {
 	for _, d := range [][2]int{{500, 12000}, {30000, 100}} {
 		x, labels := blobs(d[0], d[1], 3)
@@ -239,9 +239,9 @@ func TestFitCopiesNoFeatures(t *testing.T) {
 	}
 }
 
-// The temperature of a readout that was chosen is the one at which the scores of
-// readouts fitted to all other samples, each found by fitting it, are likeliest;
-// so probabilities come true as often as they say.
+// TestTemperatureIsOfLeaveOneOut checks that the temperature maximizes the likelihood of
+// scores from readouts fitted to all other samples, each really fitted; probabilities then
+// match frequencies.
 func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		const n, features = 60, 5
@@ -276,8 +276,8 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 	}
 }
 
-// A class that was predicted n times and never wrong is still not certain: an eighth of
-// a wrong sample is left beside them, for both kinds of readout.
+// TestTemperatureOfPerfectReadouts: a class predicted n times without an error is still not
+// certain: the doubt is an eighth of a wrong sample, for both kinds of readout.
 func TestTemperatureOfPerfectReadouts(t *testing.T) {
 	for _, classes := range []int{2, 4} {
 		for _, discriminant := range []bool{false, true} {
@@ -297,7 +297,7 @@ func TestTemperatureOfPerfectReadouts(t *testing.T) {
 				linear.Scores(scores, x[i*30:(i+1)*30])
 				sum += float64(linear.Probability(scores))
 			}
-			// The mean doubt is 1/(8n+2) of samples left out; of those learnt it is less.
+			// The mean doubt is 1/(8n+2) for left-out samples, and less for training samples.
 			if mean := sum / float64(n); mean < 1-2/float64(8*n+2) || mean == 1 {
 				t.Errorf("%d classes, discriminant %v (taken: %v): mean probability %v, temperature %v", classes, discriminant, r.Discriminant, mean, r.Temperature)
 			}

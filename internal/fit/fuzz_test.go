@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Whatever a file of statistics holds: an error, or a learner that can be
-// solved or says why not. Nothing panics or allocates beyond the file.
+// FuzzMerge: any statistics file gives an error, or a learner that can be solved or returns an
+// error. No panic, no allocation beyond the file.
 func FuzzMerge(f *testing.F) {
 	x, labels := blobs(12, 3, 2)
 	for _, d := range [][2]int{{12, 3}, {3, 12}} {
@@ -45,7 +45,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// The number of samples that a header claims takes no memory.
+// TestMergeTakesNoMemoryForClaims: the number of samples claimed by a header takes no memory.
 func TestMergeTakesNoMemoryForClaims(t *testing.T) {
 	h := partHeader{Features: 40, Classes: []string{"a", "b"}, Samples: 4 << 20, To: 1, Counts: []int{1, 0}}
 	text, err := json.Marshal(h)

@@ -9,25 +9,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// block is what a group leaves to the others: its part of I - H, the hat
-// matrix H with the intercept's share. whole is what the diagonal began with,
-// compared with which something small is rounding.
+// block is a group's part of I - H, with H the hat matrix including the intercept's share.
+// whole is the initial diagonal; values small relative to whole are rounding.
 type block struct {
 	span
 	left  dense.Matrix
 	whole []float64
-	wide  *wide // of a group of more samples than features, instead of these
+	wide  *wide // of a group of more samples than features, instead of left and whole
 }
 
 // sweep visits the blocks of all groups, in order.
 type sweep func(ctx context.Context, visit func(block) error) error
 
-// least is the smallest share of what it was that elimination may leave: below
-// it, a sample or a group determines its own prediction.
+// least is the smallest share of a pivot that may remain after elimination: below least, a
+// sample or a group determines its own prediction.
 const least = 1e-10
 
-// definite factors a symmetric block in place. It is dense.ErrSingular where a
-// pivot is rounding of whole.
+// definite factors a symmetric block in place. The error is dense.ErrSingular if a pivot is
+// rounding of whole.
 func definite(ctx context.Context, l dense.Matrix, whole []float64) error {
 	if err := dense.Cholesky(ctx, l); err != nil {
 		return err
@@ -40,9 +39,8 @@ func definite(ctx context.Context, l dense.Matrix, whole []float64) error {
 	return nil
 }
 
-// leave turns a group's residuals into those of the readout fitted to all other
-// groups: (I - H_gg)^-1 e_g. They are not numbers where the group determines
-// them.
+// leave turns a group's residuals into residuals of the readout fitted to all other groups: (I
+// - H_gg)^-1 e_g. The result is not a number if the group determines its own predictions.
 func (b block) leave(ctx context.Context, residual dense.Matrix) error {
 	solve := b.solve
 	if b.wide != nil {
@@ -79,8 +77,8 @@ func countLabels(labels []int, k int) []int {
 	return n
 }
 
-// invertScatter replaces D A D' in s by Q^-1 - D A D', in the terms of withoutGroup. rest is
-// how many samples a class has in other groups.
+// invertScatter replaces D A D' in s by Q^-1 - D A D', in the terms of withoutGroup. rest
+// returns the number of samples of a class in other groups.
 func invertScatter(s dense.Matrix, labels, counts []int, rest func(class int) float64) {
 	for i, li := range labels {
 		for j, lj := range labels {
@@ -96,18 +94,17 @@ func invertScatter(s dense.Matrix, labels, counts []int, rest func(class int) fl
 	}
 }
 
-// withoutGroup fills scores, one row per sample of the group, with -1/2 the
-// squared distances to the classes' means, scatter and means both of all other
-// groups.
+// withoutGroup fills scores, one row per sample of the group, with -1/2 the squared distances
+// to the classes' means, with scatter and means of all other groups.
 //
 // With d_i = x_i - m_l(i), removing q of the n samples of a class takes
 //
 //	D' Q D,   Q = I + 11' / (n - q)
 //
-// from its scatter and moves its mean by -sum(d_i) / (n - q); so the inverse is
-// A + A D' (Q^-1 - D A D')^-1 D A with Q^-1 = I - 11' / n, class by class. It
-// is the size of the group. A class that has no sample elsewhere is never
-// right: without the group it is not known; its d_i sum to zero, and Q is I.
+// from its scatter and moves its mean by -sum(d_i) / (n - q); so the inverse is A + A D' (Q^-1
+// - D A D')^-1 D A with Q^-1 = I - 11' / n, class by class, a matrix of the group's size. A
+// class without a sample in other groups is never right: without the group the class is
+// unknown; its d_i sum to zero, and Q is I.
 func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, counts []int, scores dense.Matrix) error {
 	q, k := b.size(), len(counts)
 	labels = labels[b.from:b.to]
@@ -119,8 +116,8 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 	inGroup := countLabels(labels, k)
 	rest := func(l int) float64 { return float64(counts[l] - inGroup[l]) }
 
-	// d'A of the samples' d with the samples x, with the classes' new means,
-	// and with each other.
+	// Products d'A of the samples' d with the samples x, with the classes' new means, and with
+	// each other.
 	dx, dm, s := dense.New(q, q), dense.New(q, k), dense.New(q, q)
 	whole := make([]float64, q)
 	for i, li := range labels {
@@ -135,7 +132,7 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 		}
 		whole[i] = 1
 	}
-	mAm, xm := make([]float64, k), x.Clone() // of the new means with themselves, and with the samples
+	mAm, xm := make([]float64, k), x.Clone() // of each new mean with itself, and with the samples
 	for j := range k {
 		mAm[j] = p.m.Row(j)[j]
 	}
@@ -174,8 +171,7 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 	return nil
 }
 
-// unknown puts the classes that have no sample outside the group below all
-// others.
+// unknown scores classes that have no sample outside the group below all others.
 func unknown(row []float64, counts, inGroup []int) {
 	lowest := slices.Min(row)
 	for j := range row {
@@ -185,8 +181,8 @@ func unknown(row []float64, counts, inGroup []int) {
 	}
 }
 
-// within is X A X' of a group's samples, from their block of I - H = I - 11'/n
-// - X T X' and A = T + T M' O M T.
+// within returns X A X' of a group's samples, from their block of I - H = I - 11'/n - X T X'
+// and A = T + T M' O M T.
 func (p *projection) within(b block, counts []int) dense.Matrix {
 	q := b.size()
 	r := dense.New(q, q)

@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// refitted predicts z with the ridge classifier of the samples x alone, by
-// gonum's general solver: centred samples and targets, intercept free.
+// refitted predicts z with the ridge classifier of only the samples x, by gonum's general
+// solver: centered samples and targets, intercept free.
 func refitted(t *testing.T, x [][]float64, labels []int, y targets, alpha float64, z []float64) []float64 {
 	t.Helper()
 	f, columns := len(z), len(y.mean)
@@ -54,7 +54,7 @@ func refitted(t *testing.T, x [][]float64, labels []int, y targets, alpha float6
 	return target
 }
 
-// grouped gives groups of 1 to 5 samples, so that most hold several classes.
+// grouped returns groups of 1 to 5 samples, so that most hold several classes.
 func grouped(n int) []int {
 	groups := make([]int, 0, n)
 	for g := 0; len(groups) < n; g++ {
@@ -65,15 +65,15 @@ func grouped(n int) []int {
 	return groups[:n]
 }
 
-// Every score of every sample, of the ridge classifier and of the
-// discriminant, is that of a readout fitted to all other groups: through both
-// systems, of two classes and of more, one class in one group alone. 1e-8 is
-// for two ways through matrices of condition up to 1e5.
+// TestLeaveOneGroupOutIsRefitting compares every score, of the ridge classifier and of the
+// discriminant, with a readout fitted to all other groups: through both systems, for two
+// classes and more, and with a class in only one group. 1e-8 is for two computations through
+// matrices of condition up to 1e5.
 func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 	for _, c := range []struct {
 		n, features, classes int
 		alpha                float64
-		alone                bool // the last class is in one group alone
+		alone                bool // the last class is in only one group
 	}{{40, 45, 4, 3, false}, {40, 45, 2, .01, false}, {60, 20, 4, 1, false}, {60, 20, 2, 100, false}, {60, 25, 3, 1, true}, {30, 40, 3, 1, true}, {60, 3, 3, 1, false}, {60, 2, 2, .1, false}, {70, 2, 3, 3, true}} {
 		x, labels := blobs(c.n, c.features, c.classes)
 		unequal(labels, c.classes)
@@ -133,12 +133,12 @@ func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 	}
 }
 
-// Windows of one series are alike. If they are left out one by one, each is
-// predicted from its neighbours. If they are left out together, the accuracy is
-// that of new series: chance, if the series have nothing in common.
+// TestGroupsDoNotPredictThemselves: windows of one series are alike. Left out one by one, each
+// is predicted from its neighbors. Left out together, the accuracy is the accuracy on new
+// series: chance, if the series have nothing in common.
 func TestGroupsDoNotPredictThemselves(t *testing.T) {
 	const series, windows, features = 30, 8, 40
-	x, labels := blobs(series, features, series) // a centre for each series
+	x, labels := blobs(series, features, series) // a center for each series
 	var rows []float32
 	var of, groups []int
 	for s := range series {
@@ -164,7 +164,7 @@ func TestGroupsDoNotPredictThemselves(t *testing.T) {
 	}
 }
 
-// mixed gives each series a class that nothing of its features tells.
+// mixed returns a class for each series, independent of its features.
 func mixed(s int) int { return int(mix(uint64(s)) >> 63) }
 
 func TestGroupsRefuse(t *testing.T) {
@@ -181,8 +181,8 @@ func TestGroupsRefuse(t *testing.T) {
 	}
 }
 
-// Models that are stored were fitted through the kernel with each sample by
-// itself: these are their bits, those of the first release.
+// TestKernelKeepsItsBits: stored models were fitted through the kernel with single samples:
+// these are their bits, from the first release.
 func TestKernelKeepsItsBits(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("NOT CHECKED: other architectures may differ in the last bits")

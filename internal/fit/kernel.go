@@ -10,23 +10,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// kernel solves through the n x n matrix K = Z Z' of centred features: the
-// cheaper way where samples are fewer than features.
+// kernel solves through the n x n matrix K = Z Z' of centered features: the cheaper way if
+// there are fewer samples than features.
 //
-// Centring makes the vector of ones a null vector of K, and with it the
-// intercept unpenalised. mass*11'/n is added to K, where mass is its mean
-// diagonal: centred targets have no part in that direction, so the solution
-// stays, but the matrix keeps its condition at small alpha. Without it the
-// term 1/(n*alpha) would drown the rest of the inverse's diagonal that
-// leave-one-out needs.
+// Centering makes the vector of ones a null vector of K, and with it the intercept
+// unpenalized. mass*11'/n is added to K, where mass is its mean diagonal: centered targets
+// have no part in this direction, so the solution stays, but the matrix keeps its condition at
+// small alpha. Without mass the term 1/(n*alpha) would drown the rest of the inverse's
+// diagonal that leave-one-out needs.
 //
-// With weights each row of Z and y is multiplied by the root r of its sample's weight,
-// and the features and targets are centred at their weighted means. Then r takes the
-// place of the ones; its length is that of the ones, n.
+// With weights each row of Z and y is multiplied by the root r of its sample's weight, and the
+// features and targets are centered at their weighted means. Then r replaces the ones; both
+// have the same length, the root of n.
 type kernel struct {
 	t      table
 	of     targets
-	y      dense.Matrix // centred targets, n x columns
+	y      dense.Matrix // centered targets, n x columns
 	k      dense.Matrix // lower triangle
 	mass   float64
 	work   dense.Matrix
@@ -66,7 +65,7 @@ func newKernel(ctx context.Context, t table, y targets, groups []span, progress 
 	return s, nil
 }
 
-// roots are those of some samples' weights.
+// roots returns the roots of some samples' weights.
 func (s *kernel) roots(part span) []float64 {
 	r := make([]float64, part.size())
 	for i, l := range s.of.labels[part.from:part.to] {
@@ -77,9 +76,9 @@ func (s *kernel) roots(part span) []float64 {
 
 // solve returns the dual coefficients c = (K + alpha I)^-1 y, n x columns.
 //
-// The residuals are alpha*c. The hat matrix with free intercept is
-// H = 11'/n + K (K + alpha I)^-1, so what sample i leaves, 1 - h_i, is alpha
-// times the diagonal of (K + alpha I)^-1 without its part along the ones.
+// The residuals are alpha*c. The hat matrix with free intercept is H = 11'/n + K (K + alpha
+// I)^-1, so the left-out part of sample i, 1 - h_i, is alpha times the diagonal of (K + alpha
+// I)^-1 without its part along the ones.
 func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r solution, err error) {
 	if alpha == 0 {
 		return r, fmt.Errorf("fit: alpha = 0: %w: %d samples cannot determine %d weights, take a larger alpha",
@@ -120,8 +119,8 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	return r, nil
 }
 
-// sweep visits the groups' blocks of I - H, alpha times those of
-// (K + alpha I)^-1 = l' l without their part along the ones.
+// sweep visits the groups' blocks of I - H: alpha times the blocks of (K + alpha I)^-1 = l' l
+// without their part along the ones.
 func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
 	return func(ctx context.Context, visit func(block) error) error {
 		for _, g := range s.groups {
@@ -131,7 +130,7 @@ func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
 			part := l.Sub(g.from, g.from, l.Rows-g.from, g.size())
 			b := block{span: g, left: dense.New(g.size(), g.size()), whole: make([]float64, g.size())}
 			for i := range g.size() {
-				clear(part.Row(i)[i+1:]) // above the diagonal there may be anything
+				clear(part.Row(i)[i+1:]) // above the diagonal the values are undefined
 			}
 			dense.Multiply(b.left, alpha, part, true, part, false)
 			roots := s.roots(g)
@@ -149,9 +148,9 @@ func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
 	}
 }
 
-// rest is what a sample leaves to the others. Where that is rounding of
-// whole, the sample determines its own prediction and there is no
-// leave-one-out error at this alpha: not a number.
+// rest returns left, the part of a prediction determined by other samples. If left is rounding
+// of whole, the sample determines its own prediction and has no leave-one-out error at this
+// alpha: not a number.
 func rest(left, whole float64) float64 {
 	if left < least*whole {
 		return math.NaN()
@@ -161,7 +160,7 @@ func rest(left, whole float64) float64 {
 
 func (s *kernel) leave(groups []span) { s.groups = groups }
 
-// weights is Z' c, c being multiplied by the roots.
+// weights returns Z' c, with c multiplied by the roots.
 func (s *kernel) weights(coef dense.Matrix) (dense.Matrix, error) {
 	w := dense.New(s.t.features, coef.Cols)
 	for j0 := 0; j0 < s.t.features; j0 += panel {

@@ -9,64 +9,62 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Learner learns a readout from samples that come one after the other, and holds
-// no more of them than it must.
+// Learner learns a readout from a sequence of samples, and holds as few samples as possible.
 //
-// Where samples are no more than features it keeps all of them, in memory or,
-// beyond Options.Memory, in a temporary file, and Solve is Fit. Where they are
-// more it keeps moments and the samples that are left out in turn to choose
-// alpha: all of them where they are few, else whole groups drawn by a hash of
-// their place in the order, so that neither threads nor parts (see NewPart)
-// change which. Each is still left out of all samples, exactly; there are only
-// fewer such errors to average.
+// With at most as many samples as features, Learner keeps all samples, in memory or, beyond
+// Options.Memory, in a temporary file, and Solve equals Fit. With more samples, Learner keeps
+// moments and the samples that are left out in turn to choose alpha: all if few, otherwise
+// whole groups drawn by a hash of their place in the order, so that neither threads nor parts
+// (see NewPart) change the draw. Each sample is still left out of all samples, exactly; the
+// average only has fewer errors.
 //
-// Where features are clipped and not kept (Plan.Passes is 2) it needs the samples
-// twice: all of them for Measure, then for Add.
+// If features are clipped and not kept (Plan.Passes is 2), Learner needs the samples twice:
+// all for Measure, then all for Add.
 //
-// A Learner may be given a part of the samples alone and be merged with those
-// of the others. Not safe for concurrent use.
+// A Learner may receive only a part of the samples and be merged with the other parts. Not
+// safe for concurrent use.
 type Learner struct {
 	classes  []string
 	features int
 	samples  int  // of all parts
-	kernel   bool // all are kept, and no moments
+	kernel   bool // all samples are kept, and no moments
 	from, to int  // the part
 	plan     Plan
 
 	labels []int   // of all samples; nil in a part that was decoded
-	place  []int32 // of each sample of the part: its place among those kept, -1 for none
+	place  []int32 // of each sample of the part: its place among the kept samples, -1 for none
 	at     int     // samples added
 
-	kept *samples // those of a group next to each other
+	kept *samples // samples of a group are adjacent
 	left
 
 	moments  *moments
-	buffer   []float32 // whole panels enter the moments, whatever Add is given
+	buffer   []float32 // moments receive whole panels, for any block size of Add
 	scaling  scaling
-	measured *measures // of all samples, before the first is added; nil: not wanted
-	raw      *space    // of them, once the first is added
+	measured *measures // of all samples, before the first Add; nil: not needed
+	raw      *space    // of measured, after the first Add
 	clipped  []float32 // a panel
 }
 
-// left is what is known of the samples that are kept.
+// left describes the kept samples.
 type left struct {
 	keptLabels []int
-	keptGroups []int   // the first sample of their group; nil where each is by itself
-	within     *nested // of groups that are Options.Outer; else nil
+	keptGroups []int   // the first sample of their group; nil if each sample is a group
+	within     *nested // of groups within Options.Outer; else nil
 
 	numbers     *numbers // of a regression, of all samples; else nil
 	numbersKept []float64
 }
 
-// NewLearner prepares for samples with the given labels, in this order; those
-// of a group need not be next to each other. It reads the options that NewPlan
-// reads; Solve wants the same.
+// NewLearner prepares for samples with the given labels, in this order; samples of a group
+// need not be adjacent. NewLearner reads the same options as NewPlan; Solve needs equal
+// options.
 func NewLearner(features int, classes []string, labels []int, opt Options) (*Learner, error) {
 	return NewPart(features, classes, labels, 0, len(labels), opt)
 }
 
-// NewPart is NewLearner for the samples [from, to) alone, to be merged with
-// the other parts: no group has samples in two of them.
+// NewPart is NewLearner for only the samples [from, to), to be merged with the other parts: no
+// group has samples in two parts.
 func NewPart(features int, classes []string, labels []int, from, to int, opt Options) (*Learner, error) {
 	l := &Learner{classes: slices.Clone(classes), features: features, samples: len(labels), from: from, to: to, labels: labels}
 	var err error
@@ -98,7 +96,7 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	return l, l.prepare(groups, opt)
 }
 
-// prepare chooses how the samples are kept, and makes room for them.
+// prepare chooses the storage of samples, and allocates memory.
 func (l *Learner) prepare(groups [][]int32, opt Options) error {
 	weights, err := l.weigh(opt.ClassWeights)
 	if err != nil {
@@ -119,7 +117,7 @@ func (l *Learner) prepare(groups [][]int32, opt Options) error {
 	return l.open(plan.Kernel && plan.Spilled && l.whole(), weights)
 }
 
-// checkLabels refuses labels that are none of so many classes.
+// checkLabels rejects labels outside the classes.
 func checkLabels(labels []int, classes int) error {
 	for i, label := range labels {
 		if label < 0 || label >= classes {
@@ -139,7 +137,7 @@ func (l *Learner) check() error {
 	return nil
 }
 
-// weigh gives the weights of the classes of all samples.
+// weigh returns the weights of the classes of all samples.
 func (l *Learner) weigh(given []float64) ([]float64, error) {
 	if given == nil {
 		return nil, nil
@@ -156,8 +154,7 @@ func (l *Learner) weigh(given []float64) ([]float64, error) {
 
 func (l *Learner) whole() bool { return l.from == 0 && l.to == l.samples }
 
-// places gives the samples of the part that are kept their places, group by
-// group.
+// places assigns places to the kept samples of the part, group by group.
 func (l *Learner) places(groups [][]int32, plan Plan) error {
 	l.place = make([]int32, l.to-l.from)
 	for i := range l.place {
@@ -196,7 +193,7 @@ func (l *Learner) places(groups [][]int32, plan Plan) error {
 	return nil
 }
 
-// open makes room for what will be added.
+// open allocates memory or files for the samples.
 func (l *Learner) open(spill bool, weights []float64) (err error) {
 	if l.kept, err = newSamples(l.features, len(l.keptLabels), spill); err != nil {
 		return err
@@ -208,9 +205,9 @@ func (l *Learner) open(spill bool, weights []float64) (err error) {
 	return nil
 }
 
-// Measure takes the features of the next samples of all, row-major, also where the
-// Learner is of a part: all parts clip alike. It is for a plan of two passes, before
-// the first call of Add. It keeps no view of them.
+// Measure takes the features of the next samples, row-major: of all samples, also if the
+// Learner learns a part, because all parts clip alike. Measure is for a plan of two passes,
+// before the first call of Add. Measure keeps no reference to features.
 func (l *Learner) Measure(features []float32) error {
 	n := len(features) / l.features
 	switch {
@@ -226,8 +223,7 @@ func (l *Learner) Measure(features []float32) error {
 	return nil
 }
 
-// Add takes the features of the next samples, row-major. It keeps no view of
-// them.
+// Add takes the features of the next samples, row-major. Add keeps no reference to features.
 func (l *Learner) Add(features []float32) error {
 	f := l.features
 	n := len(features) / f
@@ -258,7 +254,7 @@ func (l *Learner) Add(features []float32) error {
 	return nil
 }
 
-// take adds samples as they are.
+// take adds samples unchanged.
 func (l *Learner) take(features []float32) error {
 	f := l.features
 	n := len(features) / f
@@ -290,7 +286,7 @@ func (l *Learner) take(features []float32) error {
 	return nil
 }
 
-// learn adds samples to the moments, those before one of all.
+// learn adds samples to the moments; before is the number of preceding samples.
 func (l *Learner) learn(features []float32, before int) {
 	n := len(features) / l.features
 	l.moments.add(features, l.labels[before-n:before])
@@ -299,11 +295,10 @@ func (l *Learner) learn(features []float32, before int) {
 	}
 }
 
-// Plan is how it learns, and what that takes.
+// Plan returns the plan with memory and time.
 func (l *Learner) Plan() Plan { return l.plan }
 
-// Solve is the readout, once all samples have been added. It uses the learner up,
-// but for Close.
+// Solve returns the readout, once all samples are added. Afterwards only Close may be called.
 func (l *Learner) Solve(ctx context.Context, opt Options) (*readout.Linear, Report, error) {
 	if err := l.added(); err != nil || !l.whole() {
 		return nil, Report{}, fmt.Errorf("fit: samples %d to %d of %d, want all", l.from, l.from+l.at, l.samples)
@@ -339,7 +334,7 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*readout.Linear, Repo
 	return j.throughMoments(ctx, sums{m, l.kept.x, raw, l.plan.Spilled})
 }
 
-// keptNumbers are the kept samples' numbers among all.
+// keptNumbers returns the kept samples' numbers among all samples.
 func (l *Learner) keptNumbers() []int {
 	numbers := make([]int, len(l.keptLabels))
 	for i, place := range l.place {
@@ -350,13 +345,12 @@ func (l *Learner) keptNumbers() []int {
 	return numbers
 }
 
-// unclipped is the space of the samples before they were clipped; nil: they were
-// not.
+// unclipped returns the space of the samples before clipping; nil: not clipped.
 func (l *Learner) unclipped(o scaling) (*space, error) {
 	if l.measured == nil || l.raw != nil {
 		return l.raw, nil
 	}
-	if o.clip() == 0 { // it was read from elsewhere
+	if o.clip() == 0 { // measured by another process
 		return nil, errors.New("fit: statistics of samples that were clipped, want the options that they were added with")
 	}
 	if err := o.soft.check(l.features); err != nil {
@@ -373,6 +367,5 @@ func (l *Learner) added() error {
 	return nil
 }
 
-// Close frees what the memory is not the garbage collector's: the temporary
-// file.
+// Close removes the temporary file.
 func (l *Learner) Close() error { return l.kept.close() }

@@ -51,8 +51,8 @@ func solved(t *testing.T, l *Learner, opt Options) (*readout.Linear, Report) {
 	return linear, r
 }
 
-// Added block by block, kept in memory or spilled, in one part or in several:
-// where all samples are kept the readout has the bits of Fit.
+// TestLearnerIsFit adds samples block by block, kept in memory or spilled, in one part or
+// several: if all samples are kept the readout has the bits of Fit.
 func TestLearnerIsFit(t *testing.T) {
 	for _, d := range [][2]int{{90, 1700}, {200, 200}, {1700, 90}} {
 		n, f := d[0], d[1]
@@ -76,7 +76,7 @@ func TestLearnerIsFit(t *testing.T) {
 			little.Memory = plan.Solving - 1
 			if n > f {
 				if plan.Adding >= plan.Solving {
-					continue // nothing is left out, and solving takes less than adding
+					continue // nothing is left out, and solving takes less memory than adding
 				}
 				if l := learnt(t, x, labels, 3, little, 0, n); !l.plan.Spilled {
 					t.Errorf("%d samples of %d features in too little memory: the sums were not spilled", n, f)
@@ -101,7 +101,7 @@ func TestLearnerIsFit(t *testing.T) {
 	}
 }
 
-// merge goes through what is written of the parts.
+// merge encodes and merges the parts.
 func merge(t *testing.T, opt Options, parts ...*Learner) *Learner {
 	t.Helper()
 	l, err := mergeParts(opt, parts...)
@@ -125,7 +125,7 @@ func mergeParts(opt Options, parts ...*Learner) (l *Learner, err error) {
 	return l, nil
 }
 
-// streamed makes the limit of samples kept so small that most are not.
+// streamed lowers the limit of kept samples so that most are not kept.
 func streamed(t *testing.T, values int) {
 	t.Helper()
 	old := keptValues
@@ -133,9 +133,9 @@ func streamed(t *testing.T, values int) {
 	t.Cleanup(func() { keptValues = old })
 }
 
-// Beyond the limit, leave-one-out is of the samples drawn: each has the error
-// that Fit gives it, for it is left out of all. The weights are Fit's at the
-// same alpha.
+// TestStreamedLeavesOutOfAll: beyond the limit, leave-one-out covers the drawn samples; each
+// has the error of Fit, because each is left out of all samples. The weights equal Fit's at
+// the same alpha.
 func TestStreamedLeavesOutOfAll(t *testing.T) {
 	const n, f, classes = 900, 30, 3
 	x, labels := blobs(n, f, classes)
@@ -157,7 +157,7 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 		whole, part := verdictOf(t, all, 3, opt), verdictOf(t, l, 3, opt)
 		for at, i := range kept {
 			for c, want := range whole.ridge.Row(i) {
-				// 1e-10: the same moments, and one more way to a class's mean.
+				// 1e-10: the same moments, and another computation of a class's mean.
 				if got := part.ridge.Row(at)[c]; math.Abs(got-want) > 1e-10 {
 					t.Fatalf("sample %d, column %d: %.14g, of all samples %.14g", i, c, got, want)
 				}
@@ -187,7 +187,7 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 	}
 }
 
-// verdictOf is what leave-one-out says of alpha 10.
+// verdictOf returns the leave-one-out result of alpha 10.
 func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 	t.Helper()
 	groups, err := spans(l.keptGroups, l.kept.n)
@@ -210,9 +210,8 @@ func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 	return v
 }
 
-// However the samples are cut into parts, the same are kept, and the readout
-// differs by rounding alone: weights by 1e-6 of the largest, which is 16 units
-// of float32.
+// TestPartsAreOne: any division into parts keeps the same samples, and the readout differs
+// only by rounding: weights by 1e-6 of the largest, 16 units of float32.
 func TestPartsAreOne(t *testing.T) {
 	const n, f, classes = 1700, 40, 3
 	streamed(t, 300*f)
@@ -253,8 +252,8 @@ func TestPartsAreOne(t *testing.T) {
 	}
 }
 
-// Groups whose samples are apart are kept next to each other: the readout is that of
-// the same samples in order.
+// TestLearnerGathersGroups: samples of a group that are apart are stored together: the readout
+// equals the readout of sorted samples.
 func TestLearnerGathersGroups(t *testing.T) {
 	const n, f = 120, 200
 	x, labels := blobs(n, f, 3)
@@ -280,7 +279,7 @@ func TestLearnerGathersGroups(t *testing.T) {
 	}
 }
 
-// Whole groups are drawn, few of them whatever their size.
+// TestKeepDrawsWholeGroups checks that whole groups are drawn, and few groups of any size.
 func TestKeepDrawsWholeGroups(t *testing.T) {
 	list, err := gather(grouped(5000), 5000)
 	if err != nil {

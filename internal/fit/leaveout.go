@@ -13,15 +13,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// verdict is what leave-one-out says of one alpha.
+// verdict is the leave-one-out result of one alpha.
 type verdict struct {
 	Trial
-	ridge dense.Matrix // scores of the ridge classifier, samples x columns, each sample's without it
-	other discriminant // where Trial.Discriminant is set; scores likewise, samples x classes
+	ridge dense.Matrix // scores of the ridge classifier, samples x columns, each sample left out
+	other discriminant // if Trial.Discriminant is set; left-out scores, samples x classes
 }
 
-// perClass is the ridge classifier's scores, one column per class: with two
-// classes 0 and the one score.
+// perClass returns the ridge classifier's scores, one column per class: with two classes 0 and
+// the single score.
 func (v verdict) perClass() dense.Matrix {
 	if v.ridge.Cols > 1 {
 		return v.ridge
@@ -41,9 +41,8 @@ func divideRows(m dense.Matrix, by []float64) {
 	}
 }
 
-// examine leaves every sample, or every group of samples, out of a solution.
-// An error of the ridge classifier that is not a number makes Trial.Error
-// infinite.
+// examine leaves every sample, or every group of samples, out of a solution. An error of the
+// ridge classifier that is not a number makes Trial.Error infinite.
 func examine(ctx context.Context, s solution, y targets, counts []int, discriminants bool) (v verdict, err error) {
 	var p *projection
 	if discriminants {
@@ -82,8 +81,8 @@ func examine(ctx context.Context, s solution, y targets, counts []int, discrimin
 	return v, nil
 }
 
-// judge sums up the ridge classifier's leave-one-out errors, times the roots of the
-// samples' weights, infinite where one is not a number, and turns them into scores.
+// judge summarizes the ridge classifier's leave-one-out errors, times the roots of the
+// samples' weights (infinite if an error is not a number), and converts errors to scores.
 // Numbers have no accuracy.
 func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 	scores = dense.New(errs.Rows, errs.Cols)
@@ -112,8 +111,8 @@ func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 	return t, scores
 }
 
-// plain is the accuracy of the readout that was taken, with outer groups left out,
-// where only the groups within these are.
+// plain returns the accuracy of the chosen readout if only the groups within outer groups are
+// left out, instead of outer groups.
 func (o *outer) plain(ctx context.Context, sys system, y targets, r Report) (float64, error) {
 	sys.leave(o.within)
 	s, err := sys.solve(ctx, r.Alpha, true)
@@ -129,13 +128,12 @@ func (o *outer) plain(ctx context.Context, sys system, y targets, r Report) (flo
 	case v.Discriminant != nil:
 		return v.Discriminant.Accuracy, nil
 	}
-	return math.NaN(), nil // rounding: a part of a group leaves more to the others than the group
+	return math.NaN(), nil // rounding: a part of a group leaves more to other samples than the group
 }
 
-// whitened visits the blocks of groups whose part of the hat matrix is
-// 11'/n + u u', u being what whiten makes of their samples: some hundred
-// samples at a time, or one group; with weights their roots are in place of the ones.
-// means are those of the classes, whitened.
+// whitened visits the blocks of groups whose part of the hat matrix is 11'/n + u u', with u
+// the result of whiten for their samples: some hundred samples at a time, or one group; with
+// weights the roots replace the ones. means are the classes' means, whitened.
 func whitened(groups []span, y targets, means dense.Matrix, whiten func(span) (dense.Matrix, error)) sweep {
 	return func(ctx context.Context, visit func(block) error) error {
 		for len(groups) > 0 {
@@ -177,9 +175,9 @@ func whitened(groups []span, y targets, means dense.Matrix, whiten func(span) (d
 	}
 }
 
-// choose fills in the report's Alpha, Trials and Discriminant and returns the
-// coefficients, the scores' means over the samples, and what each sample scores
-// left out, one column per class, if any is.
+// choose fills in the report's Alpha, Trials and Discriminant and returns the coefficients,
+// the scores' means over the samples, and the left-out scores of each sample, one column per
+// class, if any.
 func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (coef dense.Matrix, bias []float64, scores dense.Matrix, err error) {
 	if opt.steps() == 0 {
 		r.Alpha = opt.Alphas[0]
@@ -192,7 +190,7 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	_, err = search(len(opt.Alphas), func(i int) (float64, error) {
 		s, err := sys.solve(ctx, opt.Alphas[i], true)
 		if errors.Is(err, dense.ErrSingular) {
-			return math.Inf(1), nil // too small an alpha for these features: not a candidate
+			return math.Inf(1), nil // alpha is too small for these features: not a candidate
 		}
 		if err != nil {
 			return 0, err
@@ -236,7 +234,7 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	return coef, other.other.bias, scaled(other.other.scores, other.other.tau), nil
 }
 
-// scaled are scores with the discriminant's scale, as the readout's have it.
+// scaled returns scores with the discriminant's scale, as in the readout.
 func scaled(scores dense.Matrix, tau float64) dense.Matrix {
 	scores = scores.Clone()
 	for i := range scores.Rows {
@@ -245,7 +243,7 @@ func scaled(scores dense.Matrix, tau float64) dense.Matrix {
 	return scores
 }
 
-// candidate is the best readout of one kind so far, the first of equals.
+// candidate is the best readout of a kind so far, the first of equals.
 type candidate struct {
 	least, accuracy float64
 	verdict

@@ -7,9 +7,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// measures are the means and the variances of features over samples that come
-// one after the other. Each sample is taken by itself, in order, so the bits depend
-// on the samples alone: not on how many come at a time, nor on threads.
+// measures are the means and the variances of features over a sequence of samples. Each sample
+// is added separately, in order, so the bits depend only on the samples: not on the block size
+// or threads.
 type measures struct {
 	n       int
 	weights []float64 // of the classes; nil: all 1
@@ -22,10 +22,10 @@ func newMeasures(features int) *measures {
 	return &measures{mean: make([]float64, features), square: make([]float64, features)}
 }
 
-// add takes whole samples, row-major. Welford, "Note on a method for calculating
-// corrected sums of squares and products", 1962: no digit is lost where a mean is
-// large compared with the deviation. With weights: West, "Updating mean and variance
-// estimates: an improved method", 1979.
+// add takes whole samples, row-major. Welford, "Note on a method for calculating corrected
+// sums of squares and products", 1962: no digit is lost if a mean is large compared with the
+// deviation. With weights: West, "Updating mean and variance estimates: an improved method",
+// 1979.
 func (m *measures) add(features []float32, labels []int) {
 	f := len(m.mean)
 	before := m.total
@@ -50,7 +50,7 @@ func (m *measures) add(features []float32, labels []int) {
 	m.n += len(labels)
 }
 
-// space is that of the samples as they came, with the clip.
+// space returns the space of the unclipped samples, with the clip.
 func (m *measures) space(o scaling) space {
 	variance := slices.Clone(m.square)
 	for j := range variance {
@@ -61,7 +61,7 @@ func (m *measures) space(o scaling) space {
 	return s
 }
 
-// same says whether two have the same bits.
+// same reports whether two measures have the same bits.
 func (m *measures) same(other *measures) bool {
 	equal := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 	return m.n == other.n && slices.EqualFunc(m.mean, other.mean, equal) && slices.EqualFunc(m.square, other.square, equal)

@@ -9,28 +9,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// panel is how many samples (or features) enter one matrix product: enough to
-// keep the product busy, few enough that a cancelled fit ends soon and
-// that what is float64 for a panel of 10,000 features stays in the tens of
-// megabytes. A multiple of the product's own block, so that none is cut short.
+// panel is the number of samples (or features) in one matrix product: large enough to keep the
+// product busy, small enough that a canceled fit ends soon and that the float64 copy of a
+// panel of 10,000 features stays in the tens of megabytes. A multiple of the product's own
+// block, so that no block is cut short.
 const panel = 4 * dense.Block
 
-// moments are the samples per class, each class's sum, and the sum of outer
-// products: all that a ridge classifier needs, whatever its alpha. Two of them
-// add up.
+// moments are the samples per class, each class's sum, and the sum of outer products: all data
+// for a ridge classifier of any alpha. Two moments add up.
 //
-// They are float64 and taken about the mean of the first samples added. About
-// zero, the centred moments would be the small difference of two large sums
-// wherever a feature's mean is large compared with its deviation, and the matrix could
-// lose its positive definiteness; float32 sums lose it on ordinary reservoir
-// states.
+// Moments are float64 and relative to the mean of the first added samples. Relative to zero,
+// the centered moments would be the small difference of two large sums if a feature's mean is
+// large compared with its deviation, and the matrix could lose its positive definiteness;
+// float32 sums lose it on ordinary reservoir states.
 type moments struct {
 	counts  []int
-	weights []float64    // of the classes; nil: all 1. They are in outer, not in counts and sums
+	weights []float64    // of the classes; nil: all 1. Used in outer, not in counts and sums
 	shift   []float64    // nil before the first sample
 	sums    dense.Matrix // classes x features, of x - shift
 	outer   dense.Matrix // features x features, lower triangle, of (x-shift)(x-shift)'
-	cross   []float64    // of a regression: features, of (x-shift) times the centred number; nil: classes
+	cross   []float64    // of a regression: features, of (x-shift) times the centered number; nil: classes
 }
 
 func newMoments(features, classes int) *moments {
@@ -48,8 +46,8 @@ func (g *moments) count() int {
 	return n
 }
 
-// add takes len(labels) samples, features being their row-major matrix. Samples
-// are cheapest by the panel; the same panels give the same bits.
+// add takes len(labels) samples, features being their row-major matrix. Whole panels are
+// cheapest; equal panels give equal bits.
 func (g *moments) add(features []float32, labels []int) {
 	f := g.features()
 	if len(labels) == 0 {
@@ -91,7 +89,7 @@ func (g *moments) add(features []float32, labels []int) {
 	}
 }
 
-// addNumbers takes the centred numbers of samples that add has taken.
+// addNumbers takes the centered numbers of samples already added by add.
 func (g *moments) addNumbers(features []float32, numbers []float64) {
 	f := g.features()
 	if g.cross == nil {
@@ -107,8 +105,8 @@ func (g *moments) addNumbers(features []float32, numbers []float64) {
 	})
 }
 
-// merge adds other's samples, whose rows of outer, i+1 values each, next
-// gives in order. The slice it returns is only read until the next call.
+// merge adds other's samples. next returns the rows of other's outer, i+1 values each, in
+// order; a row is only read until the next call.
 func (g *moments) merge(other *moments, next func(i int) ([]float64, error)) error {
 	if other.shift == nil {
 		return nil
@@ -138,7 +136,7 @@ func (g *moments) merge(other *moments, next func(i int) ([]float64, error)) err
 	return nil
 }
 
-// sum is the sum of x - shift over all classes, times their weights.
+// sum returns the sum of x - shift over all classes, times their weights.
 func (g *moments) sum() []float64 {
 	s := make([]float64, g.features())
 	for k := range g.sums.Rows {
@@ -147,10 +145,10 @@ func (g *moments) sum() []float64 {
 	return s
 }
 
-// centre turns moments about the shift into moments about the mean, in the
-// solver's space: the Gram matrix in place of outer (lower triangle), and its
-// product with the targets. The moments are used up. raw is the space of the
-// features before they were clipped, whose scales they keep; nil: they were not.
+// centre converts moments about the shift into moments about the mean, in the solver's space:
+// the Gram matrix replaces outer (lower triangle), and cross is its product with the targets.
+// The moments are consumed. raw is the space of the features before clipping, whose scales
+// stay; nil: not clipped.
 func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matrix) {
 	f, n, sum := g.features(), total(g.counts, g.weights), g.sum()
 	gram = g.outer
@@ -173,15 +171,15 @@ func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matr
 			floats.Scale(s.scale[i], gram.Row(i)[:i+1])
 		}
 	})
-	if g.cross != nil { // numbers are centred, so that their sum with the shift is nothing
+	if g.cross != nil { // numbers are centered, so that their sum with the shift is zero
 		cross = dense.New(f, 1)
 		for j, v := range g.cross {
 			cross.Row(j)[0] = v * s.scale[j]
 		}
 		return s, gram, cross
 	}
-	// The sum of x*y over the samples, x and y centred, y = +1 in class k and
-	// -1 elsewhere, is twice what class k's sum has beyond its share, both with weights.
+	// The sum of x*y over the samples, x and y centered, y = +1 in class k and -1 elsewhere,
+	// is twice the excess of class k's sum over its share, both with weights.
 	cross = dense.New(f, columnsFor(len(g.counts)))
 	for c := range cross.Cols {
 		k := c
@@ -196,8 +194,8 @@ func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matr
 	return s, gram, cross
 }
 
-// means are the classes' means in the solver's space, classes x features; zero
-// for a class without a sample.
+// means returns the classes' means in the solver's space, classes x features; zero for a class
+// without a sample.
 func (g *moments) means(s space) dense.Matrix {
 	m := dense.New(g.sums.Rows, g.features())
 	for k, c := range g.counts {

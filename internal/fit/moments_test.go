@@ -34,7 +34,7 @@ func sameMoments(t *testing.T, a, b *moments) {
 	}
 }
 
-// copied can be centred, which uses moments up.
+// copied returns a copy for centre, which consumes moments.
 func copied(g *moments) *moments {
 	c := *g
 	c.outer = g.outer.Clone()
@@ -64,7 +64,7 @@ func TestMergeIsOne(t *testing.T) {
 			sameMoments(t, whole, last)
 
 			merged(t, empty, middle)
-			for i := range n / 3 { // one by one, after a merge into an empty one
+			for i := range n / 3 { // one by one, after a merge into empty moments
 				empty.add(r.X[i*r.Features:(i+1)*r.Features], r.Labels[i:i+1])
 			}
 			merged(t, empty, momentsOf(r, n/2, n))
@@ -73,9 +73,9 @@ func TestMergeIsOne(t *testing.T) {
 	}
 }
 
-// More samples than one panel, and features whose mean is a million
-// deviations: float32 keeps some 16 levels of such a feature, and raw moments
-// in float64 would keep four digits of its variance.
+// TestMomentsKeepSmallDeviations has more samples than a panel, and features whose mean is a
+// million deviations: float32 keeps some 16 levels of such a feature, and raw moments in
+// float64 would keep four digits of its variance.
 func TestMomentsKeepSmallDeviations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n = 3*panel + 5

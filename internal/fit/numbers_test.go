@@ -25,10 +25,10 @@ type numbersReference struct {
 	}
 }
 
-// Alpha, interval, errors and values are those of refits without each sample, or without
-// each group of three, in both forms of the solver, from memory and through a Learner.
-// Weights and values are float32 sums of up to 1,100 terms about numbers of 10: 1e-3
-// leaves room; what is computed in float64 is held to 1e-6.
+// TestNumbersAreThoseOfRefits compares alpha, interval, errors and values with refits without
+// each sample, or without each group of three, in both forms of the solver, from memory and
+// through a Learner. Weights and values are float32 sums of up to 1,100 terms about numbers of
+// 10: 1e-3 leaves room; float64 results agree to 1e-6.
 func TestNumbersAreThoseOfRefits(t *testing.T) {
 	data, err := os.ReadFile("testdata/numbers.json")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestNumbersAreThoseOfRefits(t *testing.T) {
 	}
 }
 
-// inPieces is what a Learner makes of samples that come in pieces.
+// inPieces returns a Learner's readout of samples added in pieces.
 func inPieces(t *testing.T, x []float32, labels []int, opt Options) *readout.Linear {
 	t.Helper()
 	f := len(x) / len(labels)
@@ -113,8 +113,8 @@ func inPieces(t *testing.T, x []float32, labels []int, opt Options) *readout.Lin
 	return linear
 }
 
-// What no regression can be made of is refused with a sentence, and nothing else is
-// learnt in its place.
+// TestNumbersAreRefused checks that input without a possible regression returns an error, and
+// that no classes are learned instead.
 func TestNumbersAreRefused(t *testing.T) {
 	x, labels := blobs(60, 5, 2)
 	clear(labels)
@@ -165,8 +165,8 @@ func TestNumbersAreRefused(t *testing.T) {
 	}
 }
 
-// An interval has its share on each side of what one more sample in any order with the
-// others leaves: with n residuals, all different, exactly k are at or below low and as
+// TestIntervalSides: on each side an interval leaves out its share of one more sample in any
+// order with the others: with n residuals, all different, exactly k are at or below low and as
 // many at or above high.
 func TestIntervalSides(t *testing.T) {
 	for _, n := range []int{39, 40, 199, 1000} {
@@ -180,7 +180,7 @@ func TestIntervalSides(t *testing.T) {
 		}
 		k, below, above := int(.025*float64(n+1)+1e-9), 0, 0
 		for _, r := range numbers {
-			if r <= float64(v.Low)+.1 { // of a float32 near 1e6
+			if r <= float64(v.Low)+.1 { // for a float32 near 1e6
 				below++
 			}
 			if r >= float64(v.High)-.1 {

@@ -8,16 +8,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// Which samples are left out together, and what comes of it where these are outer
-// groups (Options.Outer).
+// Groups left out together, and results for outer groups (Options.Outer).
 
 // span is the samples [from, to): one group.
 type span struct{ from, to int }
 
 func (g span) size() int { return g.to - g.from }
 
-// spans lists the groups of n samples in order. It is nil where each sample is
-// a group of its own: leaving it out then needs no more than its leverage.
+// spans lists the groups of n samples in order; nil if each sample is a group: leaving out a
+// sample then needs only its leverage.
 func spans(groups []int, n int) ([]span, error) {
 	if groups == nil {
 		return nil, nil
@@ -29,7 +28,7 @@ func spans(groups []int, n int) ([]span, error) {
 	return list, err
 }
 
-// runs is spans where each sample by itself is listed, too.
+// runs is spans, but also lists groups of one sample.
 func runs(groups []int, n int) ([]span, error) {
 	if len(groups) != n {
 		return nil, fmt.Errorf("fit: groups of %d samples, want %d", len(groups), n)
@@ -50,16 +49,15 @@ func runs(groups []int, n int) ([]span, error) {
 	return list, nil
 }
 
-// OuterReport says how the readout that was taken does on outer groups that it has
-// not seen: each is predicted by the readout fitted to all others.
+// OuterReport describes the chosen readout on unseen outer groups: each group is predicted by
+// the readout fitted to all other groups.
 type OuterReport struct {
 	Groups   []GroupResult // in the order of their first samples
 	Accuracy float64       // share of the samples whose class is predicted
 	Mean     float64       // mean of the groups' accuracies
-	// Plain is the accuracy with the same alpha and kind of readout where
-	// Options.Groups alone are left out, so that others of the same outer group
-	// are learnt from. What it is larger by does not hold for a new group. Not a
-	// number: not known.
+	// Plain is the accuracy with the same alpha and kind of readout if only Options.Groups are
+	// left out, so that training includes other samples of the same outer group. The excess
+	// over Accuracy does not hold for a new group. Not a number: not known.
 	Plain float64
 }
 
@@ -70,11 +68,11 @@ type GroupResult struct {
 	Correct int
 }
 
-// Accuracy is the share of the group's samples whose class is predicted.
+// Accuracy returns the share of the group's samples whose class is predicted.
 func (g GroupResult) Accuracy() float64 { return float64(g.Correct) / float64(g.Samples) }
 
-// arrange lists the samples of each outer group, in the order of their first; within
-// one by the groups that they are in, if there are any.
+// arrange lists the samples of each outer group, in the order of their first samples; within
+// an outer group by groups, if any.
 func arrange(outer, groups []int, n int) ([][]int32, error) {
 	if len(outer) != n || groups != nil && len(groups) != n {
 		return nil, fmt.Errorf("fit: outer groups of %d samples, and groups of %d, want %d", len(outer), len(groups), n)
@@ -106,10 +104,10 @@ func arrange(outer, groups []int, n int) ([][]int32, error) {
 	return list, nil
 }
 
-// nested is what a Learner knows of groups in outer groups.
+// nested describes groups within outer groups, for a Learner.
 type nested struct {
 	of, outer       []int // of all samples; of may be nil
-	kept, keptOuter []int // of the samples kept, in their order
+	kept, keptOuter []int // of the kept samples, in their order
 }
 
 func (w *nested) keep(i int) {
@@ -122,15 +120,15 @@ func (w *nested) keep(i int) {
 	}
 }
 
-// outer is outer groups of samples that are left out in turn.
+// outer holds outer groups of samples that are left out in turn.
 type outer struct {
-	groups []span // nil: each sample is one
-	all    []span // the same, listed
+	groups []span // nil: each sample is a group
+	all    []span // the same groups, always listed
 	number []int  // of each of all
-	within []span // groups in them; nil: each sample is one
+	within []span // groups within outer groups; nil: each sample is a group
 }
 
-// newOuter wants samples of a group next to each other.
+// newOuter requires adjacent samples of a group.
 func newOuter(groups, in []int, n int) (*outer, error) {
 	o := &outer{}
 	var err error
@@ -147,7 +145,7 @@ func newOuter(groups, in []int, n int) (*outer, error) {
 	return o, err
 }
 
-// count counts what samples score that are left out with their outer group.
+// count summarizes the scores of samples left out with their outer group.
 func (o *outer) count(scores dense.Matrix, labels []int) *OuterReport {
 	r, all := &OuterReport{}, 0
 	for i, g := range o.all {

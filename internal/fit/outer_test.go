@@ -52,8 +52,8 @@ func outerCases(t *testing.T) []outerCase {
 	return all
 }
 
-// check compares a report with the refits. Counts of samples are equal: no two scores
-// of one sample are nearer to each other than the solvers' rounding.
+// check compares a report with the refits. Counts of samples are equal: any two scores of a
+// sample differ by more than the solvers' rounding.
 func (w outerWant) check(t *testing.T, o *OuterReport, n int) {
 	t.Helper()
 	sum, mean := 0, 0.0
@@ -70,9 +70,8 @@ func (w outerWant) check(t *testing.T, o *OuterReport, n int) {
 	}
 }
 
-// The figures of outer groups are those of really fitting without each of them: of
-// one alpha, and of the alpha and kind that were taken, through both systems, with
-// samples in no order.
+// TestOuterGroupsAreRefitting compares outer groups with real fits without each group: for one
+// alpha, and for the chosen alpha and kind, through both systems, with unsorted samples.
 func TestOuterGroupsAreRefitting(t *testing.T) {
 	for _, c := range outerCases(t) {
 		n := len(c.Labels)
@@ -115,8 +114,8 @@ func TestOuterGroupsAreRefitting(t *testing.T) {
 	}
 }
 
-// Fit takes outer groups whose samples are next to each other. Where each sample is an
-// outer group, it is plain leave-one-out, to the bit.
+// TestOuterGroupsOfOneAreLeaveOneOut: Fit takes outer groups of adjacent samples. If each
+// sample is an outer group, the result is plain leave-one-out, to the bit.
 func TestOuterGroupsOfOneAreLeaveOneOut(t *testing.T) {
 	for _, d := range [][2]int{{60, 90}, {90, 20}} {
 		x, labels := blobs(d[0], d[1], 3)
@@ -163,8 +162,8 @@ func TestOuterGroupsRefuse(t *testing.T) {
 	}
 }
 
-// The quality in the report is that of the scores of readouts refitted without each
-// sample, or without each outer group, at the readout's temperature.
+// TestQualityIsOfWhatIsLeftOut compares the reported quality with scores of readouts refitted
+// without each sample, or without each outer group, at the readout's temperature.
 func TestQualityIsOfWhatIsLeftOut(t *testing.T) {
 	for _, c := range [][3]int{{40, 45, 4}, {40, 45, 2}, {60, 20, 3}, {60, 20, 2}} {
 		n, f, classes := c[0], c[1], c[2]

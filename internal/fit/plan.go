@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Plan says how a readout will be learnt, and what that takes.
+// Plan describes how a readout will be learned, with memory and time.
 type Plan struct {
 	Samples  int  `json:"samples"`
 	Features int  `json:"features"`
-	Kernel   bool `json:"kernel"`   // through the n x n kernel, for which all features are kept; else through moments
-	Spilled  bool `json:"spilled"`  // the features, or through moments a copy of their sums, go to a temporary file
-	LeftOut  int  `json:"left_out"` // samples that choose alpha; 0: there is one alpha
-	Passes   int  `json:"passes"`   // how often the samples are needed: 2 where features are clipped and not kept, see Learner.Measure
+	Kernel   bool `json:"kernel"`   // through the n x n kernel, with all features kept; else through moments
+	Spilled  bool `json:"spilled"`  // the features, or with moments a copy of their sums, go to a temporary file
+	LeftOut  int  `json:"left_out"` // samples for choosing alpha; 0: a single alpha
+	Passes   int  `json:"passes"`   // passes over the samples: 2 if features are clipped and not kept, see Learner.Measure
 
 	Adding  int64 `json:"adding_bytes"`  // held while samples are added
-	Solving int64 `json:"solving_bytes"` // held at most
+	Solving int64 `json:"solving_bytes"` // maximum
 
-	// Multiply-adds of a dense product that take as long.
+	// Work in multiply-adds of a dense product of equal time.
 	AddWork   float64 `json:"add_work"` // for each sample
 	SolveWork float64 `json:"solve_work"`
 
@@ -30,22 +30,21 @@ type Plan struct {
 // keeps reports whether a group, or a sample by itself, is kept.
 func (p Plan) keeps(group int) bool { return p.kept == nil || p.kept[group] }
 
-// keptValues bounds the features of samples that are kept to choose alpha,
-// where samples outnumber features: 160 MiB of them. Of 10,000 features that
-// is 4,194 samples, whose share of correct predictions is known to within a
-// percentage point; of 100, 419,430. Fewer groups than keptGroups say nothing,
-// however many samples they have.
+// keptValues limits the features of samples kept to choose alpha, if samples outnumber
+// features: 160 MiB. With 10,000 features this is 4,194 samples, whose share of correct
+// predictions is accurate to a percentage point; with 100, 419,430. Fewer groups than
+// keptGroups give no information, whatever their number of samples.
 var keptValues = 40 << 20 // a variable for tests
 
 const keptGroups = 8
 
-// NewPlan plans for samples of features. It reads the options Alphas, Groups,
-// Outer, Coverage, Priors, Left, Memory, Standardise and Soft.
+// NewPlan plans for samples of features. NewPlan reads the options Alphas, Groups, Outer,
+// Coverage, Priors, Left, Memory, Standardise and Soft.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()
 	p := Plan{Samples: samples, Features: features, Kernel: samples <= features, Passes: 1}
-	groups, _ := opt.groups(samples) // NewLearner refuses what is wrong
+	groups, _ := opt.groups(samples) // NewLearner rejects invalid groups
 	block := 0.0                     // of the largest group
 	for _, g := range groups {
 		block = max(block, float64(len(g)))
@@ -63,7 +62,7 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 	p.Adding = int64(8*f*f + 4*m*f + 4*panel*f)
 	if opt.scaling().clip() > 0 {
 		p.Passes = 2
-		p.Adding += int64(16*f + 4*panel*f) // what was measured; a panel, clipped
+		p.Adding += int64(16*f + 4*panel*f) // the measures; a panel, clipped
 	}
 	p.Solving = int64(12*f*f + 4*m*f + 8*min(m, max(panel, block))*f + 32*f*c)
 	if block <= f {
@@ -77,8 +76,8 @@ func NewPlan(features, classes, samples int, opt Options) Plan {
 	return p
 }
 
-// spillSums puts the copy of the Gram matrix, 4 bytes for each of F x F, into a
-// file where there is no room for all.
+// spillSums moves the copy of the Gram matrix, 4 bytes for each of F x F, to a file if memory
+// is too small for all.
 func (p *Plan) spillSums(memory int64) {
 	spare := 4 * int64(p.Features) * int64(p.Features)
 	if memory > 0 && p.Solving > memory {
@@ -87,8 +86,8 @@ func (p *Plan) spillSums(memory int64) {
 	}
 }
 
-// steps is how many alphas are tried; 0: there is one, and nothing is left out.
-// Coverage, MaxError, priors and Left want something left out also where there is one.
+// steps returns the number of tried alphas; 0: a single alpha, and nothing is left out.
+// Coverage, MaxError, priors and Left need left-out samples also with a single alpha.
 func (o Options) steps() int {
 	if o.Outer != nil {
 		return searchSteps(cmp.Or(len(o.Alphas), len(DefaultAlphas()))) + 1 // see outer.report
@@ -99,14 +98,14 @@ func (o Options) steps() int {
 	return 0
 }
 
-// momentsWork is what solving takes through moments, with that many samples left
-// out in turn.
+// momentsWork returns the work of solving through moments, with leftOut samples left out in
+// turn.
 func momentsWork(features, leftOut float64, steps int) float64 {
 	return max(1, float64(steps)) * solveFactor(features) * (features*features*features/6 + leftOut*features*features/2)
 }
 
-// kernelBytes is what the way through the kernel holds: the features, in
-// memory or spilled, and two n x n matrices.
+// kernelBytes returns the memory of the kernel solver: the features, in memory or spilled, and
+// two n x n matrices.
 func kernelBytes(n, f, columns, block float64, opt Options) (adding, solving int64, spilled bool) {
 	all, tables := 4*n*f, 16*n*n+8*f*columns+16*block*block
 	if opt.scaling().clip() > 0 {
@@ -119,13 +118,12 @@ func kernelBytes(n, f, columns, block float64, opt Options) (adding, solving int
 	return int64(all), int64(all + tables), spilled
 }
 
-// solveFactor is how much longer factorisations and triangular solves of an
-// order take than a product of as many multiply-adds: measured, twice as long
-// at 3,000, a third longer at 10,000.
+// solveFactor is the time of factorizations and triangular solves of an order, relative to a
+// product of as many multiply-adds: measured, 2 at 3,000, 4/3 at 10,000.
 func solveFactor(order float64) float64 { return 1 + 3000/order }
 
-// check refuses what exceeds the memory given; 0 is no bound. Solving is not
-// asked of a part.
+// check rejects a plan beyond the given memory; 0 is no limit. A part needs no memory for
+// solving.
 func (p Plan) check(whole bool, memory int64) error {
 	need := p.Adding
 	if whole {
@@ -138,18 +136,17 @@ func (p Plan) check(whole bool, memory int64) error {
 		ErrMemory, p.Samples, p.Features, Size(need), Size(memory))
 }
 
-// ErrMemory says that a training does not fit into Options.Memory, whatever part of
-// it goes to files.
+// ErrMemory reports that a training does not fit into Options.Memory, even with files.
 var ErrMemory = errors.New("too little memory")
 
-// ProductRate measures how many multiply-adds a second the products do that
-// learning spends its time in, on all cores together with whatever else the
-// machine does: some hundredths of a second, long enough for its scheduler.
+// ProductRate measures the multiply-adds per second of the main products of learning, on all
+// cores, under the current load of the machine: some hundredths of a second, long enough for
+// its scheduler.
 func ProductRate() float64 {
 	const samples, features, atLeast = panel, 768, 60 * time.Millisecond
 	m := newMoments(features, 1)
 	x, labels := make([]float32, samples*features), make([]int, samples)
-	m.add(x, labels) // finds cold memory
+	m.add(x, labels) // reads cold memory
 	start, rounds := time.Now(), 0
 	for time.Since(start) < atLeast {
 		m.add(x, labels)
@@ -158,7 +155,7 @@ func ProductRate() float64 {
 	return float64(rounds) * samples * features * features / 2 / time.Since(start).Seconds()
 }
 
-// Size is a number of bytes for people.
+// Size formats a number of bytes for people.
 func Size(bytes int64) string {
 	switch {
 	case bytes >= 10<<30:
@@ -169,7 +166,7 @@ func Size(bytes int64) string {
 	return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20))
 }
 
-// groups lists the samples that are left out together.
+// groups lists the samples of each group to leave out.
 func (o Options) groups(n int) ([][]int32, error) {
 	if o.Outer != nil {
 		return arrange(o.Outer, o.Groups, n)
@@ -177,8 +174,8 @@ func (o Options) groups(n int) ([][]int32, error) {
 	return gather(o.Groups, n)
 }
 
-// gather lists the samples of each group, groups in the order of their first;
-// nil where each sample is a group of its own.
+// gather lists the samples of each group, groups in the order of their first samples; nil if
+// each sample is a group.
 func gather(groups []int, n int) ([][]int32, error) {
 	if groups == nil {
 		return nil, nil
@@ -202,9 +199,9 @@ func gather(groups []int, n int) ([][]int32, error) {
 	return list, nil
 }
 
-// keep draws the groups of samples to keep, in the order of a hash of their
-// place: whole ones, as many as go into most samples, and the first few
-// whatever their size. nil: all. It counts the samples, too.
+// keep draws the groups of samples to keep, in the order of a hash of their place: whole
+// groups, up to most samples, and the first few groups of any size. nil: all. keep also counts
+// the samples.
 func keep(groups [][]int32, n, most int, wanted bool) (kept []bool, count int) {
 	size := func(g int) int { return 1 }
 	total := n
@@ -233,7 +230,7 @@ func keep(groups [][]int32, n, most int, wanted bool) (kept []bool, count int) {
 	return kept, count
 }
 
-// mix is the finaliser of SplitMix64: Steele, Lea and Flood 2014.
+// mix is the finalizer of SplitMix64: Steele, Lea and Flood 2014.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -8,9 +8,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// primal solves the normal equations through the F x F matrix G = Z' Z of
-// centred features: the cheaper way where samples outnumber features. It needs
-// no sample but those that are left out in turn.
+// primal solves the normal equations through the F x F matrix G = Z' Z of centered features:
+// the cheaper way if samples outnumber features. Only the samples to leave out in turn are
+// needed.
 type primal struct {
 	space
 	n      int
@@ -18,23 +18,23 @@ type primal struct {
 	work   dense.Matrix // F x F
 	cross  dense.Matrix // Z' y, F x columns
 	means  dense.Matrix // of the classes
-	kept   []float32    // the samples left out in turn
+	kept   []float32    // the left-out samples
 	of     targets      // their labels and weights
 	y      dense.Matrix // their centred targets
-	groups []span       // of them, left out together; nil: none
+	groups []span       // groups of kept samples, left out together; nil: none
 	u      []float64    // memory of whiten
 }
 
-// sums are all that is learnt from samples that are not kept.
+// sums hold the learned data of samples that are not kept.
 type sums struct {
 	all   *moments
-	kept  []float32 // those left out in turn
-	raw   *space    // of all before they were clipped; nil: they were not
-	spill bool      // the copy of the Gram matrix goes to a file, for want of memory
+	kept  []float32 // the left-out samples
+	raw   *space    // of all samples before clipping; nil: not clipped
+	spill bool      // the copy of the Gram matrix goes to a file, because memory is too small
 }
 
-// newPrimal uses the moments up. y are the targets of the samples kept, with
-// the means of all.
+// newPrimal consumes the moments. y are the targets of the kept samples, with the means of all
+// samples.
 func newPrimal(g sums, y targets, groups []span, o scaling) (s *primal, err error) {
 	s = &primal{n: g.all.count(), kept: g.kept, of: y, y: y.centred(), groups: groups}
 	s.space, s.work, s.cross = g.all.centre(o, g.raw)
@@ -43,7 +43,7 @@ func newPrimal(g sums, y targets, groups []span, o scaling) (s *primal, err erro
 	return s, err
 }
 
-// solve returns the weights in the space, F x columns.
+// solve returns the weights in the solver's space, F x columns.
 func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r solution, err error) {
 	l := s.work
 	if err = s.gram.copyTo(l); err != nil {
@@ -75,9 +75,9 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 		r.groups = whitened(s.groups, s.of, means, whiten)
 		return r, nil
 	}
-	// What each sample leaves, 1 - h_i, the hat diagonal with free intercept
-	// being h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2, and with
-	// weights their roots' square in place of the 1.
+	// The left-out part of each sample, 1 - h_i; the hat diagonal with free intercept is
+	// h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2, and with weights the square
+	// of their roots replaces the 1.
 	r.rest = make([]float64, s.y.Rows)
 	for from := 0; from < s.y.Rows; from += panel {
 		u, err := whiten(span{from, min(from+panel, s.y.Rows)})
@@ -93,13 +93,13 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	return r, nil
 }
 
-// samples are some of those kept.
+// samples returns some of the kept samples.
 func (s *primal) samples(part span) dense.Samples {
 	f := len(s.mean)
 	return dense.Samples{Rows: part.size(), Cols: f, X: s.kept[part.from*f : part.to*f], Stride: f, Center: s.mean, Scale: s.scale}
 }
 
-// whiten is z L'^-1 of some samples z, times their roots, G + alpha I being L L',
+// whiten returns z L'^-1 of some samples z, times their roots, G + alpha I being L L'; valid
 // until the next call.
 func (s *primal) whiten(ctx context.Context, l dense.Matrix, part span) (dense.Matrix, error) {
 	f := len(s.mean)

@@ -11,8 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// checkPriors reports what is wrong with Options.Priors; counts are the samples of each
-// class.
+// checkPriors reports errors in Options.Priors; counts are the samples of each class.
 func checkPriors(priors []float64, classes []string, counts []int) error {
 	if priors == nil {
 		return nil
@@ -31,12 +30,11 @@ func checkPriors(priors []float64, classes []string, counts []int) error {
 	return nil
 }
 
-// expect moves a readout from the shares of the classes that its probabilities are of
-// to the priors: each probability times the ratio of the two, and all divided by
-// their sum, which is Bayes' rule (Saerens, Latinne and Decaestecker, "Adjusting the
-// outputs of a classifier to new a priori probabilities", 2002). On scores, which it
-// changes in place, it is a number added to each: log(ratio) over the temperature. It
-// returns the bias with that. shares are in any unit.
+// expect moves a readout from the class shares of its probabilities to the priors: each
+// probability times the ratio of the two, divided by their sum, by Bayes' rule (Saerens,
+// Latinne and Decaestecker, "Adjusting the outputs of a classifier to new a priori
+// probabilities", 2002). Each score, changed in place, grows by log(ratio) over the
+// temperature. expect returns the changed bias. shares are in any unit.
 func expect(priors, shares []float64, temperature float64, bias []float64, scores dense.Matrix) ([]float64, error) {
 	if temperature == 0 {
 		return nil, errors.New("fit: leave-one-out gives no probabilities, so that priors change nothing: take a larger alpha, or no priors")
@@ -47,7 +45,7 @@ func expect(priors, shares []float64, temperature float64, bias []float64, score
 		mean += add[k] / float64(len(priors))
 	}
 	for k := range add {
-		add[k] -= mean // what all scores share says nothing
+		add[k] -= mean // a number common to all scores has no effect
 	}
 	for i := range scores.Rows {
 		floats.Add(scores.Row(i), add)

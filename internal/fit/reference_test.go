@@ -22,8 +22,8 @@ type reference struct {
 		Alpha       float64
 		Standardise bool
 		Coef        []float64
-		Intercept   []float64 // of the raw features
-		Decision    []float64 // of the training samples
+		Intercept   []float64 // for raw features
+		Decision    []float64 // for the training samples
 		LOOError    float64   `json:"loo_error"`
 		LOOAccuracy float64   `json:"loo_accuracy"`
 	}
@@ -57,9 +57,9 @@ func classNames(n int) []string {
 // float32Half is the relative error of one rounding to float32.
 const float32Half = 0x1p-24
 
-// A readout is compared through its weights, one rounding to float32 each plus
-// 1e-9 for two float64 solvers on matrices of condition up to about 1e6, and
-// through its training scores.
+// checkReadout compares a readout through its weights, one rounding to float32 each plus 1e-9
+// for two float64 solvers on matrices of condition up to about 1e6, and through its training
+// scores.
 func checkReadout(t *testing.T, linear *readout.Linear, r reference, coef, decision []float64) {
 	t.Helper()
 	largest := 0.0
@@ -76,8 +76,8 @@ func checkReadout(t *testing.T, linear *readout.Linear, r reference, coef, decis
 		x := r.X[i*r.Features : (i+1)*r.Features]
 		linear.Scores(scores, x)
 		for c, s := range scores {
-			// Per feature: the weight's rounding, the centre's, the
-			// difference's and the chain's (which grows with its length).
+			// Per feature: the roundings of the weight, the center, the difference and the
+			// chain (growing with its length).
 			bound := 1e-9
 			for j, w := range linear.Weights[c*r.Features : (c+1)*r.Features] {
 				bound += math.Abs(float64(w)*float64(x[j]-linear.Center[j])) * float32Half * float64(r.Features+3)
@@ -119,8 +119,8 @@ func TestMomentsAreScikitLearns(t *testing.T) {
 	}
 }
 
-// bothSystems solve the same problem through the kernel and the moments, for
-// samples one by one or in groups.
+// bothSystems solves the same problem through the kernel and the moments, for single samples
+// or groups.
 func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardise bool) map[string]system {
 	t.Helper()
 	all := &samples{features: len(x) / y.n, n: y.n, x: x}
@@ -163,8 +163,8 @@ func tableOf(t *testing.T, x []float32, n int, standardise bool) table {
 	return tab
 }
 
-// Leave-one-out against refits without each sample, through both systems:
-// 1e-8 for the float64 solvers' difference, more where 1-h is small.
+// TestLeaveOneOutIsRefitting compares leave-one-out with refits without each sample, through
+// both systems: 1e-8 for the float64 solvers' difference, more if 1-h is small.
 func TestLeaveOneOutIsRefitting(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
@@ -195,7 +195,7 @@ func countsOf(labels []int, classes int) []int {
 	return counts
 }
 
-// momentsOf are those of samples [from, to) of a case.
+// momentsOf returns the moments of samples [from, to) of a case.
 func momentsOf(r reference, from, to int) *moments {
 	g := newMoments(r.Features, r.Classes)
 	g.add(r.X[from*r.Features:to*r.Features], r.Labels[from:to])

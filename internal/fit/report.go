@@ -10,44 +10,44 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/quality"
 )
 
-// Report says how a readout was fitted.
+// Report describes how a readout was fitted.
 type Report struct {
 	Samples        int       `json:"samples"`
 	Features       int       `json:"features"`
-	Constant       int       `json:"constant"` // features taken out because they never vary
+	Constant       int       `json:"constant"` // removed features, which never vary
 	PerClass       []int     `json:"per_class"`
 	Weights        []float64 `json:"class_weights,omitempty"` // of a sample of each class, 1 in the mean over the samples; nil: all count alike
 	Alpha          float64   `json:"alpha"`
-	Trials         []Trial   `json:"trials,omitempty"`           // alphas tried, ascending; none where there was no choice
-	Groups         int       `json:"groups,omitempty"`           // of samples left out together; 0: each by itself
-	LeftOutSamples int       `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
+	Trials         []Trial   `json:"trials,omitempty"`           // tried alphas, ascending; none if there was no choice
+	Groups         int       `json:"groups,omitempty"`           // of samples left out together; 0: each sample separately
+	LeftOutSamples int       `json:"left_out_samples,omitempty"` // samples in the trials, each left out of all; 0: all
 	Kernel         bool      `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
 
 	Discriminant bool `json:"discriminant,omitempty"` // the readout is the linear discriminant, not the ridge classifier
 
-	Temperature float64 `json:"temperature,omitempty"` // the readout's, see readout.Linear; 0: unknown, for want of leave-one-out
+	Temperature float64 `json:"temperature,omitempty"` // the readout's, see readout.Linear; 0: unknown without leave-one-out
 
-	Quality *quality.Report  `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
-	Sets    *quality.Sets    `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
-	Numbers *quality.Numbers `json:"numbers,omitempty"` // of what was left out; nil where classes were learnt. The interval comes of the same samples
-	Answers *abstain.Count   `json:"answers,omitempty"` // of what was left out; nil without Options.MaxError
-	// Adaptive is what labels in the order in which they came made of the sets; nil: they
-	// have no order here.
+	Quality *quality.Report  `json:"quality,omitempty"` // of left-out samples, at the temperature; nil if none were left out
+	Sets    *quality.Sets    `json:"sets,omitempty"`    // of left-out samples; nil without Options.Coverage. The thresholds come from the same samples, so that the coverage is the requested coverage
+	Numbers *quality.Numbers `json:"numbers,omitempty"` // of left-out samples; nil if classes were learned. The interval comes from the same samples
+	Answers *abstain.Count   `json:"answers,omitempty"` // of left-out samples; nil without Options.MaxError
+	// Adaptive reports the effect of labels in arrival order on the sets; nil: no order is
+	// known here.
 	Adaptive *adaptive.Report `json:"adaptive,omitempty"`
-	Outer    *OuterReport     `json:"-"` // nil where Options.Outer was
+	Outer    *OuterReport     `json:"-"` // nil without Options.Outer
 	Left     *Left            `json:"-"` // nil without Options.Left
-	given    bool             // there was no choice of alpha
+	given    bool             // no choice of alpha
 }
 
-// Left is what the samples that were left out in turn score, each by the readout of all
-// others, at the scale of the readout's Temperature.
+// Left holds the scores of the left-out samples, each by the readout of all other samples, at
+// the scale of the readout's Temperature.
 type Left struct {
-	Samples []int        // their numbers, in the order in which they were added; nil: all, in that order
-	Scores  dense.Matrix // a row for each, a column for each class; of two classes 0 and the score
+	Samples []int        // their numbers, in the order of Add; nil: all, in this order
+	Scores  dense.Matrix // a row for each sample, a column for each class; for two classes 0 and the score
 }
 
-// LeftOut is the leave-one-out accuracy of the readout that was taken; false
-// where there was no choice.
+// LeftOut returns the leave-one-out accuracy of the chosen readout; false if there was no
+// choice.
 func (r Report) LeftOut() (accuracy float64, ok bool) {
 	for _, t := range r.Trials {
 		if t.Alpha == r.Alpha && r.Discriminant {
@@ -59,8 +59,8 @@ func (r Report) LeftOut() (accuracy float64, ok bool) {
 	return 0, false
 }
 
-// shares are those of the classes that the readout's probabilities are of: the
-// training's, as the samples' weights have them, or equal ones for the discriminant.
+// shares returns the class shares that the readout's probabilities assume: the training's,
+// with the samples' weights, or equal shares for the discriminant.
 func (r Report) shares() []float64 {
 	s := make([]float64, len(r.PerClass))
 	for k, n := range r.PerClass {
@@ -71,7 +71,7 @@ func (r Report) shares() []float64 {
 	return s
 }
 
-// String says which readout was taken, and how it was chosen.
+// String describes the chosen readout and how it was chosen.
 func (r Report) String() string {
 	of := "by leave-one-out"
 	if r.Outer != nil {
@@ -101,15 +101,15 @@ func (r Report) String() string {
 	return fmt.Sprintf("%.4g, given", r.Alpha)
 }
 
-// Trial is the exact leave-one-out result of one alpha: every sample is
-// predicted by the readout fitted to all others, or to all other groups. The
-// features' scale alone is still that of all samples.
+// Trial is the exact leave-one-out result of one alpha: every sample is predicted by the
+// readout fitted to all other samples, or to all other groups. Only the features' scale still
+// uses all samples.
 type Trial struct {
 	Alpha    float64 `json:"alpha"`
-	Error    float64 `json:"error"`    // mean squared error over samples, by their weights, and columns
+	Error    float64 `json:"error"`    // mean squared error over weighted samples and columns
 	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted; 0 for numbers
 
-	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil where it was not asked for, or alpha is too small for it
+	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil if not requested, or if alpha is too small
 }
 
 // DiscriminantTrial is the exact leave-one-out result of the linear

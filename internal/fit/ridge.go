@@ -9,11 +9,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// newLinear folds the space into a float32 readout. w is features x columns.
-// Center cannot hold the means exactly, nor Weights the solution, so the
-// intercept is computed for the rounded values of both: the scores' mean over
-// the training samples stays the targets' mean. Of a clip, Center and Limit are
-// the solver's own. interval is that of a regression; nil: it is none.
+// newLinear folds the space into a float32 readout. w is features x columns. Center cannot
+// hold the means exactly, nor Weights the solution, so the intercept is computed for the
+// rounded values of both: the scores' mean over the training samples stays the targets' mean.
+// With a clip, Center and Limit are the solver's own. interval belongs to a regression; nil:
+// no regression.
 func newLinear(classes []string, s space, w dense.Matrix, yMean []float64, interval *readout.Interval) (*readout.Linear, error) {
 	f := len(s.mean)
 	l := &readout.Linear{
@@ -27,10 +27,10 @@ func newLinear(classes []string, s space, w dense.Matrix, yMean []float64, inter
 	for j, m := range s.mean {
 		l.Center[j] = float32(m)
 	}
-	center := func(j int) float64 { return float64(l.Center[j]) } // what x is less, other than the mean
+	center := func(j int) float64 { return float64(l.Center[j]) } // subtracted from x, other than the mean
 	if s.clip != nil {
 		l.Center, l.Limit = s.clip.center, s.clip.limit
-		center = func(int) float64 { return 0 } // x is without it
+		center = func(int) float64 { return 0 } // already subtracted from x
 	}
 	for c, b := range yMean {
 		for j := range f {

@@ -10,20 +10,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// samples are those that are kept, in memory or in a file. Code that reads all of
-// them reads a panel of features at a time, so the file has one panel after the
-// other, each with all samples.
+// samples holds the kept samples, in memory or in a file. Readers of all samples read a panel
+// of features at a time, so the file holds panel after panel, each with all samples.
 type samples struct {
 	features, n int
 	x           []float32 // in memory, row-major
-	file        *os.File  // where spilled
+	file        *os.File  // if spilled
 	bytes       []byte
-	panel       []float32 // the columns read last
-	clip        *clip     // of what columns gives; nil: as they are
-	weights     []float64 // of each in means and variances; nil: all 1
+	panel       []float32 // the last columns read
+	clip        *clip     // for the result of columns; nil: unchanged
+	weights     []float64 // of each sample in means and variances; nil: all 1
 }
 
-// newSamples makes room for samples, in memory or in a file.
+// newSamples allocates room for samples, in memory or in a file.
 func newSamples(features, n int, spill bool) (*samples, error) {
 	r := &samples{features: features, n: n}
 	if !spill {
@@ -44,7 +43,7 @@ func (r *samples) close() error {
 	return err
 }
 
-// put stores whole samples, the first of them at the given place.
+// put stores whole samples, the first at the given place.
 func (r *samples) put(at int, x []float32) error {
 	if r.file == nil {
 		copy(r.x[at*r.features:], x)
@@ -64,7 +63,7 @@ func (r *samples) put(at int, x []float32) error {
 	return nil
 }
 
-// get is one sample, in x where it is not in memory.
+// get returns one sample, in x if the samples are not in memory.
 func (r *samples) get(i int, x []float32) ([]float32, error) {
 	if r.file == nil {
 		return r.x[i*r.features : (i+1)*r.features], nil
@@ -79,8 +78,8 @@ func (r *samples) get(i int, x []float32) ([]float32, error) {
 	return x, nil
 }
 
-// columns is the width features from j0 on, which begin a panel, of all
-// samples, and how far apart these are. It is valid until the next call.
+// columns returns width features of all samples from j0 on, the start of a panel, and the
+// stride between samples. The result is valid until the next call.
 func (r *samples) columns(j0, width int) (x []float32, stride int, err error) {
 	if r.file == nil && r.clip == nil {
 		return r.x[j0:], r.features, nil
@@ -131,14 +130,14 @@ func readFloats(from io.Reader, x []float32) error {
 	return nil
 }
 
-// table is samples as a solver sees them.
+// table holds samples in a solver's space.
 type table struct {
 	space
 	*samples
 }
 
-// newTable centres in two passes over the samples, so that a large mean costs
-// no digits. Where they are clipped, two more give what is left of the means.
+// newTable centers in two passes over the samples, so that a large mean costs no digits. With
+// a clip, two more passes compute the means after clipping.
 func newTable(r *samples, o scaling) (table, error) {
 	mean, variance, err := r.statistics()
 	if err != nil {
@@ -155,7 +154,7 @@ func newTable(r *samples, o scaling) (table, error) {
 	return table{s, r}, nil
 }
 
-// statistics are the mean and the variance of each feature.
+// statistics returns the mean and the variance of each feature.
 func (r *samples) statistics() (mean, variance []float64, err error) {
 	n, f := r.n, r.features
 	mean, variance = make([]float64, f), make([]float64, f)
@@ -195,7 +194,7 @@ func (r *samples) statistics() (mean, variance []float64, err error) {
 	return mean, variance, nil
 }
 
-// block is the panel of features that begins at j0.
+// block returns the panel of features starting at j0.
 func (t table) block(j0 int) (dense.Samples, error) {
 	width := min(panel, t.features-j0)
 	x, stride, err := t.columns(j0, width)

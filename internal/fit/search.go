@@ -1,18 +1,16 @@
 package fit
 
-// coarse is how many points the first round of a search takes at most.
+// coarse is the maximum number of points in the first round of a search.
 const coarse = 5
 
-// search minimises eval over the indices 0..n-1 of an ascending grid and
-// returns the best index. Every evaluation may cost a factorisation, so it
-// does not try them all: a first round spreads up to five points evenly over
-// the whole grid, then the spacing is halved again and again and only the
-// neighbours of the best so far are tried. For the 19 default alphas: every
-// second decade, then the neighbouring decades, then the half decades; nine
-// evaluations. It finds the minimum of any error that falls and then rises,
-// which leave-one-out errors in log alpha do in practice; elsewhere it finds
-// the lowest valley that the first round saw. If errors are equal, the first one
-// tried wins.
+// search minimizes eval over the indices 0..n-1 of an ascending grid and returns the best
+// index. Every evaluation may cost a factorization, so search does not try every point: a
+// first round spreads up to five points evenly over the whole grid, then the spacing is halved
+// repeatedly and only the neighbors of the best point so far are tried. For the 19 default
+// alphas: every second decade, then the neighboring decades, then the half decades; nine
+// evaluations. search finds the minimum of any error that falls and then rises, like
+// leave-one-out errors in log alpha in practice; otherwise search finds the lowest valley of
+// the first round. If errors are equal, the first tried point wins.
 func search(n int, eval func(i int) (float64, error)) (int, error) {
 	step, start := firstRound(n)
 	best, least := -1, 0.0
@@ -42,8 +40,8 @@ func search(n int, eval func(i int) (float64, error)) (int, error) {
 	return best, nil
 }
 
-// firstRound is the spacing and the first index of the first round, which is
-// centred on the grid.
+// firstRound returns the spacing and the first index of the first round, which is centered on
+// the grid.
 func firstRound(n int) (step, start int) {
 	step = 1
 	for n/step > coarse {
@@ -52,7 +50,7 @@ func firstRound(n int) (step, start int) {
 	return step, (n - 1) % step / 2
 }
 
-// searchSteps is the most evaluations a search over n points makes.
+// searchSteps returns the maximum number of evaluations of a search over n points.
 func searchSteps(n int) int {
 	step, start := firstRound(n)
 	steps := (n - start + step - 1) / step

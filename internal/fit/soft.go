@@ -6,26 +6,25 @@ import (
 	"slices"
 )
 
-// Soft scales features of several kinds softly: in place of its deviation dev a
-// feature is divided by sqrt(dev^2 + med^2 + floor^2), med being the median
-// deviation of all features of its kind that vary. So a feature that hardly
-// varies, beside others of its kind, keeps little weight, where dividing by its
-// deviation would make its noise as large as any signal. The floor is what the
-// noise of the kind itself is, for example of a share of few samples.
+// Soft scales features of several kinds softly: in place of its deviation dev a feature is
+// divided by sqrt(dev^2 + med^2 + floor^2), med being the median deviation of all varying
+// features of its kind. So a feature that hardly varies, compared with its kind, keeps little
+// weight; division by its deviation would make its noise as large as any signal. The floor is
+// the noise of the kind, for example of a share of few samples.
 //
-// With a Clip each feature, centred and scaled like that, is then limited to
-// [-Clip, Clip]: one far from all others has no more weight than one that is just
-// unusual. The readout that is learnt has limits (readout.Linear.Limit), from the same
-// centres and scales. A Learner that does not keep all samples needs them twice,
-// for the scales must be known before the first is limited (Learner.Measure).
+// With a Clip each feature, centered and scaled, is then limited to [-Clip, Clip]: an extreme
+// value has no more weight than a merely unusual value. The learned readout has limits
+// (readout.Linear.Limit), from the same centers and scales. A Learner that does not keep all
+// samples needs the samples twice, because the scales must be known before the first sample is
+// limited (Learner.Measure).
 type Soft struct {
-	Run    int       // features in a row that are of one kind
-	Floors []float64 // of each kind; the kinds follow each other in this order, and begin again after the last
+	Run    int       // successive features of one kind
+	Floors []float64 // of each kind; the kinds follow in this order, and repeat after the last
 	Clip   float64   // 0: features are not limited
 }
 
-// NewSoft returns soft scaling with these fields, or nil if run is 0, as reservoir.Spec's
-// SoftScaling has it for kinds whose features are divided by their deviation.
+// NewSoft returns soft scaling with these fields, or nil if run is 0, as in reservoir.Spec's
+// SoftScaling for kinds whose features are divided by their deviation.
 func NewSoft(run int, floors []float64, clip float64) *Soft {
 	if run == 0 {
 		return nil
@@ -33,7 +32,7 @@ func NewSoft(run int, floors []float64, clip float64) *Soft {
 	return &Soft{Run: run, Floors: floors, Clip: clip}
 }
 
-// check reports what is wrong, for that many features.
+// check reports errors for the given number of features.
 func (s *Soft) check(features int) error {
 	if s == nil {
 		return nil
@@ -52,15 +51,15 @@ func (s *Soft) check(features int) error {
 	return nil
 }
 
-// Scales are what features of these means and variances are multiplied by once they
-// are centred, for whatever learns beside a readout; 0 takes one out. Without s that
-// is 1 over the deviation. mean and variance may change.
+// Scales returns factors of centered features with these means and variances, for other models
+// than a readout; 0 removes a feature. Without s a factor is 1 over the deviation. mean and
+// variance may change.
 func (s *Soft) Scales(mean, variance []float64) []float64 {
 	return newSpace(mean, variance, scaling{standardise: true, soft: s}).scale
 }
 
-// soften turns scales of one over the deviation, 0 where a feature does not
-// vary, into soft ones.
+// soften converts scales of one over the deviation, 0 if a feature does not vary, to soft
+// scales.
 func (s *Soft) soften(scale []float64) {
 	kinds := make([][]float64, len(s.Floors))
 	for j, v := range scale {
@@ -83,7 +82,7 @@ func (s *Soft) soften(scale []float64) {
 
 func (s *Soft) kind(feature int) int { return feature / s.Run % len(s.Floors) }
 
-// median is the middle one, or the mean of the two in the middle; 0 of none. It
+// median returns the middle value, or the mean of the two middle values; 0 for none. median
 // sorts v.
 func median(v []float64) float64 {
 	if len(v) == 0 {

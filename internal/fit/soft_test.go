@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The scales are those of the formula, by kind; a constant feature stays out and
-// is not among those of the median.
+// TestSoftScales compares the scales with the formula, by kind; a constant feature stays out
+// and does not enter the median.
 func TestSoftScales(t *testing.T) {
 	// Two kinds in runs of two: kind 0 has features 0, 1, 4, 5, kind 1 the others.
 	deviations := []float64{1, 3, .5, .25, 0, 2, .125, 0}
@@ -36,8 +36,8 @@ func TestSoftScales(t *testing.T) {
 	}
 }
 
-// Scores are those of a fit to features that were scaled beforehand, through the
-// kernel and through the moments.
+// TestSoftFit compares scores with a fit to features scaled beforehand, through the kernel and
+// through the moments.
 func TestSoftFit(t *testing.T) {
 	for _, n := range []int{20, 90} {
 		rng := rand.New(rand.NewPCG(1, uint64(n)))

@@ -2,27 +2,26 @@ package fit
 
 import "math"
 
-// noise is the share of a feature's mean below which its deviation is taken
-// for float32 rounding (a few units in the last place, 2^-24 relative each):
-// a constant feature, which standardising would blow up to noise of size 1.
+// noise is the share of a feature's mean below which its deviation counts as float32 rounding
+// (a few units in the last place, 2^-24 relative each): a constant feature, which
+// standardizing would blow up to noise of size 1.
 const noise = 0x1p-22
 
-// space maps a raw feature to what the solver sees: (x - mean) * scale. A
-// scale of zero takes the feature out. With a clip x is a feature that has been
-// centred and limited, and mean what is left of its mean.
+// space maps a raw feature to the solver's feature: (x - mean) * scale. A scale of zero
+// removes the feature. With a clip x is a centered and limited feature, and mean its remaining
+// mean.
 type space struct {
 	mean, scale []float64
 	clip        *clip
 }
 
-// scaling says what features are divided by: nothing, their deviation, or
-// something near it.
+// scaling selects the divisor of features: none, their deviation, or a soft scale.
 type scaling struct {
 	standardise bool
-	soft        *Soft // nil: the deviation alone
+	soft        *Soft // nil: only the deviation
 }
 
-// clip is where features are clipped; 0: nowhere.
+// clip returns the limit of features; 0: no limit.
 func (o scaling) clip() float64 {
 	if !o.standardise || o.soft == nil {
 		return 0
@@ -30,8 +29,7 @@ func (o scaling) clip() float64 {
 	return o.soft.Clip
 }
 
-// newSpace takes ownership of mean. variance is only read if they are
-// standardised.
+// newSpace takes ownership of mean. variance is only read if features are standardized.
 func newSpace(mean, variance []float64, o scaling) space {
 	s := space{mean: mean, scale: make([]float64, len(mean))}
 	for j := range s.scale {
@@ -47,7 +45,7 @@ func newSpace(mean, variance []float64, o scaling) space {
 	return s
 }
 
-// constants counts the features taken out.
+// constants counts the removed features.
 func (s space) constants() int {
 	n := 0
 	for _, v := range s.scale {

@@ -13,19 +13,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// The format of what a part of a Learner has learnt, for another program to
-// merge:
+// partHeader begins the encoded state of a part of a Learner, for another program to merge:
 //
 //	uint32   length of the header
 //	header   JSON, see partHeader
-//	float64  mean, features values                    where features are clipped
-//	float64  squares about it, likewise               "
-//	float64  shift, features values                   where there are moments
+//	float64  mean, features values                    if features are clipped
+//	float64  squares about the mean, features values  "
+//	float64  shift, features values                   if there are moments
 //	float64  sums, classes x features                 "
 //	float64  lower triangle of the outer products     "
-//	float32  features of the samples kept, row by row
+//	float32  features of the kept samples, row by row
 //
-// all little-endian. Memory for it is only taken where the bytes are there.
+// all little-endian. The reader only allocates memory for existing bytes.
 type partHeader struct {
 	Features int      `json:"features"`
 	Classes  []string `json:"classes"`
@@ -33,15 +32,15 @@ type partHeader struct {
 	From     int      `json:"from"`
 	To       int      `json:"to"`
 	Kernel   bool     `json:"kernel"`
-	Measured bool     `json:"measured,omitempty"` // features are clipped, by what was measured of all samples
+	Measured bool     `json:"measured,omitempty"` // features are clipped, by the measures of all samples
 	Counts   []int    `json:"counts,omitempty"`   // of the moments
-	Labels   []int    `json:"labels"`             // of the samples kept
-	Groups   []int    `json:"groups,omitempty"`   // of the samples kept
+	Labels   []int    `json:"labels"`             // of the kept samples
+	Groups   []int    `json:"groups,omitempty"`   // of the kept samples
 }
 
 const maxHeader = 1 << 28
 
-// checkEncodable refuses what the format has no place for.
+// checkEncodable rejects a learner that the format cannot hold.
 func (l *Learner) checkEncodable() error {
 	if err := l.added(); err != nil {
 		return err
@@ -58,7 +57,7 @@ func (l *Learner) checkEncodable() error {
 	return nil
 }
 
-// Encode writes what a part has learnt, once all its samples have been added.
+// Encode writes the state of a part, once all its samples are added.
 func (l *Learner) Encode(w io.Writer) error {
 	if err := l.checkEncodable(); err != nil {
 		return err
@@ -117,10 +116,9 @@ func (l *Learner) Encode(w io.Writer) error {
 	return err
 }
 
-// Merge reads what Encode wrote about the next part, size bytes, and adds it; nil
-// is the Learner before the first part. It reads the option Memory. The parts come
-// in order; a Learner of all parts can be solved. After an error the Learner must
-// not be used.
+// Merge reads the next part, written by Encode with size bytes, and adds the part; l is nil
+// before the first part. Merge reads the option Memory. The parts come in order; a Learner of
+// all parts can be solved. After an error the Learner must not be used.
 func Merge(l *Learner, from io.Reader, size int64, opt Options) (*Learner, error) {
 	h, size, err := readHeader(from, size)
 	if err != nil {
@@ -147,8 +145,7 @@ func Merge(l *Learner, from io.Reader, size int64, opt Options) (*Learner, error
 	return l, nil
 }
 
-// readHeader reads a header that makes sense by itself, and says how many
-// bytes follow.
+// readHeader reads a consistent header, and returns the number of following bytes.
 func readHeader(from io.Reader, size int64) (h partHeader, left int64, err error) {
 	var length [4]byte
 	if _, err := io.ReadFull(from, length[:]); err != nil {
@@ -170,7 +167,7 @@ func readHeader(from io.Reader, size int64) (h partHeader, left int64, err error
 	return h, size - 4 - n, h.check()
 }
 
-// check refuses what no part has.
+// check rejects values that no part has.
 func (h *partHeader) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("fit: statistics: "+format, args...)
@@ -215,8 +212,8 @@ func (h *partHeader) check() error {
 	return nil
 }
 
-// payload is how many bytes of numbers follow the header; a float64, which no
-// header makes overflow.
+// payload returns the number of bytes after the header, as a float64, which no header can
+// overflow.
 func (h *partHeader) payload() float64 {
 	f := float64(h.Features)
 	bytes := 4 * float64(len(h.Labels)) * f
@@ -229,7 +226,7 @@ func (h *partHeader) payload() float64 {
 	return bytes
 }
 
-// learner is empty, for all parts.
+// learner returns an empty learner for all parts.
 func (h *partHeader) learner(opt Options) (*Learner, error) {
 	p := Plan{Samples: h.Samples, Features: h.Features, Kernel: h.Kernel}
 	f, n := float64(h.Features), float64(h.Samples)
@@ -249,7 +246,7 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 		p.SolveWork = NewPlan(h.Features, len(h.Classes), h.Samples, alphas).SolveWork
 	case steps == 0:
 		p.SolveWork = momentsWork(f, 0, 0)
-	default: // NewPlan would draw from as many samples as the header claims
+	default: // NewPlan would draw from the samples that the header claims
 		p.SolveWork = momentsWork(f, min(n, float64(max(keptGroups, keptValues/h.Features))), steps)
 	}
 	l := &Learner{classes: h.Classes, features: h.Features, samples: h.Samples, kernel: h.Kernel, plan: p}
@@ -265,7 +262,7 @@ func (h *partHeader) learner(opt Options) (*Learner, error) {
 	return l, err
 }
 
-// follows refuses what is not the next part of the same job.
+// follows rejects a part that is not the next part of the same job.
 func (l *Learner) follows(h partHeader) error {
 	switch {
 	case !slices.Equal(l.classes, h.Classes):
@@ -308,7 +305,7 @@ func (l *Learner) absorb(h partHeader, from io.Reader) error {
 	return l.readRows(from, len(l.keptLabels), len(h.Labels))
 }
 
-// absorbMeasured reads what all parts of a job must have measured alike.
+// absorbMeasured reads the measures, which must be equal in all parts of a job.
 func (l *Learner) absorbMeasured(h partHeader, from io.Reader) error {
 	if !h.Measured {
 		return nil
@@ -330,7 +327,7 @@ func (l *Learner) absorbMeasured(h partHeader, from io.Reader) error {
 	return nil
 }
 
-// readRows reads samples to keep, the first of them to the given place.
+// readRows reads samples to keep, the first to the given place.
 func (l *Learner) readRows(from io.Reader, at, n int) error {
 	x := make([]float32, l.features)
 	for i := range n {

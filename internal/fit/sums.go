@@ -9,25 +9,25 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// ErrClipped is that of sums where features are limited: the limits depend on all
-// samples, so that those of a part cannot be added or removed.
+// ErrClipped reports sums of limited features: the limits depend on all samples, so the
+// samples of a part cannot be added or removed.
 var ErrClipped = errors.New("features that are limited have no sums, because the limits depend on all samples: keep the features")
 
-// Kept are samples whose features are there. Those of a group stand next to each other.
+// Kept are samples with features. Samples of a group are adjacent.
 type Kept struct {
 	Features []float32 // row-major
 	Labels   []int
-	Groups   []int // nil: each by itself
+	Groups   []int // nil: each sample is a group
 }
 
-// MostKept is how many samples of so many features are kept at most to choose alpha,
-// where samples outnumber features.
+// MostKept returns the maximum number of samples kept to choose alpha, if samples outnumber
+// features.
 func MostKept(features int) int { return keptValues / features }
 
-// SolveSums fits the readout of the samples in the sums. kept are some of them, by which
-// alpha is chosen as a Learner does, each left out of all. The sums stay as they are.
-// The readout is a Learner's of the same samples, but for the rounding of its sums. Of
-// opt it does not read Groups and Memory, and it refuses ClassWeights.
+// SolveSums fits the readout of the samples in the sums. kept are some of the samples, used to
+// choose alpha as in a Learner, each left out of all. The sums do not change. The readout
+// equals a Learner's for the same samples, except for the rounding of the Learner's sums. Of
+// opt SolveSums does not read Groups and Memory, and rejects ClassWeights.
 func SolveSums(ctx context.Context, s *exact.Sums, classes []string, kept Kept, opt Options) (*readout.Linear, Report, error) {
 	fail := func(err error) (*readout.Linear, Report, error) { return nil, Report{}, err }
 	f, counts := s.Features(), s.Counts()

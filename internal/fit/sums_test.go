@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/exact"
 )
 
-// odd are features that a sum of float64 numbers loses digits of: some beside a large
-// mean, some tiny, some constant, some of all sizes.
+// odd returns features for which float64 sums lose digits: some next to a large mean, some
+// tiny, some constant, some of all sizes.
 func odd(n, f int, random *rand.Rand) (x []float32, labels []int) {
 	labels = make([]int, n)
 	for i := range n {
@@ -57,8 +57,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// The two forms solve for the same coefficients within 1e-10 of the largest, and choose
-// alike. What is left is the rounding of float64 sums in the form that has them.
+// TestSumsAreALearner: both forms solve for the same coefficients within 1e-10 of the largest,
+// and choose alike. The difference is the rounding of float64 sums in the Learner.
 func TestSumsAreALearner(t *testing.T) {
 	for name, make := range map[string]func(n, f int) ([]float32, []int){
 		"blobs": func(n, f int) ([]float32, []int) { return blobs(n, f, 3) },
@@ -76,8 +76,8 @@ func TestSumsAreALearner(t *testing.T) {
 				t.Errorf("%s: alpha %v, want %v", name, report, wantReport)
 			}
 			for i, w := range got.Weights {
-				// The coefficients agree within 1e-10; where such a number is next to the
-				// middle of two float32, they are rounded to different ones.
+				// The coefficients agree within 1e-10; a number next to the middle of two
+				// float32 may round to either.
 				if d := math.Abs(float64(w - want.Weights[i])); d > 1.2e-7*math.Abs(float64(w)) {
 					t.Fatalf("%s: weight %d is %v, want %v", name, i, w, want.Weights[i])
 				}
@@ -126,7 +126,7 @@ func TestSolveSumsRefuses(t *testing.T) {
 	}
 }
 
-// Whatever a file of sums holds: an error, or sums.
+// FuzzDecodeSums: any bytes give an error, or sums.
 func FuzzDecodeSums(f *testing.F) {
 	x, labels := blobs(12, 3, 2)
 	s := newSums(f, 3, 2)

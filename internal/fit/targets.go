@@ -8,17 +8,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// targets is what is learnt, centred: the ridge classifier's coding of labels, +1 and
+// targets holds the centered values to learn: the ridge classifier's coding of labels, +1 and
 // -1, or numbers.
 type targets struct {
-	labels  []int     // of the samples left out in turn
+	labels  []int     // of the left-out samples
 	n       int       // samples in all
 	mean    []float64 // one per column
 	weights []float64 // of the classes, with a mean of 1 over all samples; nil: all 1
-	numbers []float64 // of the samples left out in turn; nil: labels are coded
+	numbers []float64 // of the left-out samples; nil: labels are coded
 }
 
-// at is the target of a sample in a column.
+// at returns the target of a sample in a column.
 func (y targets) at(i, column int) float64 {
 	if y.numbers != nil {
 		return y.numbers[i]
@@ -26,7 +26,7 @@ func (y targets) at(i, column int) float64 {
 	return y.sign(y.labels[i], column)
 }
 
-// newTargets are those of samples, of which so many are of each class.
+// newTargets returns the targets of samples; counts are the samples of each class.
 func newTargets(labels, counts []int, weights []float64) targets {
 	n := 0
 	for _, c := range counts {
@@ -43,7 +43,7 @@ func columnsFor(classes int) int {
 	return classes
 }
 
-// sign is the coded target of a label in a column.
+// sign returns the coded target of a label in a column.
 func (y targets) sign(label, column int) float64 {
 	if len(y.mean) == 1 {
 		column = 1
@@ -54,7 +54,7 @@ func (y targets) sign(label, column int) float64 {
 	return -1
 }
 
-// targetMeans is the mean of each target column, from the samples per class and the
+// targetMeans returns the mean of each target column, from the samples per class and the
 // classes' weights.
 func targetMeans(counts []int, weights []float64) []float64 {
 	n := total(counts, weights)
@@ -69,7 +69,7 @@ func targetMeans(counts []int, weights []float64) []float64 {
 	return mean
 }
 
-// centred is the n x columns matrix of targets.
+// centred returns the n x columns matrix of targets.
 func (y targets) centred() dense.Matrix {
 	m := dense.New(len(y.labels), len(y.mean))
 	for i := range y.labels {
@@ -80,8 +80,8 @@ func (y targets) centred() dense.Matrix {
 	return m
 }
 
-// root is the square root of a sample's weight: what its row of a weighted least
-// squares problem is multiplied by.
+// root returns the square root of a sample's weight, the factor of its row in a weighted least
+// squares problem.
 func (y targets) root(label int) float64 { return math.Sqrt(weightAt(y.weights, label)) }
 
 // scale multiplies the rows of m, one for each sample, by their roots.
@@ -97,14 +97,14 @@ func (y targets) scale(m dense.Matrix) {
 	}
 }
 
-// numbers are those that a regression learns.
+// numbers are the values to learn in a regression.
 type numbers struct {
-	of   []float64 // of all samples; of a job, those left out in turn
+	of   []float64 // of all samples; in a job, of the left-out samples
 	mean float64   // of all samples
 }
 
-// newNumbers checks Options.Numbers for so many samples and names; nil where there are
-// none. classes says that something is asked for that only classes have.
+// newNumbers checks Options.Numbers for the given counts of samples and names; nil without
+// numbers. classes is true if an option requires classes.
 func newNumbers(of []float64, samples, names int, coverage float64, classes bool) (*numbers, error) {
 	switch {
 	case of == nil:
@@ -133,11 +133,10 @@ func newNumbers(of []float64, samples, names int, coverage float64, classes bool
 	return m, nil
 }
 
-// mostNumber bounds numbers, so that neither their squares nor float32 weights
-// overflow.
+// mostNumber limits numbers, so that neither their squares nor float32 weights overflow.
 const mostNumber = 1e30
 
-// some are the centred numbers of samples from one on.
+// some returns the centered numbers of n samples.
 func (m *numbers) some(dst []float64, from, n int) []float64 {
 	for _, v := range m.of[from : from+n] {
 		dst = append(dst, v-m.mean)
@@ -145,8 +144,8 @@ func (m *numbers) some(dst []float64, from, n int) []float64 {
 	return dst
 }
 
-// targets are those of numbers, counts being the samples of all; of labels where there
-// are none.
+// targets returns the targets of numbers, counts being the samples of all; without numbers,
+// the targets of labels.
 func (m *numbers) targets(labels, counts []int, weights []float64) targets {
 	if m == nil {
 		return newTargets(labels, counts, weights)

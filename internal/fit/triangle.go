@@ -14,7 +14,7 @@ import (
 // a file.
 type triangle struct {
 	values []float64
-	file   *os.File // where spilled
+	file   *os.File // if spilled
 }
 
 // newTriangle copies the lower triangle of m.
@@ -48,7 +48,7 @@ func newTriangle(m dense.Matrix, spill bool) (*triangle, error) {
 	return t, nil
 }
 
-// copyTo writes it to the lower triangle of m.
+// copyTo writes the copy to the lower triangle of m.
 func (t *triangle) copyTo(m dense.Matrix) error {
 	if t.file == nil {
 		from := t.values
@@ -73,16 +73,16 @@ func (t *triangle) copyTo(m dense.Matrix) error {
 
 func (t *triangle) close() error { return closeTemporary(t.file) }
 
-// temporary is a file without a name in the system's directory for such files.
+// temporary returns a file without a name in the system's temporary directory.
 func temporary() (*os.File, error) {
 	f, err := os.CreateTemp("", "eusn-features-*")
 	if err == nil {
-		_ = os.Remove(f.Name()) // where a system keeps open files, closeTemporary removes it
+		_ = os.Remove(f.Name()) // if a system keeps open files, closeTemporary removes the file
 	}
 	return f, err
 }
 
-// closeTemporary may be given nil.
+// closeTemporary accepts nil.
 func closeTemporary(f *os.File) error {
 	if f == nil {
 		return nil

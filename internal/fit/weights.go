@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// weightsOf are Options.ClassWeights with a mean of 1 over the samples, so that an alpha
-// means what it does without them; nil: there are none. counts are the samples of each
-// class.
+// weightsOf returns Options.ClassWeights with a mean of 1 over the samples, so that an alpha
+// keeps its meaning; nil: no weights. counts are the samples of each class.
 func weightsOf(given []float64, classes []string, counts []int) ([]float64, error) {
 	if given == nil {
 		return nil, nil
@@ -37,10 +36,10 @@ func weightsOf(given []float64, classes []string, counts []int) ([]float64, erro
 	return weights, nil
 }
 
-// mostWeight bounds a class's weight, beside the mean of all samples.
+// mostWeight limits a class's weight, relative to the mean of all samples.
 const mostWeight = 1e9
 
-// weightAt is one of the weights: 1 where there are none.
+// weightAt returns a weight: 1 without weights.
 func weightAt(weights []float64, i int) float64 {
 	if weights == nil {
 		return 1
@@ -48,7 +47,7 @@ func weightAt(weights []float64, i int) float64 {
 	return weights[i]
 }
 
-// total is the weight of all samples.
+// total returns the weight of all samples.
 func total(counts []int, weights []float64) float64 {
 	sum := 0.0
 	for k, c := range counts {
@@ -57,7 +56,7 @@ func total(counts []int, weights []float64) float64 {
 	return sum
 }
 
-// eachWeight gives the samples of each weight in turn, side by side and in order.
+// eachWeight passes the samples of each weight to take, adjacent and in order.
 func eachWeight(features []float32, labels []int, weights []float64, take func(weight float64, features []float32)) {
 	f := len(features) / len(labels)
 	done := map[float64]bool{}

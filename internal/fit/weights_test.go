@@ -27,7 +27,7 @@ type weighted struct {
 		Alpha       float64
 		Standardise bool
 		Coef        []float64
-		Intercept   []float64 // of the raw features
+		Intercept   []float64 // for raw features
 		Scores      []float64 // of each sample, refitted without its group
 		LOOError    float64   `json:"loo_error"`
 	}
@@ -49,7 +49,7 @@ func weightedCases(t *testing.T) []weighted {
 	return w
 }
 
-// balanced counts all classes alike.
+// balanced returns weights that count all classes alike.
 func balanced(counts []int) []float64 {
 	w := make([]float64, len(counts))
 	for k, c := range counts {
@@ -58,10 +58,10 @@ func balanced(counts []int) []float64 {
 	return w
 }
 
-// Weights and intercept of Fit are scikit-learn's RidgeClassifier with
-// class_weight="balanced", or with the weights of samples; leave-one-out is refitting
-// without each group, through both systems. 1e-8: two float64 solvers on matrices of
-// condition up to 1e5; a weight is one rounding to float32 more.
+// TestClassWeightsAreScikitLearns compares weights and intercept of Fit with scikit-learn's
+// RidgeClassifier with class_weight="balanced", or with the weights of samples, and
+// leave-one-out with refits without each group, through both systems. 1e-8: two float64
+// solvers on matrices of condition up to 1e5; a weight is one rounding to float32 more.
 func TestClassWeightsAreScikitLearns(t *testing.T) {
 	for _, c := range weightedCases(t) {
 		counts := countsOf(c.Labels, c.Classes)
@@ -126,13 +126,14 @@ func TestClassWeightsAreScikitLearns(t *testing.T) {
 	}
 }
 
-// A sample of weight 2 is as good as two: weights that are integers and samples that
-// are there so many times make the same readout, with the same leave-one-out. Through Fit and a Learner, kept and not, with and without a clip.
-// 1e-6: alpha and the sums are rounded in another order, and weights are float32.
+// TestAClassWeightIsACopy: a sample of weight 2 counts as two: integer weights and repeated
+// samples give the same readout, with the same leave-one-out. Through Fit and a Learner, kept
+// and not, with and without a clip. 1e-6: alpha and the sums are rounded in another order, and
+// weights are float32.
 func TestAClassWeightIsACopy(t *testing.T) {
 	const features, classes = 24, 3
 	weights := []float64{1, 3, 2}
-	for _, n := range []int{10, 60} { // as many as these, copied, are fewer than features; or not
+	for _, n := range []int{10, 60} { // with copies there are fewer samples than features, or more
 		for _, clip := range []float64{0, 1.5} {
 			x, labels := spread(n, features, classes)
 			var copies []float32
@@ -186,8 +187,8 @@ func TestAClassWeightIsACopy(t *testing.T) {
 	}
 }
 
-// The temperature of weighted scores is that of copies, but for the doubt, which is by
-// the number of samples: no copy tells anything new.
+// TestTemperWithWeights compares the temperature of weighted scores with copies, except for
+// the doubt, which follows the number of samples: a copy adds no information.
 func TestTemperWithWeights(t *testing.T) {
 	x, labels := spread(40, 3, 3) // a score of each class
 	weights := []float64{1, 3, 2}
@@ -211,7 +212,7 @@ func TestTemperWithWeights(t *testing.T) {
 	}
 }
 
-// Equal weights, whatever their unit, are none.
+// TestEqualClassWeightsAreNone: equal weights, in any unit, equal no weights.
 func TestEqualClassWeightsAreNone(t *testing.T) {
 	for _, n := range []int{20, 60} {
 		x, labels := spread(n, 24, 3)
@@ -231,8 +232,8 @@ func TestEqualClassWeightsAreNone(t *testing.T) {
 	}
 }
 
-// Priors undo weights: the training's own shares as priors move the probabilities of a
-// weighted readout back to them, by a number that is added to each score.
+// TestPriorsBesideClassWeights: priors undo weights: the training's own shares as priors move
+// the probabilities of a weighted readout back, by a number added to each score.
 func TestPriorsBesideClassWeights(t *testing.T) {
 	x, labels := spread(60, 24, 3)
 	weights := []float64{1, 4, 2}

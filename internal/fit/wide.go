@@ -9,18 +9,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// wide is a group of more samples than features, left out through matrices of
-// the features' size: its block of I - H would be larger, and is I - V V' with
-// V = [u, 1/sqrt(n)]; with weights the samples' roots are in place of the 1.
+// wide is a group with more samples than features, left out through matrices of the features'
+// size. Its block of I - H would be larger, and is I - V V' with V = [u, 1/sqrt(n)]; with
+// weights the samples' roots replace the 1.
 type wide struct {
 	u      dense.Matrix // its samples, whitened: L^-1 z each, for G + alpha I = L L'
-	labels []int        // of these
+	labels []int        // of the group's samples
 	of     targets
 	means  dense.Matrix // the classes', whitened
 	n      int          // samples in all
 }
 
-// solve is (I - V V')^-1 e = e + V (I - V' V)^-1 V' e.
+// solve returns (I - V V')^-1 e = e + V (I - V' V)^-1 V' e.
 func (w *wide) solve(ctx context.Context, residual dense.Matrix) error {
 	f := w.u.Cols
 	v := dense.New(w.u.Rows, f+1)
@@ -41,11 +41,10 @@ func (w *wide) solve(ctx context.Context, residual dense.Matrix) error {
 	return nil
 }
 
-// scores fills in -1/2 the squared distances of the group's samples to the
-// classes' means, by the scatter and the means of all other groups. That
-// scatter, whitened and with alpha, is I - M' N M - D' Q D: without what the
-// classes' means have (see discriminant), and without the group (see
-// withoutGroup).
+// scores fills in -1/2 the squared distances of the group's samples to the classes' means, by
+// the scatter and the means of all other groups. This scatter, whitened and with alpha, is
+// I - M' N M - D' Q D: without the classes' means (see discriminant), and without the group
+// (see withoutGroup).
 func (w *wide) scores(ctx context.Context, labels, counts []int, scores dense.Matrix) error {
 	f, k := w.u.Cols, len(counts)
 	inGroup, moved := make([]int, k), dense.New(k, f)
@@ -82,7 +81,7 @@ func (w *wide) scores(ctx context.Context, labels, counts []int, scores dense.Ma
 	return nil
 }
 
-// identity is the matrix, and its diagonal.
+// identity returns the matrix, and its diagonal.
 func identity(n int) (dense.Matrix, []float64) {
 	m, diagonal := dense.New(n, n), make([]float64, n)
 	for i := range n {
