@@ -2,14 +2,14 @@ package readout
 
 import "fmt"
 
-// AbstainRule says which predictions are answers. It is immutable.
+// AbstainRule decides which predictions are answers. It is immutable.
 type AbstainRule struct {
 	MaxError   float64 `json:"max_error"`  // share of the answers that may be wrong, above 0 and below 1
-	Confidence float64 `json:"confidence"` // that it is not larger, above 0 and below 1
-	Above      float64 `json:"above"`      // a prediction answers where its probability is above this; 1: none does, 0: all do
+	Confidence float64 `json:"confidence"` // that the share is not larger, above 0 and below 1
+	Above      float64 `json:"above"`      // a prediction answers if its probability is above this; 1: none answers, 0: all answer
 }
 
-// Validate reports what is wrong.
+// Validate returns an error for invalid values.
 func (r *AbstainRule) Validate() error {
 	if !(r.MaxError > 0 && r.MaxError < 1) {
 		return fmt.Errorf("abstain: a largest error of %v, want a share above 0 and below 1", r.MaxError)
@@ -23,6 +23,6 @@ func (r *AbstainRule) Validate() error {
 	return nil
 }
 
-// Answers reports whether a prediction with that probability of its class is an answer.
-// One without a probability, which is 0, is none.
+// Answers reports whether a prediction with the given probability of its class is an answer. A
+// probability of 0, not known, is no answer.
 func (r *AbstainRule) Answers(probability float32) bool { return float64(probability) > r.Above }

@@ -7,22 +7,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Seen is what is known of a sequence besides its scores.
+// Seen describes a sequence besides its scores.
 type Seen struct {
 	Samples int64     // samples of the sequence so far, after the front end
 	Judged  bool      // the readout's detector has judged the sequence: Novelty is its score
 	Novelty float32   // novelty.Detector.Score
-	Inputs  []float32 // statistics of the inputs; nil: the detector reads none. The answer keeps them
+	Inputs  []float32 // statistics of the inputs, kept by the answer; nil: the detector reads none
 }
 
-// Answer sets all fields of a that follow from the scores of one sequence, which a keeps.
-// The flag outcome.FlagEarly of a says whether the sequence continues; scores are those of
-// the readout that For returns for such a sequence. If the readout detects and the
-// sequence is judged, the detector's score replaces scores[0]. Answer keeps the flags
-// of a that come from samples.
+// Answer sets all fields of a that follow from the scores of one sequence; a keeps scores. The
+// flag outcome.FlagEarly of a means that the sequence continues; scores then come from the
+// readout returned by For. If the readout detects and the sequence is judged, the detector's
+// score replaces scores[0]. Answer keeps the sample flags of a.
 //
-// The classes of a.Set are appended to sets, and the longer slice is returned: sets is
-// the memory of many answers, nil for a single one.
+// The classes of a.Set are appended to sets, and the longer slice is returned: sets is the
+// memory of many answers, nil for a single answer.
 func (l *Linear) Answer(a *outcome.Answer, scores []float32, seen Seen, sets []int32) []int32 {
 	early := a.Early()
 	of := l.For(early)
@@ -62,8 +61,8 @@ func (l *Linear) Answer(a *outcome.Answer, scores []float32, seen Seen, sets []i
 	return sets
 }
 
-// Score is the score of a class. With two classes there is one column, the score of
-// class 1, whose opposite is the score of class 0. The score of a regression is its value.
+// Score returns the score of a class. With two classes there is one column, the score of class
+// 1; class 0 has the opposite score. The score of a regression is its value.
 func (l *Linear) Score(scores []float32, class int) float32 {
 	switch {
 	case len(scores) > 1:
@@ -74,7 +73,7 @@ func (l *Linear) Score(scores []float32, class int) float32 {
 	return scores[0]
 }
 
-// Gives reports whether the readout has what columns of that part need.
+// Gives reports whether the readout has the given part.
 func (l *Linear) Gives(part outcome.Part) bool {
 	switch part {
 	case outcome.Coverage:
@@ -91,9 +90,8 @@ func (l *Linear) Gives(part outcome.Part) bool {
 	return true
 }
 
-// Detect is the p-value of a novelty that Novelty has given a sequence. Where the
-// readout detects, it also puts the score that Class reads into scores[0], in the place of
-// what the weights made.
+// Detect returns the p-value of a novelty computed by Novelty. If the readout detects, Detect
+// also replaces scores[0], the score of the weights, by the score that Class reads.
 func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
 	if l.Detects {
 		scores[0] = l.Detected(novelty)
@@ -110,14 +108,14 @@ func (l *Linear) AnswerScores(dst, features []float32) {
 	}
 }
 
-// Detected is the score of a readout that detects: the novelty minus the detector's limit,
-// so a positive score is the class for novel sequences. Without a limit it is -1.
+// Detected returns the score of a readout that detects: the novelty minus the detector's
+// limit, so a positive score is the class for novel sequences. Without a limit it is -1.
 func (l *Linear) Detected(novelty float32) float32 {
 	limit, ok := l.Novelty.Limit()
 	switch {
 	case !ok:
 		return -1
-	case novelty != novelty: // no number: as unlike as can be
+	case novelty != novelty: // not a number: the largest distance
 		return 1
 	}
 	return novelty - limit

@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// answering is a readout of three classes that has all that a readout may have.
+// answering returns a readout of three classes with every part that a readout may have.
 func answering() *Linear {
 	l := &Linear{
 		Name: "r", Classes: []string{"a", "b", "c"}, Center: []float32{0}, Weights: make([]float32, 3), Intercept: make([]float32, 3),
@@ -23,8 +23,8 @@ func answering() *Linear {
 	return l
 }
 
-// A whole sequence has set and novelty, an early one change and decision; nothing of an
-// earlier answer stays but the flags of the samples.
+// TestAnswer: a whole sequence has set and novelty, an early sequence change and decision; of
+// an earlier answer only the flags of the samples stay.
 func TestAnswer(t *testing.T) {
 	l := answering()
 	a := outcome.Answer{Flags: outcome.FlagGap | outcome.FlagDecided, Change: 9, Novelty: 9, NoveltyP: 9, Number: outcome.Number{Known: true}}
@@ -50,7 +50,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// A set without classes is not the same as no set.
+// TestAnswerEmptySet: a set without classes differs from no set.
 func TestAnswerEmptySet(t *testing.T) {
 	l := answering()
 	l.Coverage = &Coverage{Level: .9, Least: []float64{.9, .9, .9}}
@@ -63,7 +63,7 @@ func TestAnswerEmptySet(t *testing.T) {
 	}
 }
 
-// A readout that detects puts the detector's score in the place of its own.
+// TestAnswerDetects: the detector's score replaces the linear score.
 func TestAnswerDetects(t *testing.T) {
 	l := answering()
 	l.Classes, l.Detects, l.Coverage, l.Abstain, l.Prefixes, l.Temperature = []string{"normal", "novel"}, true, nil, nil, nil, 0
@@ -76,8 +76,8 @@ func TestAnswerDetects(t *testing.T) {
 	}
 }
 
-// Two classes have one score, and that of class 0 is its opposite; a regression's is the
-// value.
+// TestAnswerOneColumn: two classes have one score, and class 0 has its opposite; a
+// regression's score is its value.
 func TestAnswerOneColumn(t *testing.T) {
 	l := answering()
 	l.Classes, l.Coverage, l.Novelty, l.Abstain, l.Prefixes = []string{"a", "b"}, nil, nil, nil, nil
@@ -94,7 +94,7 @@ func TestAnswerOneColumn(t *testing.T) {
 	}
 }
 
-// Answers into memory that is there allocate nothing.
+// TestAnswerAllocatesNothing: answers into existing memory allocate nothing.
 func TestAnswerAllocatesNothing(t *testing.T) {
 	l := answering()
 	var a outcome.Answer

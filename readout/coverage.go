@@ -5,33 +5,33 @@ import (
 	"math"
 )
 
-// Coverage makes a set of classes of one sample's scores: those whose probability is
-// at least the class's threshold. A share Level of samples like those learnt from have
+// Coverage selects a set of classes from one sample's scores: each class whose probability is
+// at least the class's threshold. A share Level of samples like the training samples have
 // their true class in the set. A set may be empty, or have several classes.
 //
-// The thresholds are quantiles of the probabilities that the exact leave-one-out
-// scores give the true classes: the jackknife of conformal prediction, with the
-// probability as the score of conformity (Sadinle, Lei and Wasserman, "Least ambiguous
-// set-valued classifiers", 2019). One readout, learnt from all samples, makes the sets.
+// The thresholds are quantiles of the probabilities that the exact leave-one-out scores give
+// the true classes: the jackknife of conformal prediction, with the probability as the score
+// of conformity (Sadinle, Lei and Wasserman, "Least ambiguous set-valued classifiers", 2019).
+// One readout, trained on all samples, makes the sets.
 //
-// So the share is not guaranteed for every distribution. That of at least
-// 1 - 2 (1 - Level) is proven for the jackknife+ (Barber, Candes, Ramdas and
-// Tibshirani, "Predictive inference with the jackknife+", 2021), which needs the n
-// readouts of leave-one-out at every prediction. For the jackknife the same paper
-// proves Level less 2 sqrt(v), if a margin of e is added to the thresholds and leaving
-// one sample out moves a score of a new sample by more than e with probability v at
-// most; its own example without such stability covers nothing. A ridge classifier's
-// scores move by its hat matrix's entry times a residual, which falls with n and alpha.
+// So the share is not guaranteed for every distribution. A share of at least 1 - 2 (1 - Level)
+// is proven for the jackknife+ (Barber, Candes, Ramdas and Tibshirani, "Predictive inference
+// with the jackknife+", 2021), which needs the n readouts of leave-one-out at every
+// prediction. For the jackknife the same paper proves Level less 2 sqrt(v), if a margin of e
+// is added to the thresholds and leaving one sample out moves a score of a new sample by more
+// than e with probability v at most; its own example without this stability covers nothing. A
+// ridge classifier's scores move by its hat matrix's entry times a residual, which falls with
+// n and alpha.
 type Coverage struct {
 	Level   float64   `json:"level"`             // above 0, below 1
-	ByClass bool      `json:"by_class,omitzero"` // the share is one of each class, not of all samples together
+	ByClass bool      `json:"by_class,omitzero"` // Level is a share of each class, not of all samples together
 	Least   []float64 `json:"least"`             // the thresholds, in class order; 0: the class is in every set
-	// Adapted is the level at which Least acts, where labels have moved it, 1e-9 to
-	// 1, which has all classes in every set. 0: Level, as in the training.
+	// Adapted is the level of Least after changes by labels, 1e-9 to 1 (all classes in every
+	// set). 0: Level, as in the training.
 	Adapted float64 `json:"adapted,omitzero"`
 }
 
-// checkCoverage reports what is wrong, for a readout of that name.
+// checkCoverage reports errors, for a readout of the given name.
 func (c *Coverage) checkCoverage(name string, classes int, temperature float64) error {
 	switch {
 	case c == nil:
@@ -53,21 +53,21 @@ func (c *Coverage) checkCoverage(name string, classes int, temperature float64) 
 	return nil
 }
 
-// Interval makes a number of a regression's score, and an interval: the true number is
-// at least value + Low, and at most value + High, in a share Level of samples like those
-// learnt from. Below and above are a share of (1 - Level) / 2 each.
+// Interval converts a regression's score to a number with an interval: the true number is at
+// least value + Low, and at most value + High, in a share Level of samples like the training
+// samples. A share of (1 - Level) / 2 is below, and as much above.
 //
-// Low and High are quantiles of the exact leave-one-out residuals, the true numbers less
-// the predicted ones: the jackknife of conformal prediction, for each side by itself.
-// What is proven of it is said at Coverage.
+// Low and High are quantiles of the exact leave-one-out residuals, the true numbers less the
+// predicted numbers: the jackknife of conformal prediction, separately for each side. Coverage
+// describes the proven guarantees.
 type Interval struct {
 	Level float64 `json:"level"` // above 0, below 1
 	Low   float32 `json:"low"`   // in the unit of the number
-	High  float32 `json:"high"`  // likewise; not below Low
+	High  float32 `json:"high"`  // in the unit of the number; not below Low
 }
 
-// checkInterval reports what is wrong, for a readout of that name, which has classes where it
-// has what only they have.
+// checkInterval reports errors, for a readout of the given name; classes is true if the
+// readout has a part only for classes.
 func (v *Interval) checkInterval(name string, classes bool) error {
 	switch {
 	case v == nil:

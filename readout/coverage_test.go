@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A set is the classes whose probability is at least the threshold, by hand.
+// TestAppendSet computes by hand the classes with a probability of at least the threshold.
 func TestAppendSet(t *testing.T) {
 	l := &Linear{Classes: []string{"a", "b", "c"}, Temperature: 1, Coverage: &Coverage{Level: .5, Least: []float64{.4, .4, .05}}}
 	log := func(p ...float64) (s []float32) {
@@ -68,7 +68,7 @@ func TestAbstainIsChecked(t *testing.T) {
 	}
 }
 
-// A readout of numbers that nobody can have learnt is no
+// TestIntervalIsChecked: Validate rejects invalid regressions.
 func TestIntervalIsChecked(t *testing.T) {
 	good := func() *Linear {
 		return &Linear{Name: "n", Classes: []string{"life"}, Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{2}, Interval: &Interval{.9, -1, 2}}

@@ -1,21 +1,19 @@
-// Package readout turns a feature vector into class scores, and scores into an answer.
+// Package readout computes class scores from a feature vector, and an answer from scores.
 //
 // A readout (Linear) computes
 //
 //	scores = Intercept + Weights (features - Center)
 //
-// with each difference limited to [-Limit, Limit] where the readout has limits,
-// in float32 with a fixed order of operations, so that every engine and every
-// program gets the same bits. The class is the largest score; with two
-// classes there is one score and its sign decides.
+// with each difference limited to [-Limit, Limit] if the readout has limits, in float32 with a
+// fixed order of operations, so that every engine and every program gets the same bits. The
+// class is the largest score; with two classes there is one score and its sign decides.
 //
 // A readout may have a temperature: with this scale the scores are log-likelihoods, and
-// Linear.Probability computes probabilities from them, for samples like those that it was
-// fitted to.
+// Linear.Probability computes probabilities, for samples like the training samples.
 //
-// The package does not know reservoirs, file formats or streams, and it fits nothing: package
-// internal/fit does. Limits are also applied on vectors in reservoir/cpu/vector_emit.go and on
-// GPUs in gpu/internal/kernels/scores.h.
+// The package is independent of reservoirs, file formats and streams, and fits nothing:
+// package internal/fit fits readouts. Limits are also applied on vectors in
+// reservoir/cpu/vector_emit.go and on GPUs in gpu/internal/kernels/scores.h.
 //
 // # Files
 //

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A probability of a change falls with the margin where the rule says so, is never 0,
-// and is 1 where there are no numbers.
+// TestChange: the probability of a change falls with the margin for this rule, is never 0, and
+// is 1 for values that are no numbers.
 func TestChange(t *testing.T) {
 	r := &EarlyRule{Length: 100, Coefficients: [4]float64{-1, 0, 2, 0}, Most: .25}
 	last := float32(1)

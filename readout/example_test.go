@@ -6,8 +6,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// A readout is plain numbers. The same features give the same scores on every
-// machine.
+// A readout is plain numbers. Equal features give equal scores on every machine.
 func ExampleLinear_Scores() {
 	linear := &readout.Linear{
 		Name: "state", Classes: []string{"healthy", "imbalance", "bearing"},

@@ -10,48 +10,48 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// Linear is one trained readout: scores = Intercept + Weights (f - Center), each
-// f - Center limited to [-Limit, Limit] where there are limits.
+// Linear is one trained readout: scores = Intercept + Weights (f - Center), each f - Center
+// limited to [-Limit, Limit] if there are limits.
 //
-// Subtracting Center before the product, rather than folding it into the
-// intercept, keeps float32 scores accurate where a feature's mean is large
-// compared with its deviation. Feature deviations are folded into Weights.
+// Subtracting Center before the product, rather than folding it into the intercept, keeps
+// float32 scores accurate if a feature's mean is large compared with its deviation. Feature
+// deviations are folded into Weights.
 //
 // A Linear is immutable once an engine or a model holds it.
 type Linear struct {
 	Name      string    // unique within a model; names the readout in predictions
-	Classes   []string  // label of each class, at least two, in class order; of a regression, what the number is
+	Classes   []string  // label of each class, at least two, in class order; for a regression, the name of the number
 	Center    []float32 // Features values
 	Limit     []float32 // Features positive values, or nil: f - Center is not limited
 	Weights   []float32 // Columns x Features, row-major
 	Intercept []float32 // Columns values
 
-	// Temperature makes probabilities of scores; 0: it is not known.
+	// Temperature scales scores for probabilities; 0: not known.
 	Temperature float64
-	// Coverage makes sets of classes of scores; nil: there are none.
+	// Coverage selects sets of classes by scores; nil: no sets.
 	Coverage *Coverage
-	// Abstain says which predictions are answers; nil: all are.
+	// Abstain decides which predictions are answers; nil: all are.
 	Abstain *AbstainRule
-	// Interval says that the readout is a regression, and makes numbers of its one score;
-	// nil: it knows classes. There is then one class, whose name is that of the number.
+	// Interval marks a regression, and converts its one score to a number with an interval;
+	// nil: the readout has classes. A regression has one class, named after the number.
 	Interval *Interval
 
-	// Prefixes scores sequences that have not ended, and says when they suffice; nil: it is
-	// not known, and they are scored as whole ones.
+	// Prefixes scores unfinished sequences, and decides when prefixes suffice; nil: unfinished
+	// sequences are scored as whole sequences.
 	Prefixes *Prefixes
 
-	// Novelty says how unlike the training part features are; nil: it is not known.
+	// Novelty measures the distance of features from the training part; nil: not known.
 	Novelty *novelty.Detector
-	// Detects says that the readout knows no faults: class 1 is what Novelty finds
-	// novel, see Detected. Its weights and scores say nothing.
+	// Detects marks a readout without fault classes: class 1 is novel by Novelty, see
+	// Detected. Its weights and linear scores have no meaning.
 	Detects bool
 }
 
-// Features is the number of features the readout reads.
+// Features returns the number of features of the readout.
 func (l *Linear) Features() int { return len(l.Center) }
 
-// Columns is the number of scores: one for two classes (positive means class
-// 1) and for a regression, otherwise one per class.
+// Columns returns the number of scores: one for two classes (positive means class 1) and for a
+// regression, otherwise one per class.
 func (l *Linear) Columns() int {
 	if len(l.Classes) == 2 {
 		return 1
@@ -59,7 +59,7 @@ func (l *Linear) Columns() int {
 	return len(l.Classes)
 }
 
-// Validate reports every problem of shape or value.
+// Validate reports every error of shape or value.
 func (l *Linear) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -83,7 +83,7 @@ func (l *Linear) Validate() error {
 	return errors.Join(append(errs, l.Coverage.checkCoverage(l.Name, len(l.Classes), l.Temperature))...)
 }
 
-// checkNames tells bad what is wrong with the names of the readout and its classes.
+// checkNames reports errors in the names of the readout and its classes to bad.
 func (l *Linear) checkNames(bad func(format string, args ...any)) {
 	if l.Interval != nil && len(l.Classes) != 1 {
 		bad("readout: %q: a regression with %d names, want one: of what its number is", l.Name, len(l.Classes))
@@ -102,8 +102,8 @@ func (l *Linear) checkNames(bad func(format string, args ...any)) {
 	}
 }
 
-// checkShape tells bad which fields have a wrong number of values, and which limits are not
-// positive.
+// checkShape reports fields with a wrong number of values, and limits that are not positive,
+// to bad.
 func (l *Linear) checkShape(bad func(format string, args ...any)) {
 	f, c := l.Features(), l.Columns()
 	if f == 0 {
@@ -147,8 +147,8 @@ func (l *Linear) Scores(dst, features []float32) {
 	}
 }
 
-// Distance is what Scores multiplies by the weights of feature j where its value is
-// f: f - Center, limited. wide says that it was limited.
+// Distance returns the factor of the weights of feature j in Scores, if its value is
+// f: f - Center, limited. wide is true if limited.
 func (l *Linear) Distance(j int, f float32) (d float32, wide bool) {
 	d = f - l.Center[j]
 	if l.Limit == nil {
@@ -158,8 +158,8 @@ func (l *Linear) Distance(j int, f float32) (d float32, wide bool) {
 	return limit, limit != d
 }
 
-// Class picks the class of one sample's scores: the largest score, the first of
-// equals; with two classes, class 1 where the score is positive.
+// Class returns the class of one sample's scores: the largest score, the first of equals; with
+// two classes, class 1 if the score is positive.
 func (l *Linear) Class(scores []float32) int {
 	if len(l.Classes) == 2 {
 		if scores[0] > 0 {
@@ -176,11 +176,10 @@ func (l *Linear) Class(scores []float32) int {
 	return best
 }
 
-// Probability is that of the class that Class picks of one sample's scores, among
-// the readout's classes: the largest entry of softmax(Temperature * scores); with
-// two classes and one score s, 1 / (1 + exp(-Temperature |s|)). 0 where the
-// temperature is not known, else from 1/classes to 1; the same bits on every
-// platform.
+// Probability returns the probability of the class returned by Class, among the readout's
+// classes: the largest entry of softmax(Temperature * scores); with two classes and one score
+// s, 1 / (1 + exp(-Temperature |s|)). 0 if the temperature is not known, else from 1/classes
+// to 1; the same bits on every platform.
 func (l *Linear) Probability(scores []float32) float32 {
 	if l.Temperature == 0 {
 		return 0
@@ -200,9 +199,9 @@ func (l *Linear) Probability(scores []float32) float32 {
 	return float32(1 / sum)
 }
 
-// AppendSet appends the set of one sample's scores to dst: indexes of classes,
-// ascending. It appends nothing where the readout has no Coverage, or a score is no
-// finite number. The same bits give the same set on every platform.
+// AppendSet appends the set of one sample's scores to dst: indexes of classes, ascending.
+// AppendSet appends nothing if the readout has no Coverage, or a score is no finite number.
+// Equal bits give equal sets on every platform.
 func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
 	if l.Coverage == nil {
 		return dst
@@ -210,7 +209,7 @@ func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
 	return l.AppendSetAt(dst, scores, l.Coverage.Least)
 }
 
-// AppendSetAt is AppendSet with other thresholds than the Coverage's, in class order.
+// AppendSetAt is AppendSet with the given thresholds, in class order.
 func (l *Linear) AppendSetAt(dst []int32, scores []float32, thresholds []float64) []int32 {
 	at := func(k int) float64 {
 		if len(l.Classes) == 2 {
@@ -233,7 +232,7 @@ func (l *Linear) AppendSetAt(dst []int32, scores []float32, thresholds []float64
 	return dst
 }
 
-// Abstains reports whether a prediction with that Probability is no answer.
+// Abstains reports whether a prediction with this Probability is no answer.
 func (l *Linear) Abstains(probability float32) bool {
 	return l.Abstain != nil && !l.Abstain.Answers(probability)
 }
@@ -251,15 +250,15 @@ func (l *Linear) checkAbstain() error {
 	return nil
 }
 
-// Number is the number of one sample's score, and its interval; not for classes. The
-// same bits on every platform.
+// Number returns the predicted number and its interval for one sample's score; not for
+// classes. Equal bits on every platform.
 func (l *Linear) Number(scores []float32) (value, low, high float32) {
 	value = scores[0]
 	return value, value + l.Interval.Low, value + l.Interval.High
 }
 
-// relative is the likelihood of a class whose score is so much lower, relative
-// to the other's.
+// relative returns the likelihood of a class whose score is lower by the given difference,
+// relative to the higher score's.
 func (l *Linear) relative(lower float64) float64 {
 	return canon.ExpNegative(float64(l.Temperature * lower))
 }

@@ -16,8 +16,8 @@ func classNames(n int) []string {
 	return s
 }
 
-// Scores against float64: a chain of n fused multiply-adds is off by at most
-// n roundings of the sum of the terms' sizes, f - Center by one more.
+// TestScoresAgreeWithFloat64: a chain of n fused multiply-adds is off by at most n roundings
+// of the sum of the terms' sizes, f - Center by one more.
 func TestScoresAgreeWithFloat64(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, n := range []int{1, 2, 200, 10000} {
@@ -91,9 +91,8 @@ func TestValidateNamesTheProblem(t *testing.T) {
 	}
 }
 
-// Probabilities are the softmax of the scores times the temperature; of 0 and
-// the score where there is one; and none where the temperature or a score is
-// no number.
+// TestProbability: probabilities are the softmax of the scores times the temperature; with one
+// score, of 0 and the score; and 0 if the temperature or a score is no number.
 func TestProbability(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, classes := range []int{2, 3, 7} {

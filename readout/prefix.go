@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Prefixes is what a readout knows of sequences that have not ended.
+// Prefixes is the part of a readout for unfinished sequences.
 type Prefixes struct {
-	Linear *Linear // scores prefixes; of the same features and classes, without sets and detector
+	Linear *Linear // scores prefixes; same features and classes, without sets and detector
 	Rule   EarlyRule
 }
 
-// For is the readout that scores a sequence: the one of prefixes, where there is one and
-// the sequence has not ended.
+// For returns the readout that scores a sequence: the prefix readout, if any and if the
+// sequence has not ended.
 func (l *Linear) For(early bool) *Linear {
 	if early && l.Prefixes != nil {
 		return l.Prefixes.Linear
@@ -22,10 +22,9 @@ func (l *Linear) For(early bool) *Linear {
 	return l
 }
 
-// Margin is how much larger the largest of one sample's scores is than the second, times
-// the temperature: the logarithm of the ratio of their probabilities. 0 where the
-// temperature is not known; no finite number where the two scores are none. The same
-// bits on every platform.
+// Margin returns the difference of the two largest of one sample's scores, times the
+// temperature: the logarithm of the ratio of their probabilities. 0 if the temperature is not
+// known; no finite number if the two scores are not finite. The same bits on every platform.
 func (l *Linear) Margin(scores []float32) float64 {
 	if len(l.Classes) == 2 {
 		return float64(l.Temperature * math.Abs(float64(scores[0])))
@@ -44,9 +43,9 @@ func (l *Linear) Margin(scores []float32) float64 {
 	return float64(l.Temperature * (top - second))
 }
 
-// Change is the probability that a sequence gets another class by its end than one of its
-// prefixes has, which has so many samples and those scores of For(true), and whether that
-// prefix suffices; see EarlyRule. 0 and false where the readout does not know.
+// Change returns the probability that a sequence's class at its end differs from the class of
+// a prefix with the given samples and scores of For(true), and whether the prefix suffices;
+// see EarlyRule. 0 and false if the readout has no rule.
 func (l *Linear) Change(samples int64, scores []float32) (change float32, decided bool) {
 	if l.Prefixes == nil {
 		return 0, false

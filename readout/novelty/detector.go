@@ -10,35 +10,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// Detector says how unlike its training part a feature vector is. It is immutable
+// Detector measures the distance of a feature vector from its training part. It is immutable
 // once a readout holds it.
 type Detector struct {
 	Center []float32 // of each feature
-	Scale  []float32 // of each feature; 0 takes one out
-	Axes   []float32 // dimensions x features, row-major: directions of what is centred and scaled, Usual.Between of splices, then principal ones
-	Left   []float32 // scores of training sequences that were left out, ascending
+	Scale  []float32 // of each feature; 0 removes a feature
+	Axes   []float32 // dimensions x features, row-major: directions of centered and scaled features, Usual.Between spliced, then principal
+	Left   []float32 // scores of left-out training sequences, ascending
 	Unit   float32   // the residual whose score is 1
-	Level  float32   // a sequence whose p-value is not above it is novel; in (0, 1)
-	Usual  *Usual    // what residuals are divided by; nil: nothing
+	Level  float32   // a sequence with a p-value not above Level is novel; in (0, 1)
+	Usual  *Usual    // divides residuals; nil: no division
 
-	// Inputs are what ReadInputs multiplies what is centred and scaled by: so many values x
-	// features, row-major; nil: it reads none.
+	// Inputs are the weights of ReadInputs on centered and scaled features: values x features,
+	// row-major; nil: ReadInputs reads nothing.
 	Inputs []float32
 }
 
-// InputsOf is how many values there are of each channel.
+// InputsOf is the number of values of each channel.
 const InputsOf = 3
 
-// InputNames are what the values of a channel are called.
+// InputNames are the names of the values of a channel.
 var InputNames = [InputsOf]string{"level", "spread", "pace"}
 
-// Features is the number of features it reads.
+// Features returns the number of features.
 func (d *Detector) Features() int { return len(d.Center) }
 
-// Dimensions is the number of principal directions.
+// Dimensions returns the number of directions.
 func (d *Detector) Dimensions() int { return len(d.Axes) / max(1, len(d.Center)) }
 
-// InputValues is the number of values that ReadInputs writes; of no detector 0.
+// InputValues returns the number of values that ReadInputs writes; 0 for a nil detector.
 func (d *Detector) InputValues() int {
 	if d == nil {
 		return 0
@@ -46,10 +46,10 @@ func (d *Detector) InputValues() int {
 	return len(d.Inputs) / max(1, len(d.Center))
 }
 
-// maxDimensions bounds those of a detector.
+// maxDimensions limits the directions of a detector.
 const maxDimensions = 1024
 
-// Validate reports every problem of shape or value.
+// Validate reports every error of shape or value.
 func (d *Detector) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("novelty: "+format, args...)) }
@@ -73,7 +73,7 @@ func (d *Detector) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkFinite tells bad which values are not finite.
+// checkFinite reports values that are not finite to bad.
 func (d *Detector) checkFinite(bad func(format string, args ...any)) {
 	for _, t := range []struct {
 		name string
@@ -88,11 +88,11 @@ func (d *Detector) checkFinite(bad func(format string, args ...any)) {
 	}
 }
 
-// Score is how far a vector is from what the training part has: the squared length of
-// its residual, over Unit. 1 is usual; the largest is math.MaxFloat32, also where
-// numbers overflow. It overwrites the vector. Canonical arithmetic: Scale, then the
-// product of z with each direction, which is a chain of float32 fused multiply-adds over
-// the features in ascending order, then Of. judge.Scorer has the same bits in less time.
+// Score returns the distance of a vector from the training part: the squared length of its
+// residual, over Unit. 1 is usual; the largest is math.MaxFloat32, also if numbers overflow.
+// Score overwrites the vector. Canonical arithmetic: Scale, then the product of z with each
+// direction, a chain of float32 fused multiply-adds over the features in ascending order, then
+// Of. judge.Scorer gets the same bits in less time.
 func (d *Detector) Score(features []float32) float32 {
 	z := features[:len(d.Center)]
 	sums := d.scaled(z)
@@ -107,9 +107,9 @@ func (d *Detector) Score(features []float32) float32 {
 	return d.Of(sums, within)
 }
 
-// ReadInputs writes to dst what the inputs of a sequence are like, InputValues of them: see
-// the package's documentation. z is what Score left. Each is a chain of float32
-// fused multiply-adds over the features in ascending order.
+// ReadInputs writes InputValues statistics of a sequence's inputs to dst: see the package's
+// documentation. z is the vector left by Score. Each value is a chain of float32 fused
+// multiply-adds over the features in ascending order.
 func (d *Detector) ReadInputs(dst, z []float32) {
 	z = z[:len(d.Center)]
 	for rows, k := d.Inputs, 0; len(rows) > 0; rows, k = rows[len(z):], k+1 {
@@ -121,9 +121,9 @@ func (d *Detector) ReadInputs(dst, z []float32) {
 	}
 }
 
-// scaled puts z = (f - Center) * Scale, a rounded float32 difference and a rounded
-// product, in the place of features, and adds up their squares: that of feature j is of
-// float64 sum j mod 4, in ascending order.
+// scaled replaces features by z = (f - Center) * Scale, a rounded float32 difference and a
+// rounded product, and sums the squares: feature j belongs to float64 sum j mod 4, in
+// ascending order.
 func (d *Detector) scaled(features []float32) (sums [4]float64) {
 	center, scale := d.Center, d.Scale
 	z := features[:len(center)]
@@ -147,7 +147,7 @@ func (d *Detector) scaled(features []float32) (sums [4]float64) {
 	return sums
 }
 
-// Between is how many of the directions, the first ones, are between classes (Usual.Between).
+// Between returns the number of directions between classes, the first ones (Usual.Between).
 func (d *Detector) Between() int {
 	if d.Usual == nil {
 		return 0
@@ -155,11 +155,11 @@ func (d *Detector) Between() int {
 	return d.Usual.Between
 }
 
-// Of is the score of a vector of which these are the four sums of squares, and within the
-// products with the directions. The sums are added in order; from that the squares of the
-// products behind the first Between are subtracted in order, in float64; what is below zero
-// is zero; with Usual it is multiplied by 1/exp(x); the rest is rounded to float32, and so is
-// its quotient with Unit.
+// Of returns the score of a vector with the four sums of squares, and within its products with
+// the directions. The sums are added in order; then the squares of the products after the
+// first Between are subtracted in order, in float64; a negative result becomes zero; with
+// Usual the result is multiplied by 1/exp(x); then rounded to float32, and so is its quotient
+// with Unit.
 func (d *Detector) Of(sums [4]float64, within []float32) float32 {
 	length := sums[0] + sums[1] + sums[2] + sums[3]
 	for _, t := range within[d.Between():] {
@@ -176,13 +176,13 @@ func (d *Detector) Of(sums [4]float64, within []float32) float32 {
 	return score
 }
 
-// P is the p-value of a score: the share of sequences like the training's that have
-// one at least as large, estimated so that it is rather too large than too small.
-// From 1/(n+1) to 1 for n scores in Left; the same bits on every platform.
+// P returns the p-value of a score: the share of sequences like the training's with a score at
+// least as large, estimated rather too large than too small. From 1/(n+1) to 1 for n scores in
+// Left; the same bits on every platform.
 func (d *Detector) P(score float32) float32 {
 	n := len(d.Left)
 	below := sort.Search(n, func(i int) bool { return !(d.Left[i] < score) })
-	if score != score { // it is no number: as unlike as can be
+	if score != score { // not a number: the largest distance
 		below = n
 	}
 	return d.share(n - below)
@@ -191,11 +191,11 @@ func (d *Detector) P(score float32) float32 {
 // Novel reports whether a p-value is at or below the level.
 func (d *Detector) Novel(p float32) bool { return p <= d.Level }
 
-// Least is the smallest p-value there is.
+// Least returns the smallest possible p-value.
 func (d *Detector) Least() float64 { return 1 / float64(len(d.Left)+1) }
 
-// Limit is the score above which a vector is novel; false: none is, because there
-// are too few scores in Left.
+// Limit returns the score above which a vector is novel; false: no vector is novel, because
+// Left has too few scores.
 func (d *Detector) Limit() (score float32, ok bool) {
 	n := len(d.Left)
 	allowed := sort.Search(n+1, func(larger int) bool { return !d.Novel(d.share(larger)) })
@@ -208,5 +208,5 @@ func (d *Detector) Limit() (score float32, ok bool) {
 	return d.Left[n-allowed], true
 }
 
-// share is the p-value where that many of Left are at least as large.
+// share returns the p-value if larger scores of Left are at least as large.
 func (d *Detector) share(larger int) float32 { return float32(1+larger) / float32(len(d.Left)+1) }

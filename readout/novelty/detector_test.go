@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A limit is where a level begins, whatever the level.
+// TestLimit: a limit is the start of a level, for any level.
 func TestLimit(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{1, 2, 9, 99, 1000} {

@@ -7,20 +7,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// Usual says how large the squared residual of sequences like the training's is, by
-// where they are within the subspace. Classes differ in that: what is usual for a loud
-// one is too much for a quiet one. With t the products with the leading directions, the
-// residual is divided by exp(x),
+// Usual predicts the squared residual of sequences like the training's, by their place within
+// the subspace. Classes differ in their residuals: the usual residual of a loud class is too
+// large for a quiet class. With t the products with the leading directions, the residual is
+// divided by exp(x),
 //
 //	x = Offset + the sum of Linear[i] t[i] + Square[i] t[i]^2, limited to [0, Most]
 //
-// Between directions, the first ones, are no part of the subspace: they are neither
-// orthogonal to each other nor to the rest, and what a vector has along them stays in its
+// Between directions, the first ones, are no part of the subspace: they are orthogonal neither
+// to each other nor to the rest, and a vector's part along these directions stays in its
 // residual.
 type Usual struct {
 	Offset float32   `json:"offset"`
-	Most   float32   `json:"most"` // exp(Most) is the largest over the smallest residual that is usual
-	Linear []float32 `json:"-"`    // of each direction, from the first one
+	Most   float32   `json:"most"` // exp(Most) is the largest usual residual over the smallest
+	Linear []float32 `json:"-"`    // of each direction, from the first
 	Square []float32 `json:"-"`    // as many
 
 	Between int `json:"between,omitempty"` // see package internal/detect: "Between classes"
@@ -50,8 +50,8 @@ func (u *Usual) checkUsual(dims int, bad func(format string, args ...any)) {
 	}
 }
 
-// over is 1/exp(x): in float64, each product rounded by itself, in the order of the
-// directions, the linear one first.
+// over returns 1/exp(x): in float64, each product rounded separately, in the order of the
+// directions, the linear product first.
 func (u *Usual) over(within []float32) float64 {
 	x := float64(u.Offset)
 	for i, v := range u.Linear {
@@ -59,7 +59,7 @@ func (u *Usual) over(within []float32) float64 {
 		x += float64(float64(v) * t)
 		x += float64(float64(u.Square[i]) * float64(t*t))
 	}
-	if !(x > 0) { // also where it is no number
+	if !(x > 0) { // also if x is not a number
 		return 1
 	}
 	return canon.ExpNegative(min(x, float64(u.Most)))

@@ -2,7 +2,7 @@ package outcome
 
 //go:generate go test -count=1 -run ^TestGenerated$ . -write
 
-// Type is what a column holds.
+// Type is the type of a column's values.
 type Type int
 
 // The types of columns.
@@ -20,7 +20,7 @@ const (
 	Word                  // not in messages: follows from the flags
 )
 
-// String is the type in messages, as Arrow calls it; empty of Word.
+// String returns the type in messages, by its Arrow name; empty for Word.
 func (t Type) String() string { return typeNames[t] }
 
 var typeNames = map[Type]string{
@@ -28,46 +28,46 @@ var typeNames = map[Type]string{
 	Float32: "float32", Scores: "fixed_size_list<float32>", ClassList: "list<int32>", FloatList: "list<float32>",
 }
 
-// Part is what a readout needs to have to give a column.
+// Part is the part of a readout that a column requires.
 type Part int
 
 // The parts of readouts.
 const (
 	Always    Part = iota // all readouts give the column
 	Coverage              // sets of classes
-	Detector              // what is unlike the training
+	Detector              // distance from the training
 	Inputs                // a detector that reads inputs
 	Prefixes              // a rule for early predictions
 	Regressor             // an interval
 )
 
-// Column is a column of predictions. Each output is written from Columns: messages, JSON,
-// CSV, Parquet, the live page, the clients and their documentation.
+// Column is a column of predictions. Each output is written from Columns: messages, JSON, CSV,
+// Parquet, the live page, the clients and their documentation.
 type Column struct {
 	Name  string // in JSON, CSV and Parquet
-	Arrow string // in messages; empty: not there
+	Arrow string // in messages; empty: not in messages
 	Type  Type
 	Part  Part
 	Null  bool   // a message may have null
-	Means string // what the value is, for users
+	Means string // meaning of the value, for users
 	Unit  string // empty: none
-	// Absent says when there is no value: null in messages, empty in CSV, no field in JSON.
-	// Empty: there is always one.
+	// Absent describes when there is no value: null in messages, empty in CSV, no field in
+	// JSON. Empty: there is always a value.
 	Absent string
 	Docs   string // page of docs that explains the column; empty: none
 
-	// Known reports whether an answer has a value; the field with the value is the one of
-	// these three that fits the type. All are nil of columns that are no part of an Answer,
-	// and of class, integrity and flags, which Named writes.
+	// Known reports whether an answer has a value; the value is in the one of these three
+	// fields that fits the type. All are nil for columns outside an Answer, and for class,
+	// integrity and flags, which Named writes.
 	Known   func(*Answer) bool
 	Float   func(*Answer) *float32
 	Floats  func(*Answer) *[]float32
 	Classes func(*Answer) *[]int32
 }
 
-// Columns are all columns of predictions, in the order of JSON. Those of a Part other than
-// Always follow the others in messages, CSV and Parquet, in this order; a message has such a
-// column if one of its predictions has a value.
+// Columns are all columns of predictions, in the order of JSON. Columns of a Part other than
+// Always come last in messages, CSV and Parquet, in this order; a message has such a column if
+// one of its predictions has a value.
 var Columns = [...]Column{
 	{Name: "stream", Arrow: "stream_id", Type: Text, Means: "name of the stream, such as a machine"},
 	{Name: "seq", Arrow: "seq", Type: Uint64, Means: "number of the message that had the sequence's last sample; 0: messages have none"},
@@ -148,7 +148,7 @@ var Extras = func() (all []*Column) {
 	return all
 }()
 
-// Lookup returns the column of that name, in messages or elsewhere. It panics if there is
+// Lookup returns the column of a name, in messages or elsewhere. Lookup panics if there is
 // none.
 func Lookup(name string) *Column {
 	for i := range Columns {

@@ -1,12 +1,12 @@
-// Package outcome defines what a readout answers for a sequence, as data: the fields of
-// an answer, its flags, and the columns in which predictions are written.
+// Package outcome defines a readout's answer for a sequence, as data: the fields of an answer,
+// its flags, and the columns of written predictions.
 //
-// The package computes nothing. Method Answer of readout.Linear fills an Answer in;
-// packages codec, offline and the commands write it. It imports no package of the
+// The package computes nothing. Method Answer of readout.Linear fills an Answer in; packages
+// codec, offline and the commands write it. The package imports no other package of the
 // project, so that readers of predictions need neither readouts nor networks.
 //
-// A new column is a row of Columns and a value that readout/answer.go computes. make
-// generate then writes the clients, the reference and AsyncAPI.
+// A new column is a row of Columns and a value computed in readout/answer.go. make generate
+// then writes the clients, the reference and AsyncAPI.
 //
 // # Files
 //

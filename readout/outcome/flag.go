@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Flag marks what was unusual about the samples behind a prediction.
+// Flag marks an anomaly of the samples of a prediction.
 type Flag uint32
 
-// The flags, which are part of the output format. The first seven say what
-// happened to the samples on their way, the others that the samples are unlike
-// those the model was trained on (see package internal/monitor).
+// The flags are part of the output format. The first seven report events of the samples'
+// transport, the rest samples unlike the training samples (see package internal/monitor).
 const (
 	FlagGap           Flag = 1 << iota // messages of the stream are missing
 	FlagReordered                      // messages arrived out of order and were put in order
@@ -18,20 +17,20 @@ const (
 	FlagWarmUp                         // too few samples yet for the window
 	FlagEarly                          // the sequence has not ended
 	FlagPoisonSkipped                  // an undecodable message was skipped
-	FlagIdle                           // the sequence was ended for the stream's silence
+	FlagIdle                           // silence of the stream ended the sequence
 	FlagOutOfRange                     // a channel had values far outside its range in training
 	FlagFlat                           // a channel had one value for far longer than ever in training
 	FlagLength                         // the sequence is far shorter or longer than any in training
 	FlagRate                           // the samples came at another rate than in training, or with a jump in time
 	FlagDecided                        // of an early prediction: by the model's rule the samples so far suffice
-	FlagAbstain                        // the model is not sure enough to answer: the class is only the likeliest
+	FlagAbstain                        // the model is too uncertain to answer: the class is only the likeliest
 )
 
 // FlagNames are the names of the flags, in order of their bits.
 var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"}
 
-// String lists the flags that are set, "gap|held"; without any it is empty. A
-// flag of a later version of the format is its number.
+// String lists the flags that are set, "gap|held"; without flags it is empty. A flag of a
+// later version of the format is its number.
 func (f Flag) String() string {
 	var set []string
 	for i := range 32 {
@@ -46,30 +45,30 @@ func (f Flag) String() string {
 	return strings.Join(set, "|")
 }
 
-// The integrity of a prediction: how far it can be trusted, in one word, from
-// worst to best. Samples unlike the training are worse than lost samples: a
-// readout that lacks some samples still knows what it sees. One that reads a dead
-// sensor knows nothing, but its class and score look like any other.
+// The integrity of a prediction: its trustworthiness, in one word, from worst to best. Samples
+// unlike the training are worse than lost samples: a readout without some samples still reads
+// valid samples. A readout of a dead sensor knows nothing, but its class and score look
+// normal.
 const (
 	IntegrityUnknown       = "unknown"         // a flag of a later version of the format
-	IntegrityUnlike        = "unlike-training" // samples, a length or a rate that the model has never seen: the class means nothing
-	IntegrityGap           = "gap"             // samples were lost on their way; which ones is not known
+	IntegrityUnlike        = "unlike-training" // samples, a length or a rate unlike the training: the class means nothing
+	IntegrityGap           = "gap"             // samples were lost in transport; which samples is not known
 	IntegrityPoisonSkipped = "poison-skipped"  // samples were left out; the dead letters hold them
 	IntegrityHeld          = "held"            // missing values were filled in
-	IntegrityIdle          = "idle"            // all samples there were, but silence ended the sequence, not its producer
+	IntegrityIdle          = "idle"            // all samples arrived, but silence ended the sequence, not its producer
 	IntegrityEarly         = "early"           // all samples so far; the sequence continues
-	IntegrityComplete      = "complete"        // all samples of the sequence, each once, in order, and nothing seen that is unlike the training
+	IntegrityComplete      = "complete"        // all samples of the sequence, each once, in order, and like the training
 )
 
 // known are the flags that Integrity can judge.
 const known = 1<<len(FlagNames) - 1
 
-// Integrity is the worst that the flags say. A gap, a skipped message, a
-// filled value, a value out of range or a flat channel concerns every later
-// prediction of the same sequence, for a state forgets nothing; a new sequence
-// begins as complete. FlagReordered does not lessen integrity: what came out of
-// order was used in order. Nor does FlagAbstain, which says how sure the model is and
-// nothing of the samples. FlagWarmUp and FlagDecided come with FlagEarly only.
+// Integrity returns the worst word of the flags. A gap, a skipped message, a filled value, a
+// value out of range or a flat channel concerns every later prediction of the same sequence,
+// because a state never forgets; a new sequence begins as complete. FlagReordered does not
+// lessen integrity: samples out of order were used in order. Nor does FlagAbstain, which
+// describes the model's certainty and not the samples. FlagWarmUp and FlagDecided come with
+// FlagEarly only.
 func (f Flag) Integrity() string {
 	switch {
 	case f&^known != 0:

@@ -2,7 +2,7 @@ package outcome
 
 import "testing"
 
-// Every set of flags has the integrity of its worst flag.
+// TestIntegrity: every set of flags has the integrity of its worst flag.
 func TestIntegrity(t *testing.T) {
 	order := []struct {
 		flag Flag
@@ -13,7 +13,7 @@ func TestIntegrity(t *testing.T) {
 		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagDecided, "early"}, {FlagReordered, "complete"}, {FlagAbstain, "complete"},
 	}
 	for i := range 1 << 15 {
-		f := Flag(i)&(1<<14-1) | Flag(i)>>14<<31 // the flags there are, the next, and the last
+		f := Flag(i)&(1<<14-1) | Flag(i)>>14<<31 // all existing flags, the next, and the last
 		want := "complete"
 		for _, o := range order {
 			if f&o.flag != 0 {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Named is an answer and the names of its classes, as JSON and CSV have it.
+// Named is an answer with the names of its classes, for JSON and CSV.
 type Named struct {
 	*Answer
 	Labels []string
 }
 
-// MarshalJSON is an object with the columns that the answer has a value for.
+// MarshalJSON returns an object with the columns that have a value.
 func (n Named) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i := range Columns {
@@ -31,7 +31,7 @@ func (n Named) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// json is the value of a column in JSON; nil: the answer has none.
+// json returns the value of a column in JSON; nil: no value.
 func (n Named) json(c *Column) []byte {
 	if c.Known != nil && !c.Known(n.Answer) {
 		return nil
@@ -53,8 +53,8 @@ func (n Named) json(c *Column) []byte {
 	return nil
 }
 
-// Text is the value of a column in CSV; empty if the answer has none, or the column is
-// no part of an answer.
+// Text returns the value of a column in CSV; empty without a value, or if the column is no
+// part of an answer.
 func (n Named) Text(c *Column) string {
 	switch {
 	case c.Known != nil && !c.Known(n.Answer):
@@ -73,12 +73,12 @@ func (n Named) Text(c *Column) string {
 	case c.Float != nil:
 		return shortest(*c.Float(n.Answer))
 	default:
-		return string(n.json(c)) // a list: a name may hold whatever would stand between names
+		return string(n.json(c)) // a list: a name may hold any separator
 	}
 	return ""
 }
 
-// ClassNames are the names of some classes.
+// ClassNames returns the names of some classes.
 func (n Named) ClassNames(classes []int32) []string {
 	names := make([]string, len(classes))
 	for i, class := range classes {
@@ -94,7 +94,7 @@ func (n Named) label(class int32) string {
 	return n.Labels[class]
 }
 
-// shortest is the shortest text that gives v back.
+// shortest returns the shortest text that parses to v.
 func shortest(v float32) string { return strconv.FormatFloat(float64(v), 'g', -1, 32) }
 
 func quote(s string) []byte {
@@ -105,8 +105,8 @@ func quote(s string) []byte {
 	return b
 }
 
-// appendNumber appends a number of JSON, which has none beyond float32: the largest stands
-// for it, and 0 for what is no number.
+// appendNumber appends a number of JSON, within float32: the largest replaces infinity, and 0
+// a value that is not a number.
 func appendNumber(b []byte, v float32) []byte {
 	if v != v {
 		v = 0
@@ -116,7 +116,7 @@ func appendNumber(b []byte, v float32) []byte {
 		return strconv.AppendFloat(b, float64(v), 'f', -1, 32)
 	}
 	b = strconv.AppendFloat(b, float64(v), 'e', -1, 32)
-	if n := len(b); b[n-2] == '0' && b[n-3] == '-' { // e-07, where encoding/json has e-7
+	if n := len(b); b[n-2] == '0' && b[n-3] == '-' { // e-07; encoding/json writes e-7
 		b = append(b[:n-2], b[n-1])
 	}
 	return b
@@ -133,7 +133,7 @@ func appendList[T any](all []T, one func(b []byte, v T) []byte) []byte {
 	return append(b, ']')
 }
 
-// Join makes one JSON object of several values that are objects, in order.
+// Join returns one JSON object from several values that are objects, in order.
 func Join(objects ...any) ([]byte, error) {
 	all := []byte{'{'}
 	for _, o := range objects {

@@ -25,8 +25,8 @@ type line struct {
 	Flags       string    `json:"flags,omitempty"`
 }
 
-// Named writes the bytes that encoding/json would: of numbers of every size, of names with
-// marks, and without a field for a value that is not there.
+// TestNamedIsJSON checks that Named writes the bytes of encoding/json: numbers of every size,
+// names with marks, and no field for a missing value.
 func TestNamedIsJSON(t *testing.T) {
 	labels := []string{`a "quoted" <name>`, "b,\n", "ü"}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -86,8 +86,8 @@ func TestNamedIsJSON(t *testing.T) {
 	}
 }
 
-// JSON has no number beyond float32 and none that is no number; a class that no label names
-// does not end the program.
+// TestNamedUnusual: JSON has no number beyond float32 and no NaN; a class without a label does
+// not end the program.
 func TestNamedUnusual(t *testing.T) {
 	inf := float32(math.Inf(1))
 	a := Answer{Class: 2, Score: float32(math.NaN()), Scores: []float32{inf, -inf}, Set: []int32{-1}}
@@ -97,8 +97,8 @@ func TestNamedUnusual(t *testing.T) {
 	}
 }
 
-// The text of a column is empty exactly if JSON has no field, but for flags, where a CSV file
-// also has none.
+// TestTextOfColumns: the text of a column is empty exactly if JSON has no field, except for
+// flags, which may be empty in CSV.
 func TestTextOfColumns(t *testing.T) {
 	full := Answer{
 		Class: 1, Score: -.5, Probability: .25, Scores: []float32{1, 2.5}, Set: []int32{0, 1}, Novelty: 2, NoveltyP: .125, Inputs: []float32{0, -1},
@@ -124,8 +124,8 @@ func TestTextOfColumns(t *testing.T) {
 	}
 }
 
-// Each column that only some readouts give has a value of one kind, a meaning and a
-// reason to be absent.
+// TestColumnsAreWhole: each column of only some readouts has a value of one kind, a meaning
+// and a reason for absence.
 func TestColumnsAreWhole(t *testing.T) {
 	names := map[string]bool{}
 	for i := range Columns {
@@ -144,7 +144,7 @@ func TestColumnsAreWhole(t *testing.T) {
 	}
 }
 
-// Objects become one, in order; an empty one adds nothing.
+// TestJoin: objects become one object, in order; an empty object adds nothing.
 func TestJoin(t *testing.T) {
 	got, err := Join(struct{}{}, map[string]int{"a": 1}, struct{}{}, map[string]int{"b": 2, "c": 3})
 	if err != nil || string(got) != `{"a":1,"b":2,"c":3}` {
