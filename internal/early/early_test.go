@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The rule that an independent program learns of the same sequences, and what it says of
-// their prefixes.
+// TestRuleIsThatOfSciPy compares the rule and its probabilities with an independent program on
+// the same sequences.
 func TestRuleIsThatOfSciPy(t *testing.T) {
 	b, err := os.ReadFile("testdata/reference.json")
 	if err != nil {
@@ -88,8 +88,8 @@ func TestLearnRefuses(t *testing.T) {
 	}
 }
 
-// Where nothing ever changes, all is decided at the first prefix; where the prefixes are
-// always wrong, nothing is.
+// TestLearnExtremes: if no class ever changes, all sequences are decided at the first prefix;
+// if prefixes are always wrong, none is.
 func TestLearnExtremes(t *testing.T) {
 	var same, wrong []Sequence
 	for i := range 40 {

@@ -9,39 +9,39 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Sequence is what leave-one-out says of a training sequence.
+// Sequence is the leave-one-out result of a training sequence.
 type Sequence struct {
 	Label    int      // the true class
 	Prefixes []Prefix // ascending; the last is the whole sequence
 }
 
-// Prefix is one of its prefixes.
+// Prefix is a prefix of a sequence.
 type Prefix struct {
 	Samples int64
-	Class   int     // the predicted one
+	Class   int     // the predicted class
 	Margin  float64 // see readout.EarlyRule
 }
 
-// Report says what the rule makes of the sequences that it was learnt from.
+// Report describes the rule's result on its training sequences.
 type Report struct {
-	Loss      float64 `json:"loss"`      // of accuracy that was allowed
-	Sequences int     `json:"sequences"` // that have prefixes
-	Prefixes  int     `json:"prefixes"`  // of these
+	Loss      float64 `json:"loss"`      // allowed loss of accuracy
+	Sequences int     `json:"sequences"` // with prefixes
+	Prefixes  int     `json:"prefixes"`  // of the sequences
 	Whole     float64 `json:"whole"`     // accuracy of the whole sequences
 	Result
 }
 
-// Result is what comes of deciding early.
+// Result is the result of early decisions.
 type Result struct {
-	Accuracy  float64 `json:"accuracy"`  // of the first prefix that is decided, or of the whole sequence
+	Accuracy  float64 `json:"accuracy"`  // of the first decided prefix, or of the whole sequence
 	Earliness float64 `json:"earliness"` // mean share of a sequence's samples at which it is decided
-	Decided   float64 `json:"decided"`   // share of the sequences that are decided before their end
+	Decided   float64 `json:"decided"`   // share of the sequences decided before their end
 }
 
-// Least is how many sequences a rule needs.
+// Least is the minimum number of sequences for a rule.
 const Least = 10
 
-// Learn makes a rule from at least Least sequences with prefixes. loss is above 0 and below 1.
+// Learn fits a rule to at least Least sequences with prefixes. loss is above 0 and below 1.
 func Learn(all []Sequence, loss float64) (*readout.EarlyRule, Report, error) {
 	if !(loss > 0 && loss < 1) {
 		return nil, Report{}, fmt.Errorf("early: loss %v of accuracy, want a share above 0 and below 1", loss)
@@ -79,7 +79,7 @@ func Learn(all []Sequence, loss float64) (*readout.EarlyRule, Report, error) {
 	return r, report, r.Validate()
 }
 
-// thresholds are tried: eight for each octave from 1/4096 to 1.
+// The tried thresholds: eight for each octave from 1/4096 to 1.
 const (
 	octaves    = 12
 	thresholds = 8 * octaves
@@ -107,10 +107,10 @@ func apply(r *readout.EarlyRule, all []Sequence) (res Result, change float64) {
 	return Result{res.Accuracy / n, res.Earliness / n, res.Decided / n}, change / n
 }
 
-// examples are the prefixes that a logistic regression learns from.
+// examples are the training prefixes of the logistic regression.
 type examples struct {
 	rows   [][4]float64 // terms of each prefix
-	stays  []bool       // its class is that of the whole sequence
+	stays  []bool       // the prefix has the class of the whole sequence
 	scale  [4]float64   // root mean squares of the terms
 	yes, n float64      // prefixes that stay, and all
 }
@@ -141,10 +141,10 @@ func newExamples(all []Sequence, r *readout.EarlyRule) *examples {
 	return e
 }
 
-// newtonSystem is the system of a step of Newton's method from coefficients c: the Hessian and
-// the gradient.
+// newtonSystem returns the Hessian and the gradient for a step of Newton's method from
+// coefficients c.
 func (e *examples) newtonSystem(c [4]float64) (h [4][5]float64) {
-	// The labels are Platt's: a few that all stay do not show that none changes.
+	// The labels are Platt's: a few stable classes do not prove that none changes.
 	yes, no := (e.yes+1)/(e.yes+2), 1/(e.n-e.yes+2)
 	var g [4]float64
 	for k := 1; k < 4; k++ {
@@ -174,9 +174,9 @@ func (e *examples) newtonSystem(c [4]float64) (h [4][5]float64) {
 	return h
 }
 
-// regress is a logistic regression of whether the class stays, with a penalty of half
-// the sum of the squared coefficients but the first, of terms divided by their root
-// mean squares: Newton's method, which converges from 0 in some ten steps.
+// regress is a logistic regression of whether the class stays, with a penalty of half the sum
+// of the squared coefficients except the first, on terms divided by their root mean squares:
+// Newton's method, which converges from 0 in some ten steps.
 func regress(all []Sequence, r *readout.EarlyRule) (c [4]float64, err error) {
 	e := newExamples(all, r)
 	for range 50 {
