@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// Level and rate are dyadic fractions here, so that every share of 2^20 labels is exact in
-// float64, and the update and the bound can be held against fractions without a tolerance:
-// for labels that come at once and late, and for data that a careless adversary, a patient
-// one and chance make.
+// TestBoundIsExact uses dyadic level and rate, so that every share of 2^20 labels is exact in
+// float64, and compares update and bound with fractions without a tolerance: for immediate and
+// late labels, and for data from a careless adversary, a patient adversary and chance.
 func TestBoundIsExact(t *testing.T) {
 	rat := func(x float64) *big.Rat { return new(big.Rat).SetFloat64(x) }
 	for name, missed := range map[string]func(rng *rand.Rand, i int, share float64) bool{
@@ -72,7 +71,8 @@ func TestBoundIsExact(t *testing.T) {
 	}
 }
 
-// A coverage that does not adapt is .72 below the level here, the bound is .0019.
+// TestWithoutAdaptingItIsBroken: here a fixed coverage is .72 below the level, the bound is
+// .0019.
 func TestWithoutAdaptingItIsBroken(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := make([]float64, 10000) // of the true class: uniform, and after a shift half of it
@@ -92,8 +92,8 @@ func TestWithoutAdaptingItIsBroken(t *testing.T) {
 	}
 }
 
-// A threshold is the model's at the model's share, never falls as the share grows, and
-// has both ends.
+// TestThreshold: a threshold is the model's at the model's share, never falls as the share
+// grows, and has both ends.
 func TestThreshold(t *testing.T) {
 	for _, least := range []float64{0, 1e-9, .02, .3, .5, .97, 1} {
 		for _, level := range []float64{.5, .9, .99} {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Everything is a dyadic fraction here, so that sums of 5000 labels are exact in float64:
-// the edges are held against the recursion, and the shares against the bound, without a
-// tolerance, for numbers that an adversary and chance make, at once and late.
+// TestEdgesAreWhatTheRecursionSays uses dyadic fractions, so that sums of 5000 labels are
+// exact in float64, and compares the edges with the recursion, and the shares with the bound,
+// without a tolerance, for numbers from an adversary and chance, immediate and late.
 func TestEdgesAreWhatTheRecursionSays(t *testing.T) {
 	const n, low, high = 5000, -1., 2.
 	grid := func(x float64) float64 { return math.Round(x*1024) / 1024 }
@@ -31,7 +31,7 @@ func TestEdgesAreWhatTheRecursionSays(t *testing.T) {
 					b, s := (1-level)/2, rate*(high-low)/2
 					l, h, x := low, high, []float64{}
 					var below, above []float64
-					// The recursion, as a walk of its own that also draws the numbers.
+					// The recursion, as a separate walk that also draws the numbers.
 					step := func(i int) {
 						h += s * (above[i] - b)
 						l -= s * (below[i] - b)
@@ -82,8 +82,8 @@ func TestEdgesAreWhatTheRecursionSays(t *testing.T) {
 	}
 }
 
-// After a shift the model's own interval holds nothing; the edges follow, on their side
-// alone, and are no wider in the end than before.
+// TestEdgesFollowAShift: after a shift the model's own interval holds no number; the edges
+// follow, only on their side, and are finally no wider than before.
 func TestEdgesFollowAShift(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := make([]float64, 6000)
@@ -96,7 +96,7 @@ func TestEdgesFollowAShift(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each side within a hundredth, the bound; edges within a few steps of the quantiles'.
+	// Each side within a hundredth, the bound; edges within a few steps of the quantiles.
 	if r.Fixed > .32 || math.Abs(r.Below-.05) > .01 || math.Abs(r.Above-.05) > .02 || r.Bound > .03 || math.Abs(r.Low-3.355) > .6 || math.Abs(r.High-6.645) > .6 {
 		t.Errorf("%+v", r)
 	}

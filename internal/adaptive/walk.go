@@ -2,14 +2,14 @@ package adaptive
 
 import "fmt"
 
-// Walk is the share at which sets act, from label to label.
+// Walk is the acting share of sets, moved by each label.
 type Walk struct {
 	level, rate    float64
 	labels, missed int
 }
 
-// New begins one at the level of a readout's sets, with that rate. Both are above 0 and
-// below 1. A larger rate follows changes sooner, and moves more without one.
+// New starts a walk at the level of a readout's sets, with the given rate. Both are above 0
+// and below 1. A larger rate follows changes sooner, and moves more without a change.
 func New(level, rate float64) (*Walk, error) {
 	switch {
 	case !(level > 0 && level < 1):
@@ -27,21 +27,21 @@ func (w *Walk) Label(held bool) {
 	}
 }
 
-// Share is the one of the next set: that of true classes that it may lack. It may be below
-// 0 or above 1.
+// Share returns the share of the next set: of sets without the true class. The share may be
+// below 0 or above 1.
 func (w *Walk) Share() float64 {
 	aim := 1 - w.level
 	return aim + float64(w.rate*(float64(aim*float64(w.labels))-float64(w.missed)))
 }
 
-// Bound is how far the share of labels that were missed can be from 1 - level, where late
-// labels were not there yet when a set was made. labels is above 0.
+// Bound returns the maximum distance of the share of missed labels from 1 - level, if late
+// labels were missing when a set was made. labels is above 0.
 func (w *Walk) Bound(late int) float64 {
 	return (max(w.level, 1-w.level) + (float64(late)+1)*w.rate) / (w.rate * float64(w.labels))
 }
 
-// Threshold is the smallest probability of a class that is in a set at a share, where it
-// is least at 1 - level. Above 1: no class is.
+// Threshold returns the smallest probability of a class in a set at a share; the model's
+// threshold is least at 1 - level. Above 1: the set is empty.
 func Threshold(least, level, share float64) float64 {
 	const none = 2
 	switch {
@@ -56,21 +56,21 @@ func Threshold(least, level, share float64) float64 {
 	return in / (in + out)
 }
 
-// Report says what adapting was worth.
+// Report describes the benefit of adapting.
 type Report struct {
 	Level    float64 `json:"level"`
 	Rate     float64 `json:"rate"`
-	Late     int     `json:"label_delay"` // labels that were not there yet when a set was made
+	Late     int     `json:"label_delay"` // labels missing when a set was made
 	Samples  int     `json:"samples"`
 	Coverage float64 `json:"coverage"`         // share of sets that held the true class
 	Size     float64 `json:"mean_size"`        // classes of a set
-	Bound    float64 `json:"bound"`            // |Coverage - Level| is at most this, whatever the data
+	Bound    float64 `json:"bound"`            // |Coverage - Level| is at most Bound, for any data
 	Fixed    float64 `json:"coverage_without"` // of sets at Level throughout
 	FixSize  float64 `json:"mean_size_without"`
-	Share    float64 `json:"share"` // at which the next set acts; below 0: it has all classes, above 1: none
+	Share    float64 `json:"share"` // acting share of the next set; below 0: all classes are in the set, above 1: none
 }
 
-// String says it in one line.
+// String returns a one-line summary.
 func (r *Report) String() string {
 	at := fmt.Sprintf("%.4g", 1-r.Share)
 	switch {
@@ -83,8 +83,8 @@ func (r *Report) String() string {
 		r.Coverage, r.Samples, r.Rate, r.Size, r.Bound, r.Level, r.Fixed, r.FixSize, at)
 }
 
-// Run lets n predictions and their labels pass: set makes that of prediction i at a share,
-// and says whether it holds the true class, and of how many classes it is.
+// Run passes through n predictions and their labels: set makes the set of prediction i at a
+// share, and returns whether the set holds the true class, and its number of classes.
 func Run(level, rate float64, late, n int, set func(i int, share float64) (held bool, size int)) (*Report, error) {
 	w, err := New(level, rate)
 	if err == nil {
@@ -119,7 +119,7 @@ func Run(level, rate float64, late, n int, set func(i int, share float64) (held 
 	return r, nil
 }
 
-// checkRun reports what is wrong with a number of late labels, and of labels.
+// checkRun reports errors in the numbers of late labels and of labels.
 func checkRun(late, n int) error {
 	switch {
 	case late < 0:
