@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Binomial tails and Clopper-Pearson bounds against exact fractions, closed forms and a
-// sum of products; 1e-9 is far above the rounding of any.
+// TestBinomial compares binomial tails and Clopper-Pearson bounds with exact fractions, closed
+// forms and a sum of products; 1e-9 is far above any rounding.
 func TestBinomial(t *testing.T) {
 	for _, c := range []struct {
 		k, n     int
@@ -22,7 +22,7 @@ func TestBinomial(t *testing.T) {
 			t.Errorf("P(X <= %d) of %d at %v is %v, want %v", c.k, c.n, c.p, got, c.below)
 		}
 	}
-	// Against the sum of exact products, where n is large.
+	// Against the sum of exact products, for large n.
 	sum, term := 0.0, math.Pow(.99, 2000)
 	for i := range 21 {
 		sum += term
@@ -50,8 +50,8 @@ func TestEnough(t *testing.T) {
 	}
 }
 
-// The rule by hand: with 0.1 and confidence 0.95, 29 without an error are enough, and 46
-// with one. The steps are 1 - 0.1 x 2^(j/8): 0.9, 0.891, 0.881, ...
+// TestLearnByHand computes the rule by hand: with 0.1 and confidence 0.95, 29 without an error
+// suffice, and 46 with one error. The steps are 1 - 0.1 x 2^(j/8): 0.9, 0.891, 0.881, ...
 func TestLearnByHand(t *testing.T) {
 	var p []float32
 	var right []bool
@@ -75,11 +75,11 @@ func TestLearnByHand(t *testing.T) {
 	if r, c := learn(); r.Above != 1 || c.Answered != 0 || c.Error != nil || c.Bound != 0 || r.Answers(1) {
 		t.Errorf("28 right ones: %+v, %+v: want none answered", r, c)
 	}
-	add(1, .85, true) // passed over until it is answered, too
+	add(1, .85, true) // skipped until .85 is answered as well
 	if r, c := learn(); r.Above != 0 || c.Answered != 29 || !r.Answers(.01) || r.Answers(0) {
 		t.Errorf("29 right ones: %+v, %+v: want all answered", r, c)
 	}
-	add(1, .6, false) // 1 of 30: all thresholds above it hold
+	add(1, .6, false) // 1 of 30: all thresholds above .6 hold
 	r, c := learn()
 	if step := 1 - .1*math.Exp2(15./8); r.Above < .6 || r.Above != step || c.Answered != 29 || c.Wrong != 0 || *c.Error != 0 || math.Abs(c.All-1./30) > 1e-12 || !(c.Bound <= .1) {
 		t.Errorf("an error below: %+v, %+v, want above %v", r, c, step)
@@ -90,9 +90,9 @@ func TestLearnByHand(t *testing.T) {
 	}
 }
 
-// Over 1,000 trainings the error of the learnt rule, which is known here, is larger than
-// asked for in at most one of twenty, and three deviations of that count, .021. Of
-// probabilities that are right, and of ones that are twice as sure as they should be.
+// TestConfidence: over 1,000 trainings the true error of the learned rule, known here, exceeds
+// the limit in at most one of twenty, plus three deviations of this count, .021. Tested with
+// right probabilities, and overconfident probabilities (half the true error).
 func TestConfidence(t *testing.T) {
 	const maxError, trainings, n, below = .05, 1000, 2000, .5
 	for name, wrongAt := range map[string]func(p float64) float64{

@@ -7,14 +7,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Count says what answers are worth.
+// Count reports the quality of answers.
 type Count struct {
 	Samples  int      `json:"samples"`
 	Answered int      `json:"answered"`
 	Wrong    int      `json:"wrong"`           // of Answered
-	Error    *float64 `json:"error"`           // Wrong / Answered; nil: nothing is answered
-	All      float64  `json:"error_of_all"`    // the share of wrong classes if nothing abstained
-	Bound    float64  `json:"bound,omitempty"` // of what Learn counted: what the error is at most, at the rule's confidence; 0: not known
+	Error    *float64 `json:"error"`           // Wrong / Answered; nil: no answers
+	All      float64  `json:"error_of_all"`    // the share of wrong classes without abstention
+	Bound    float64  `json:"bound,omitempty"` // upper bound of the error by Learn, at the rule's confidence; 0: not known
 }
 
 // Of counts n samples with labels.
@@ -44,8 +44,8 @@ func Of(n int, answers, right func(i int) bool) *Count {
 
 const perOctave = 8 // thresholds for each doubling of the doubt
 
-// Learn takes the probabilities of the predicted classes of samples that the readout has
-// not seen, among so many classes, and whether they are right.
+// Learn fits a rule to the probabilities of the predicted classes of samples unseen by the
+// readout, and whether the predictions are right. classes is the number of classes.
 func Learn(maxError, confidence float64, classes int, probability []float32, right []bool) (*readout.AbstainRule, *Count, error) {
 	rule, level, enough := &readout.AbstainRule{MaxError: maxError, Confidence: confidence, Above: 1}, 1-confidence, Enough(maxError, confidence)
 	if err := rule.Validate(); err != nil {
@@ -82,13 +82,13 @@ func Learn(maxError, confidence float64, classes int, probability []float32, rig
 	return rule, c, nil
 }
 
-// Enough is how many samples must be answered, none of them wrong, to show that error.
+// Enough returns the number of answered samples, none wrong, that shows the given error.
 func Enough(maxError, confidence float64) int {
 	const rounding = 1e-9 // of levels that are decimal numbers
 	return max(1, int(math.Ceil(math.Log(1-confidence)/math.Log1p(-maxError)-rounding)))
 }
 
-// atMost is P(X <= k) of a binomial X with n trials of probability p.
+// atMost returns P(X <= k) of a binomial X with n trials of probability p.
 func atMost(k, n int, p float64) float64 {
 	if k >= n {
 		return 1
@@ -104,8 +104,8 @@ func atMost(k, n int, p float64) float64 {
 	return min(1, sum)
 }
 
-// upper is the bound of Clopper and Pearson: the probability at which k of n or fewer are
-// seen with that of level.
+// upper returns the bound of Clopper and Pearson: the probability at which k of n or fewer
+// occur with probability level.
 func upper(k, n int, level float64) float64 {
 	lo, hi := float64(k)/float64(n), 1.0
 	if k == n {
