@@ -2,10 +2,10 @@ package quality
 
 import "math"
 
-// chance is the calibration error that samples show in the mean where every probability
-// is exactly right: p are those of the predicted class, by bin. Each of n predictions is
-// then right with its own probability, so that a bin's number of right ones is seldom
-// the sum of these.
+// chance returns the mean calibration error of samples if every probability is exactly right:
+// p are the probabilities of the predicted class, by bin. Each of n predictions is then right
+// with its own probability, so that a bin's number of right predictions seldom equals their
+// sum.
 func chance(p [bins][]float64, n int) float64 {
 	sum := 0.0
 	for _, bin := range p {
@@ -14,10 +14,9 @@ func chance(p [bins][]float64, n int) float64 {
 	return sum / float64(n)
 }
 
-// deviation is the mean distance of the number of successes from its mean, each success
-// having its own probability: the Poisson binomial distribution, exact to rounding as
-// far as its variance is below 100; beyond it the normal distribution's, which is less
-// than a thousandth off.
+// deviation returns the mean distance of the number of successes from its mean, each success
+// having its own probability: the Poisson binomial distribution, exact to rounding up to a
+// variance of 100; above, the normal distribution, with an error below a thousandth.
 func deviation(p []float64) float64 {
 	successes, variance := 0.0, 0.0
 	for _, v := range p {
@@ -27,14 +26,14 @@ func deviation(p []float64) float64 {
 	if variance >= 100 {
 		return math.Sqrt(2 * variance / math.Pi)
 	}
-	// Failures are as far from their mean as successes: count what is rarer.
+	// Failures are as far from their mean as successes: count the rarer outcome.
 	failures := 2*successes > float64(len(p))
 	mean := successes
 	if failures {
 		mean = float64(len(p)) - successes
 	}
-	// At a mean of at most 2 variances, as where none is above a half, more than this has
-	// no chance that a float64 next to 1 would show; elsewhere there are few samples.
+	// At a mean of at most 2 variances, for example if no p is above a half, a larger number
+	// has no probability visible next to 1 in float64; otherwise there are few samples.
 	most := min(len(p), int(mean+12*math.Sqrt(mean+1))+30)
 	of := make([]float64, most+1)
 	of[0] = 1

@@ -2,13 +2,13 @@ package quality
 
 import "math"
 
-// Numbers says how well numbers are predicted, in their own unit.
+// Numbers describes the errors of predicted numbers, in their own unit.
 type Numbers struct {
 	Samples int     `json:"samples"`
 	RMSE    float64 `json:"rmse"` // root of the mean squared error
 	MAE     float64 `json:"mae"`  // mean magnitude of the error
-	Bias    float64 `json:"bias"` // mean of what is predicted too much
-	// R2 is 1 less the sum of squared errors over that of always predicting the mean of
+	Bias    float64 `json:"bias"` // mean of predicted less true numbers
+	// R2 is 1 less the sum of squared errors over the sum for always predicting the mean of
 	// these samples: 1 is perfect, 0 as good as the mean, below worse. nil: all are equal.
 	R2       *float64 `json:"r2"`
 	Coverage float64  `json:"coverage"` // share of the numbers in their interval
@@ -17,8 +17,8 @@ type Numbers struct {
 	Width    float64  `json:"mean_width"`
 }
 
-// OfNumbers measures n predictions, at least one: each number, the predicted value, and
-// the interval from low to high.
+// OfNumbers measures n predictions, at least one. at returns each number, the predicted value,
+// and the interval from low to high.
 func OfNumbers(n int, at func(i int) (number, value, low, high float64)) *Numbers {
 	r := &Numbers{Samples: n}
 	count := float64(n)

@@ -7,39 +7,39 @@ import (
 	"slices"
 )
 
-// Report says how good the predictions of labelled samples are. What is nil is not
-// known: of a class that is not there, or without a temperature.
+// Report describes the quality of predictions of labeled samples. nil means not known: a class
+// without samples, or no temperature.
 type Report struct {
 	Samples  int      `json:"samples"`
-	Balanced float64  `json:"balanced_accuracy"`           // mean recall of the classes that are there
-	F1       float64  `json:"f1"`                          // mean of these classes
-	AUROC    *float64 `json:"auroc"`                       // mean of these classes
+	Balanced float64  `json:"balanced_accuracy"`           // mean recall of the classes with samples
+	F1       float64  `json:"f1"`                          // mean over these classes
+	AUROC    *float64 `json:"auroc"`                       // mean over these classes
 	LogLoss  *float64 `json:"log_loss"`                    // nats
 	ECE      *float64 `json:"calibration_error"`           // of the predicted class, in 15 bins
-	Chance   *float64 `json:"calibration_error_by_chance"` // what that is in the mean where each probability is exactly right
+	Chance   *float64 `json:"calibration_error_by_chance"` // mean calibration error if each probability is exactly right
 	Classes  []Class  `json:"by_class"`                    // in the readout's order
 }
 
-// Class is one class against all others.
+// Class compares one class with all others.
 type Class struct {
 	Class     string   `json:"class"`
 	Samples   int      `json:"samples"`   // of the class
 	Predicted int      `json:"predicted"` // as the class
-	Right     int      `json:"right"`     // of these
+	Right     int      `json:"right"`     // of the predicted samples
 	Precision *float64 `json:"precision"` // nil: never predicted
 	Recall    *float64 `json:"recall"`    // nil: no sample
 	F1        *float64 `json:"f1"`        // nil: no sample
-	AUROC     *float64 `json:"auroc"`     // nil: no sample, or no other
+	AUROC     *float64 `json:"auroc"`     // nil: no sample, or no sample of another class
 }
 
 // bins of the calibration error.
 const bins = 15
 
-// leastProbability is what log-loss takes for less: one step of a float64 near 1.
+// leastProbability is the lower limit of p in log-loss: one step of a float64 near 1.
 const leastProbability = 0x1p-52
 
-// New measures samples with labels, whose scores are row by row, one for each class.
-// The prediction is the first of the largest. A temperature of 0 is not known.
+// New measures samples with labels, whose scores are row by row, one for each class. The
+// prediction is the first of the largest. A temperature of 0 is not known.
 func New(classes []string, labels []int, scores []float64, temperature float64) (*Report, error) {
 	k, n := len(classes), len(labels)
 	if k < 2 || n == 0 || len(scores) != n*k {
@@ -71,7 +71,7 @@ func New(classes []string, labels []int, scores []float64, temperature float64) 
 	return r, nil
 }
 
-// sum fills in what follows from the counts, and the means.
+// sum fills in the figures that follow from the counts, and the means.
 func (r *Report) sum() {
 	there, auroc, ranked := 0, 0.0, 0
 	for i := range r.Classes {
@@ -104,10 +104,10 @@ func share(a, b int) *float64 {
 	return &s
 }
 
-// probabilities fills in what follows from them.
+// probabilities fills in the figures that follow from probabilities.
 func (r *Report) probabilities(labels []int, scores []float64, temperature float64) {
 	k, n := len(r.Classes), len(labels)
-	odds := make([]float64, n*k) // their logarithms: as probabilities they would be equal near 1
+	odds := make([]float64, n*k) // logarithms of the odds: as probabilities, values near 1 would be equal
 	p, loss := make([]float64, k), 0.0
 	var right, sum [bins]float64
 	var sure [bins][]float64
@@ -146,8 +146,8 @@ func (r *Report) probabilities(labels []int, scores []float64, temperature float
 	}
 }
 
-// logOdds is log(p / (1 - p)) of a class: from differences of scores, so that samples
-// that are alike but for a number added to all scores are equal.
+// logOdds returns log(p / (1 - p)) of a class: from differences of scores, so that samples
+// whose scores differ only by a common number are equal.
 func logOdds(row []float64, class int, temperature float64) float64 {
 	top, sum := math.Inf(-1), 0.0
 	for c, s := range row {
@@ -163,8 +163,8 @@ func logOdds(row []float64, class int, temperature float64) float64 {
 	return -top - math.Log(sum)
 }
 
-// area is that under the ROC curve of one class, from the ranks of its samples: Mann
-// and Whitney 1947. Equal ones have the mean of their ranks.
+// area returns the area under the ROC curve of one class, from the ranks of its samples: Mann
+// and Whitney 1947. Equal values have the mean of their ranks.
 func area(x []float64, stride int, labels []int, class int) float64 {
 	order := make([]int, len(labels))
 	for i := range order {

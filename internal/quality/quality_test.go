@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Every figure is scikit-learn's (testdata/make_quality.py). 1e-12: sums of a hundred
-// float64, in another order.
+// TestQualityIsScikitLearns compares every figure with scikit-learn
+// (testdata/make_quality.py). 1e-12: sums of a hundred float64, in another order.
 func TestQualityIsScikitLearns(t *testing.T) {
 	data, err := os.ReadFile("testdata/quality.json")
 	if err != nil {
@@ -72,7 +72,8 @@ func text(v *float64) any {
 	return *v
 }
 
-// Without a temperature there are no probabilities, and nothing is said of them.
+// TestQualityWithoutTemperature: without a temperature there are no probabilities, and no
+// figures of probabilities.
 func TestQualityWithoutTemperature(t *testing.T) {
 	r, err := New([]string{"a", "b"}, []int{0, 1, 1}, []float64{0, -1, 0, 2, 0, -3}, 0)
 	if err != nil || r.LogLoss != nil || r.ECE != nil || r.AUROC != nil || r.Classes[1].AUROC != nil || r.Balanced != .75 || *r.Classes[0].Precision != .5 {
@@ -84,8 +85,8 @@ func TestQualityWithoutTemperature(t *testing.T) {
 	}
 }
 
-// Of many samples the normal distribution's deviation is that of the exact one, within
-// what the type's comment says; certain ones have none.
+// TestDeviationOfManySamples: for many samples the normal distribution's deviation agrees with
+// the exact one, within the error in deviation's comment; certain samples have none.
 func TestDeviationOfManySamples(t *testing.T) {
 	for _, p := range []float64{.03, .5, .9} {
 		var many []float64

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Sets says how often sets of classes hold the true one, and how many classes they
-// have.
+// Sets measures the share of sets that hold the true class, and the number of classes in a
+// set.
 type Sets struct {
 	Samples  int     `json:"samples"`
 	Coverage float64 `json:"coverage"`  // share of samples whose set holds their class
 	Size     float64 `json:"mean_size"` // classes of a set
 	Empty    int     `json:"empty"`     // samples whose set has no class
-	Single   int     `json:"single"`    // one class: these are answers
+	Single   int     `json:"single"`    // one class: an answer
 	Several  int     `json:"several"`   // more
-	Wrong    int     `json:"wrong"`     // of Single, those whose one class is another
+	Wrong    int     `json:"wrong"`     // of Single, sets with a wrong class
 
 	Classes []SetClass `json:"by_class"` // in the readout's order
 }
 
-// SetClass is a class's samples.
+// SetClass measures the sets of a class's samples.
 type SetClass struct {
 	Class    string   `json:"class"`
 	Samples  int      `json:"samples"`

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// By hand.
+// TestOfSets compares with counts by hand.
 func TestOfSets(t *testing.T) {
 	sets := [][]int32{{0}, {1}, {}, {0, 1}, {1, 2}, {2}}
 	got, err := OfSets([]string{"a", "b", "c", "d"}, []int{0, 0, 1, 1, 0, 2}, func(i int) []int32 { return sets[i] })
