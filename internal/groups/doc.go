@@ -1,12 +1,12 @@
-// Package groups says which sequences belong together: those of one machine, one
-// person or one day. Sequences of one group are alike in what a new machine, person
-// or day will not share with them, so a figure that is to hold for new ones must
-// leave out a whole group at once, and a division into parts must not cut one.
+// Package groups assigns sequences to groups: of one machine, one person or one day. Sequences of
+// one group have similarities that a new machine, person or day will not share, so a figure
+// for new groups must leave out a whole group at once, and a division into parts must not cut
+// a group.
 //
-// A Rule says how the group of a sequence is found; a Report says how a readout does
-// on each group that it has not seen; Divide draws the groups of a test part.
+// A Rule finds the group of a sequence; a Report describes a readout on each unseen group;
+// Divide draws the groups of a test part.
 //
-// The package knows neither archives nor readouts.
+// The package is independent of archives and readouts.
 //
 // # Files
 //

@@ -16,12 +16,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Parts divides groups into a training part and a test part. Its JSON is for people
-// to read and to change.
+// Parts divides groups into a training part and a test part. People may read and change its
+// JSON.
 type Parts struct {
 	Format int      `json:"eusn_parts"` // partsFormat
 	Rule   string   `json:"rule"`
-	Share  float64  `json:"share"` // of the labelled data, that the test part was to have
+	Share  float64  `json:"share"` // requested share of the test part, of the labeled data
 	Seed   uint64   `json:"seed"`
 	Train  []string `json:"train"`
 	Test   []string `json:"test"`
@@ -29,13 +29,13 @@ type Parts struct {
 
 const partsFormat = 1
 
-// Size is how much there is of a group, and of each class in it.
+// Size is the amount of data in a group, and in each class of the group.
 type Size struct {
 	Group   string
 	Classes map[string]int64 // labelled series of a data set, or samples of a recording
 }
 
-// All is the group's labelled series or samples.
+// All returns the group's labeled series or samples.
 func (s Size) All() (n int64) {
 	for _, of := range s.Classes {
 		n += of
@@ -43,8 +43,8 @@ func (s Size) All() (n int64) {
 	return n
 }
 
-// Divide draws whole groups for the test part, in an order that the seed and their
-// names give, until it comes nearest to the share; each part has one at least.
+// Divide draws whole groups for the test part, in an order given by the seed and their names,
+// until the part is nearest to the share; each part has at least one group.
 func Divide(rule *Rule, sizes []Size, share float64, seed uint64) (*Parts, error) {
 	if !(share > 0 && share < 1) {
 		return nil, fmt.Errorf("a test part of %v of the data, want more than 0 and less than 1", share)
@@ -80,16 +80,16 @@ func Divide(rule *Rule, sizes []Size, share float64, seed uint64) (*Parts, error
 	return p, nil
 }
 
-// place is where a group comes in the order of a seed.
+// place returns a group's position in the order of a seed.
 func place(seed uint64, group string) []byte {
 	sum := sha256.Sum256(append(binary.LittleEndian.AppendUint64([]byte("eusn-parts-1"), seed), group...))
 	return sum[:]
 }
 
-// longestParts bounds a file of parts: some hundred thousand groups.
+// longestParts limits a file of parts: some hundred thousand groups.
 const longestParts = 64 << 20
 
-// ReadParts reads a file that Encode wrote, or somebody changed.
+// ReadParts reads a file written by Encode, possibly edited.
 func ReadParts(path string) (*Parts, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -147,11 +147,11 @@ func (p *Parts) checkParts() error {
 	return nil
 }
 
-// Encode is p as JSON, a group a line.
+// Encode returns p as JSON, a group per line.
 func (p *Parts) Encode() ([]byte, error) {
 	text, err := json.MarshalIndent(p, "", "  ")
 	return append(text, '\n'), err
 }
 
-// Grouping is the rule of checked parts.
+// Grouping returns the rule of checked parts.
 func (p *Parts) Grouping() (*Rule, error) { return Parse(p.Rule) }

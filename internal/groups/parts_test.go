@@ -34,7 +34,7 @@ func TestDivide(t *testing.T) {
 				test += s.All()
 			}
 		}
-		// The largest group has 30: nearer than half of it would always be possible.
+		// The largest group has 30 samples: a distance of half of 30 is always possible.
 		if off := test - total/4; off > 15 || off < -15 {
 			t.Errorf("seed %d: %d of %d in the test part", seed, test, total)
 		}
@@ -47,7 +47,7 @@ func TestDivide(t *testing.T) {
 	if len(drawn) < 35 {
 		t.Errorf("40 seeds give %d different parts", len(drawn))
 	}
-	for _, share := range []float64{1e-9, 1 - 1e-9} { // each part has a group at least
+	for _, share := range []float64{1e-9, 1 - 1e-9} { // each part has at least one group
 		if p, err := Divide(rule, all[:2], share, 1); err != nil || len(p.Train) != 1 || len(p.Test) != 1 {
 			t.Errorf("%v of two groups: %+v, %v", share, p, err)
 		}
@@ -93,7 +93,7 @@ func TestDecodeParts(t *testing.T) {
 	}
 }
 
-// FuzzParts: whatever the bytes, what is read is written and read again as it was.
+// FuzzParts: for any bytes, accepted parts are unchanged after writing and reading.
 func FuzzParts(f *testing.F) {
 	f.Add([]byte(goodParts))
 	f.Add([]byte(`{"eusn_parts":1,"rule":"day","train":["\u0000"],"test":["\ufffd"]}`))

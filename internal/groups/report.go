@@ -7,19 +7,18 @@ import (
 	"slices"
 )
 
-// Report says how a readout does on groups that it has not seen.
+// Report describes a readout on groups that it has not seen.
 type Report struct {
 	Rule     string   `json:"rule"`
 	Groups   []Result `json:"groups"`        // the worst first
-	Accuracy float64  `json:"accuracy"`      // share of all sequences that are right
+	Accuracy float64  `json:"accuracy"`      // share of right predictions over all sequences
 	Mean     float64  `json:"mean_accuracy"` // mean of the groups' accuracies
-	// Plain is the leave-one-out accuracy of the same readout where others of the
-	// same group are learnt from; nil: not known.
+	// Plain is the leave-one-out accuracy of the same readout if training includes other
+	// sequences of the same group; nil: not known.
 	Plain *float64 `json:"leave_one_out_accuracy,omitempty"`
-	// Alone are classes that only one group has.
+	// Alone lists classes that only one group has.
 	Alone []Alone `json:"classes_of_one_group,omitempty"`
-	// Across are sequences that are in no group, because their samples are of
-	// several.
+	// Across is the number of sequences in no group, because their samples belong to several.
 	Across int `json:"sequences_across_groups,omitzero"`
 }
 
@@ -38,7 +37,7 @@ type Alone struct {
 	Sequences int    `json:"sequences"`
 }
 
-// NewReport sorts groups, and sums them up.
+// NewReport sorts groups and computes the totals.
 func NewReport(rule *Rule, all []Result) *Report {
 	r := &Report{Rule: rule.String(), Groups: all}
 	correct, sequences := 0, 0
@@ -57,15 +56,15 @@ func NewReport(rule *Rule, all []Result) *Report {
 	return r
 }
 
-// SetPlain says what leave-one-out gives without groups, if that is a number.
+// SetPlain sets the leave-one-out accuracy without groups, if a number.
 func (r *Report) SetPlain(accuracy float64) {
 	if !math.IsNaN(accuracy) {
 		r.Plain = &accuracy
 	}
 }
 
-// Flatters is by how much plain leave-one-out is above the accuracy on a group that
-// was not seen; false where it is not known.
+// Flatters returns the excess of plain leave-one-out over the accuracy on unseen groups; false
+// if not known.
 func (r *Report) Flatters() (float64, bool) {
 	if r.Plain == nil {
 		return 0, false
@@ -73,7 +72,7 @@ func (r *Report) Flatters() (float64, bool) {
 	return *r.Plain - r.Accuracy, true
 }
 
-// String is the report in a line.
+// String returns the report in one line.
 func (r *Report) String() string {
 	text := fmt.Sprintf("groups by %s: accuracy %.4f, mean over %d groups %.4f, worst %s with %.4f", r.Rule, r.Accuracy, len(r.Groups), r.Mean, r.Groups[0].Group, r.Groups[0].Accuracy)
 	if r.Plain != nil {

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Rule says how the group of a sample is found. Of a rule, one of Column, Days and
-// the rest is true: the rest look at the name of the sample's stream alone.
+// Rule finds the group of a sample. At most one of column and days is set; otherwise a rule
+// only reads the name of the sample's stream.
 type Rule struct {
 	text   string
 	column string         // "": none
 	days   bool           // the days of the samples' times
-	expr   *regexp.Regexp // nil: the stream itself, where there is neither column nor day
+	expr   *regexp.Regexp // nil: the stream itself, without column or days
 }
 
-// Of streams, and of days.
+// Texts of the rules for streams and days.
 const (
 	streams = "stream"
 	days    = "day"
@@ -26,9 +26,9 @@ const (
 // Parse reads a rule:
 //
 //	stream            each stream is a group
-//	day               each day, in UTC, of the samples' times is one
-//	^(hall[0-9]+)-    a regular expression: what its first pair of parentheses holds in the name of the stream
-//	machine           anything else is a column
+//	day               each day, in UTC, of the samples' times is a group
+//	^(hall[0-9]+)-    a regular expression: the text of its first pair of parentheses in the name of the stream
+//	machine           any other text is a column
 func Parse(text string) (*Rule, error) {
 	r := &Rule{text: text}
 	switch {
@@ -49,8 +49,8 @@ func Parse(text string) (*Rule, error) {
 	return r, nil
 }
 
-// Expression reads a regular expression whose first group, in parentheses, is the
-// name of the group.
+// Expression reads a regular expression whose first group, in parentheses, is the name of the
+// group.
 func Expression(text string) (*regexp.Regexp, error) {
 	p, err := regexp.Compile(text)
 	if err != nil {
@@ -62,8 +62,8 @@ func Expression(text string) (*regexp.Regexp, error) {
 	return p, nil
 }
 
-// Capture is what the first group of an expression holds in the name of a stream;
-// empty where the name does not match.
+// Capture returns the text of an expression's first group in the name of a stream; empty if
+// the name does not match.
 func Capture(p *regexp.Regexp, stream string) string {
 	if found := p.FindStringSubmatch(stream); found != nil {
 		return found[1]
@@ -71,17 +71,17 @@ func Capture(p *regexp.Regexp, stream string) string {
 	return ""
 }
 
-// String is the text that the rule was read from.
+// String returns the text of the rule.
 func (r *Rule) String() string { return r.text }
 
-// Column is the column whose value is the group; false where the rule is another.
+// Column returns the column whose value is the group; false for other rules.
 func (r *Rule) Column() (string, bool) { return r.column, r.column != "" }
 
 // Days reports whether a group is a day.
 func (r *Rule) Days() bool { return r.days }
 
-// Stream is the group of a stream, where the rule looks at nothing else; empty where
-// its name does not match.
+// Stream returns the group of a stream, for rules that only read the name; empty if the name
+// does not match.
 func (r *Rule) Stream(name string) string {
 	if r.expr == nil {
 		return name
@@ -89,10 +89,10 @@ func (r *Rule) Stream(name string) string {
 	return Capture(r.expr, name)
 }
 
-// Day is the day of a time, ns since 1970.
+// Day returns the day of a time, ns since 1970.
 func Day(ns int64) string { return time.Unix(0, ns).UTC().Format(time.DateOnly) }
 
-// Missing says why a stream is in no group.
+// Missing returns the reason why a stream is in no group.
 func (r *Rule) Missing() string {
 	switch {
 	case r.days:

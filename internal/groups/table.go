@@ -1,9 +1,9 @@
 package groups
 
-// None is the number of no group.
+// None is the number for no group.
 const None = -1
 
-// Table numbers the groups of a rule, from 0 in the order in which they are met.
+// Table numbers the groups of a rule, from 0 in the order of first use.
 type Table struct {
 	Rule  *Rule
 	Names []string
@@ -11,7 +11,7 @@ type Table struct {
 	number map[string]int
 }
 
-// NewTable numbers nothing yet; of a nil rule it is nil.
+// NewTable returns an empty table; nil for a nil rule.
 func NewTable(r *Rule) *Table {
 	if r == nil {
 		return nil
@@ -19,7 +19,7 @@ func NewTable(r *Rule) *Table {
 	return &Table{Rule: r, number: map[string]int{}}
 }
 
-// Number is that of a group; None of the empty name.
+// Number returns the number of a group; None for the empty name.
 func (t *Table) Number(name string) int {
 	if name == "" {
 		return None
@@ -32,7 +32,7 @@ func (t *Table) Number(name string) int {
 	return n
 }
 
-// Name is that of a group's number; empty of None.
+// Name returns the name of a group's number; empty for None.
 func (t *Table) Name(number int) string {
 	if number == None {
 		return ""
