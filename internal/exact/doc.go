@@ -1,6 +1,6 @@
-// Package exact sums samples as integers, so that samples can be removed again, one by one or
-// as the sums of others, and nothing of them stays, bit for bit. The sums are for programs that
-// do not keep the samples; a fit.Learner is much faster. Package fit fits readouts from them.
+// Package exact sums samples as integers, so that samples can be removed, singly or as sums,
+// without a trace, bit for bit. The sums are for programs that do not keep the samples; a
+// fit.Learner is much faster. Package fit fits readouts from the sums.
 //
 // # Files
 //

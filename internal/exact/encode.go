@@ -15,8 +15,8 @@ import (
 //	"EUSNSUMS" version:u32 features:u32 classes:u32
 //	counts, a u64 for each class
 //	sums, classes x features numbers of three u64, the lowest first
-//	outer products, the lower triangle row by row, likewise
-//	CRC-32C of all that:u32
+//	outer products, the lower triangle row by row, in the same form
+//	CRC-32C of all bytes above:u32
 const (
 	sumsMagic   = "EUSNSUMS"
 	sumsVersion = 1
@@ -24,7 +24,7 @@ const (
 	mostClasses = 1 << 16
 )
 
-// EncodedBytes is how many bytes Encode writes.
+// EncodedBytes returns the number of bytes that Encode writes.
 func (s *Sums) EncodedBytes() int64 { return encodedBytes(s.features, len(s.counts)) }
 
 func encodedBytes(features, classes int) int64 {
@@ -55,7 +55,7 @@ func (s *Sums) Encode(to io.Writer) error {
 	return err
 }
 
-// DecodeSums reads what Encode wrote, of which there are size bytes.
+// DecodeSums reads size bytes that Encode wrote.
 func DecodeSums(from io.Reader, size int64) (*Sums, error) {
 	bad := func(format string, args ...any) (*Sums, error) {
 		return nil, fmt.Errorf("exact: sums: "+format, args...)
@@ -110,7 +110,7 @@ func DecodeSums(from io.Reader, size int64) (*Sums, error) {
 	return s, nil
 }
 
-// reader reads what a checksum is of.
+// reader reads bytes and updates a checksum.
 type reader struct {
 	from io.Reader
 	sum  hash.Hash32

@@ -24,7 +24,7 @@ func (a fixed) minus(b fixed) (d fixed) {
 	return d
 }
 
-// times is the lowest 192 bits of a product. They are those of the signed product, too.
+// times returns the lowest 192 bits of a product, also of the signed product.
 func (a fixed) times(b fixed) (p fixed) {
 	var c, d uint64
 	h00, l00 := bits.Mul64(a[0], b[0])
@@ -37,20 +37,20 @@ func (a fixed) times(b fixed) (p fixed) {
 	return p
 }
 
-// fixedOf is m * 2^shift, where that has 192 bits; shift is at most 64.
+// fixedOf returns m * 2^shift, within 192 bits; shift is at most 64.
 func fixedOf(m int64, shift uint) fixed {
 	sign := uint64(m >> 63)
 	return fixed{uint64(m) << shift, uint64(m >> (64 - shift)), sign}
 }
 
-// float is a * 2^scale, rounded once.
+// float returns a * 2^scale, rounded once.
 func (a fixed) float(scale int) float64 {
 	negative := a[2]>>63 != 0
 	if negative {
 		a = fixed{}.minus(a)
 	}
 	top := a[0]
-	if n := a.len() - 64; n > 0 { // keep 64 bits, of which the lowest stands for all that are cut off
+	if n := a.len() - 64; n > 0 { // keep 64 bits; the lowest bit stands for all removed bits
 		word, bit := n/64, n%64
 		top = a[word] >> bit
 		lost := a[word] & (1<<bit - 1)
@@ -72,7 +72,7 @@ func (a fixed) float(scale int) float64 {
 	return x
 }
 
-// len is how many bits a number has that is not negative.
+// len returns the number of bits of a number that is not negative.
 func (a fixed) len() int {
 	for i := 2; i > 0; i-- {
 		if a[i] != 0 {

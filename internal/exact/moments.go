@@ -6,8 +6,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// Moments returns the sums about the means of all samples, each rounded once: for each class
-// a row of sums, and the lower triangle of the outer products.
+// Moments returns the sums about the means of all samples, each rounded once: for each class a
+// row of sums, and the lower triangle of the outer products.
 func (s *Sums) Moments() (mean []float64, sums, outer dense.Matrix) {
 	f, n := s.features, s.Samples()
 	mean, sums, outer = make([]float64, f), dense.New(len(s.counts), f), dense.New(f, f)
@@ -48,15 +48,15 @@ func (s *Sums) sum(class, j int) fixed {
 	return fixed{at[0], at[1], at[2]}
 }
 
-// multiple is the multiple of 2^-unit next to x.
+// multiple returns the multiple of 2^-unit nearest to x.
 func multiple(x float64) float64 {
 	if math.Abs(x) >= 0x1p-11 {
-		return x // has no digits below
+		return x // no digits below
 	}
 	return math.Ldexp(math.RoundToEven(math.Ldexp(x, unit)), -unit)
 }
 
-// fixedFloat is such a multiple in units of 2^-unit.
+// fixedFloat returns a multiple of 2^-unit in units of 2^-unit.
 func fixedFloat(x float64) fixed {
 	if math.Abs(x) < 0x1p-11 {
 		return fixedOf(int64(math.Ldexp(x, unit)), 0)

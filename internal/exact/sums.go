@@ -9,17 +9,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// Sums are what a ridge classifier learns from, without the samples: how many there
-// are of each class, the sum of each class's features, and the sum of all outer
-// products. Their size does not depend on the number of samples.
+// Sums are the training data of a ridge classifier, without the samples: the number of samples
+// in each class, the sum of each class's features, and the sum of all outer products. Their
+// size does not depend on the number of samples.
 //
-// They are exact. Each number is an integer of 192 bits, in units of 2^-64 for sums of
-// features and 2^-128 for sums of products, so nothing is rounded when samples are
-// added. So neither order nor grouping matters, and what is removed is as if it had
-// never been added, bit for bit, however often.
+// Sums are exact. Each number is an integer of 192 bits, in units of 2^-64 for sums of
+// features and 2^-128 for sums of products, so nothing is rounded when samples are added. So
+// neither order nor grouping matters, and removed samples leave no trace, bit for bit, for any
+// number of changes.
 //
-// A feature below 2^-41 (5e-13) is rounded once, to a multiple of 2^-64 (5e-20); all
-// others are taken as they are. They must be below 2^16. Not safe for concurrent use.
+// A feature below 2^-41 (5e-13) is rounded once, to a multiple of 2^-64 (5e-20); all other
+// features are exact. Features must be below 2^16. Not safe for concurrent use.
 type Sums struct {
 	features int
 	counts   []int
@@ -29,17 +29,17 @@ type Sums struct {
 
 const (
 	unit        = 64      // sums are multiples of 2^-unit
-	mostSamples = 1 << 30 // of which products below 2^32 have a sum of 190 bits; twice as many are an int of 32 bits
+	mostSamples = 1 << 30 // products below 2^32 then have a sum of 190 bits; twice as many are an int of 32 bits
 	largest     = 1 << 16
 )
 
-// SumsBytes is how much memory the sums of so many features take.
+// SumsBytes returns the memory of the sums, in bytes.
 func SumsBytes(features, classes int) int64 {
 	f := int64(features)
 	return 12*f*(f+1) + 24*f*int64(classes)
 }
 
-// NewSums are those of no sample.
+// NewSums returns the sums of no samples.
 func NewSums(features, classes int) (*Sums, error) {
 	if features < 1 || features > math.MaxInt32/4 || classes < 1 {
 		return nil, fmt.Errorf("exact: sums of %d features and %d classes, want at least 1", features, classes)
@@ -50,14 +50,14 @@ func NewSums(features, classes int) (*Sums, error) {
 	}, nil
 }
 
-// Features and Classes are how many there are.
+// Features and Classes return the numbers of features and classes.
 func (s *Sums) Features() int { return s.features }
 func (s *Sums) Classes() int  { return len(s.counts) }
 
-// Counts are the samples of each class.
+// Counts returns the samples of each class.
 func (s *Sums) Counts() []int { return slices.Clone(s.counts) }
 
-// Samples is how many there are.
+// Samples returns the number of samples.
 func (s *Sums) Samples() int {
 	n := 0
 	for _, c := range s.counts {
@@ -69,11 +69,11 @@ func (s *Sums) Samples() int {
 // Add takes samples, row-major, and the class of each.
 func (s *Sums) Add(features []float32, labels []int) error { return s.take(features, labels, 1) }
 
-// Remove takes samples out again that were added with these classes.
+// Remove removes samples that were added with these classes.
 func (s *Sums) Remove(features []float32, labels []int) error { return s.take(features, labels, -1) }
 
-// together is how many samples enter at a time: a row of the triangle is then read and
-// written once for all of them.
+// together is the number of samples per step: a row of the triangle is read and written once
+// for all samples of a step.
 const together = 64
 
 func (s *Sums) take(features []float32, labels []int, sign int) error {
@@ -106,7 +106,7 @@ func (s *Sums) take(features []float32, labels []int, sign int) error {
 	return nil
 }
 
-// count counts samples, unless there would be too few or too many.
+// count counts samples, unless the count would be too small or too large.
 func (s *Sums) count(labels []int, sign int) error {
 	next := slices.Clone(s.counts)
 	total := s.Samples() + sign*len(labels)
@@ -125,8 +125,8 @@ func (s *Sums) count(labels []int, sign int) error {
 	return nil
 }
 
-// products adds the outer products of n samples. Rows are taken in pairs of a long and
-// a short one, so that every thread has as much to do.
+// products adds the outer products of n samples. Rows are taken in pairs of a long and a short
+// row, so that every thread has equal work.
 func (s *Sums) products(digits []int32, shift []uint8, n int, sign int64) {
 	f := s.features
 	row := func(i int) {
@@ -148,8 +148,8 @@ func (s *Sums) products(digits []int32, shift []uint8, n int, sign int64) {
 	})
 }
 
-// addProducts adds a number's products with many, all of at most 24 bits and shifts
-// of at most 56: a product has 48 bits, and its shift is at most 112.
+// addProducts adds a number's products with many digits, all of at most 24 bits and shifts of
+// at most 56: a product has 48 bits, and its shift is at most 112.
 func addProducts(acc []uint64, number int64, at uint, digits []int32, shift []uint8) {
 	shift = shift[:len(digits)]
 	for j, d := range digits {
@@ -173,7 +173,7 @@ func addAt(at []uint64, w fixed) {
 	at[0], at[1], at[2] = sum[0], sum[1], sum[2]
 }
 
-// split is a feature as digits * 2^shift, in units of 2^-64.
+// split returns a feature as digits * 2^shift, in units of 2^-64.
 func split(x float32) (digits int32, shift uint8) {
 	b := math.Float32bits(x)
 	e := int(b>>23&0xff) - 150 + unit
@@ -187,11 +187,11 @@ func split(x float32) (digits int32, shift uint8) {
 	return digits, uint8(e)
 }
 
-// Merge adds the samples of others, whose class k is class[k] here; negative: it has no
+// Merge adds the samples of o, whose class k is class[k] here; negative: class k has no
 // sample.
 func (s *Sums) Merge(o *Sums, class []int) error { return s.combine(o, class, 1) }
 
-// Subtract takes the samples of others out again.
+// Subtract removes the samples of o.
 func (s *Sums) Subtract(o *Sums, class []int) error { return s.combine(o, class, -1) }
 
 func (s *Sums) combine(o *Sums, class []int, sign int) error {

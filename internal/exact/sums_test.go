@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// odd are features of all sizes, below and above what sums round.
+// odd returns features of all sizes, below and above the rounding of sums.
 func odd(n, f int, random *rand.Rand) (x []float32, labels []int) {
 	for range n {
 		labels = append(labels, random.IntN(3))
@@ -48,7 +48,7 @@ func bigOf(w fixed) *big.Int {
 	return v
 }
 
-// Integers of 192 bits compute as those of any size do, and become the nearest float64.
+// TestFixed compares integers of 192 bits with big integers, and their nearest float64.
 func TestFixed(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	modulus := new(big.Int).Lsh(big.NewInt(1), 192)
@@ -76,8 +76,8 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// The sums are those of arithmetic without rounding, of features that are multiples of
-// 2^-64.
+// TestSumsAreExact compares the sums with arithmetic without rounding, for features that are
+// multiples of 2^-64.
 func TestSumsAreExact(t *testing.T) {
 	const n, f = 150, 13
 	x, labels := odd(n, f, rand.New(rand.NewPCG(3, 4)))
@@ -113,9 +113,9 @@ func TestSumsAreExact(t *testing.T) {
 	}
 }
 
-// What was removed, and what was merged and subtracted, is as if it had never been
-// there, bit for bit, after 10,000 additions and removals: unlearning a site is training
-// without it.
+// TestSumsForget: removed samples, and merged and subtracted sums, leave no trace, bit for
+// bit, after 10,000 additions and removals: unlearning a site equals training without the
+// site.
 func TestSumsForget(t *testing.T) {
 	const sites, each, f = 20, 30, 37
 	random := rand.New(rand.NewPCG(5, 6))
@@ -133,7 +133,7 @@ func TestSumsForget(t *testing.T) {
 	for range 10_000 {
 		k := random.IntN(sites)
 		y, l := site(k)
-		switch whole := random.IntN(8) == 0; { // sequences one after the other take longer
+		switch whole := random.IntN(8) == 0; { // single sequences take longer
 		case whole && there[k]:
 			must(t, all.Remove(y, l))
 		case whole:
