@@ -16,10 +16,10 @@ import (
 )
 
 // Auxiliary are the NATS streams of a job besides its input and output: dead letters,
-// state rows, snapshots, workers. None of them decides a partition's position or owner.
-// So an auxiliary stream deleted under a running stage is recreated with its last known
-// configuration, and refilled as far as the stage has the data: snapshots are states in
-// memory, and workers renew their leases.
+// state rows, snapshots, workers. No auxiliary stream decides a partition's position or
+// owner. So an auxiliary stream deleted under a running stage is recreated with the
+// last known configuration, and refilled as far as the stage has the data: snapshots
+// are states in memory, and workers renew their leases.
 type Auxiliary struct {
 	js      jetstream.JetStream
 	link    *Link // of js
@@ -67,13 +67,13 @@ func (b *Auxiliary) LookAll(ctx context.Context) {
 }
 
 // settling is how long a NATS stream must be missing before it is recreated: the server
-// (2.15.2) frees its name before it has removed its folder. A stream created in between
+// (2.15.2) frees the name before it has removed the folder. A stream created in between
 // can lose its folder, and accepts no message until the server restarts.
 const settling = 500 * time.Millisecond
 
-// CheckStream checks one auxiliary stream, and recreates the stream if it is missing,
-// but not at the first check. After an error, a later check retries. CheckStream
-// reports whether the stream is missing.
+// CheckStream checks an auxiliary stream, and recreates the stream if missing, but not
+// at the first check. After an error, a later check retries. CheckStream reports
+// whether the stream is missing.
 func (b *Auxiliary) CheckStream(ctx context.Context, name string) (missing bool) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
@@ -148,8 +148,8 @@ func (b *Auxiliary) noteDropped(info *jetstream.StreamInfo) {
 // existing store are lost permanently, and stop their partitions.
 var errHolds = errors.New("it held state rows when it was seen last, which only its backup brings back")
 
-// restoreStream creates a NATS stream with its last known configuration. If another
-// worker was first, that worker's stream is used.
+// restoreStream creates a NATS stream with the last known configuration. If another
+// worker was first, restoreStream uses the stream of this worker.
 func (b *Auxiliary) restoreStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.Known[name].Config
 	if name == wire.RowStream(b.job) {
@@ -170,7 +170,7 @@ func ownMetadata(cfg jetstream.StreamConfig) map[string]string {
 	return m
 }
 
-// missingNote tells which functions of a stage fail without a NATS stream, and the
+// missingNote lists the functions of a stage that fail without a NATS stream, and the
 // remedy.
 func (b *Auxiliary) missingNote(name string) string {
 	switch name {
@@ -186,7 +186,7 @@ func (b *Auxiliary) missingNote(name string) string {
 	return "this worker continues with its partitions, but no other worker can take them over: allow the stage to create NATS streams, or start a worker that may"
 }
 
-// lossNote tells which data was lost with a recreated NATS stream.
+// lossNote lists the data lost with a recreated NATS stream.
 func (b *Auxiliary) lossNote(name string) string {
 	switch name {
 	case wire.DeadLetterStream(b.job):

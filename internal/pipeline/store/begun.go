@@ -32,8 +32,8 @@ func jobStreams(job string, own bool) []string {
 	return names
 }
 
-// MarkBegun marks the NATS streams of a job that has an entry. A stream that cannot be
-// marked stays unmarked: the other marks suffice.
+// MarkBegun marks the NATS streams of a job with an entry. If a stream cannot be
+// marked, the remaining marks suffice.
 func MarkBegun(ctx context.Context, js jetstream.JetStream, link *Link, job string, own bool, log *slog.Logger) {
 	var unmarked []string
 	var cause error
@@ -80,9 +80,9 @@ func MayPublish(ctx context.Context, nc *nats.Conn, subject string) error {
 	return nil
 }
 
-// CheckOutput returns ErrRecordLost if a job has begun and its output is gone or holds
-// neither the job's entry nor a record. It changes nothing. inputJob is the job whose
-// input the job reads.
+// CheckOutput returns ErrRecordLost if a job has begun and the output is gone or holds
+// neither the job's entry nor a record. CheckOutput changes nothing. inputJob is the
+// job whose input the job reads.
 func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob string) error {
 	state := outputGone
 	out, err := js.Stream(ctx, wire.OutputStream(job))
@@ -110,7 +110,7 @@ func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob stri
 	return lostOutput(job, inputJob, state, strings.Join(traces, ", "))
 }
 
-// jobTraces lists the evidence that a job has begun.
+// jobTraces lists the evidence of a begun job.
 func jobTraces(ctx context.Context, js jetstream.JetStream, job string, own bool) (traces []string, err error) {
 	for _, name := range jobStreams(job, own) {
 		s, err := js.Stream(ctx, name)

@@ -19,15 +19,15 @@ const (
 	// slowestStore, bytes per second, bounds how long reading and writing may
 	// take.
 	slowestStore = 10 << 20
-	// transfersAtOnce limits the snapshots that a worker stores, and the chunks that it
-	// reads, at the same time: a server with little bandwidth has no more to do in
-	// parallel, for any number of partitions. piecesUnderWay limits the chunks of
-	// uploads that wait for their answers.
+	// transfersAtOnce limits the snapshots stored, and the chunks read, by a worker at
+	// the same time: a server with little bandwidth has no more to do in parallel, for
+	// any number of partitions. piecesUnderWay limits the chunks of uploads that wait
+	// for their answers.
 	transfersAtOnce = 4
 	piecesUnderWay  = 8
 )
 
-// bucket is a bucket of the server's object store, and its NATS stream.
+// bucket is a bucket of the server's object store, with the bucket's NATS stream.
 type bucket struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream
@@ -36,8 +36,8 @@ type bucket struct {
 	slots   chan struct{}       // nil: any number of transfers at once
 }
 
-// makeBucket creates a bucket, if missing. Its reads go to the leader: a lagging
-// replica may not have the newest objects.
+// makeBucket creates a bucket, if missing. Reads go to the leader: a lagging replica
+// may not have the newest objects.
 func makeBucket(ctx context.Context, js jetstream.JetStream, name string, replicas int) error {
 	_, err := js.ObjectStore(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -110,7 +110,7 @@ func (r *paced) Read(b []byte) (int, error) {
 	return r.of.Read(b)
 }
 
-// unhurried pauses before the end: Put starts a goroutine with its first chunk, and
+// unhurried pauses before the end: Put starts a goroutine with the first chunk, and
 // nats.go 1.55.0 leaks the goroutine if Put returns before the goroutine has run.
 type unhurried struct{ *bytes.Reader }
 
@@ -134,8 +134,8 @@ type Download struct {
 }
 
 // getObject reads an object of at most `most` bytes. In a cluster, an object that seems
-// lost is requested again during StaleGrace. lost tells which errors mean a loss. An
-// object replaced during the read, whose old chunks are therefore gone, is re-read.
+// lost is requested again during StaleGrace. lost identifies the errors for a loss. An
+// object replaced during the read (the old chunks are then gone) is re-read.
 func (s *bucket) getObject(ctx context.Context, name string, most int64, d *Download, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
@@ -164,7 +164,7 @@ func (s *bucket) storedAnew(ctx context.Context, name string, was *jetstream.Obj
 }
 
 // readObject reads the missing part of an object, and compares the whole object with
-// its stored sha256. The leader is asked for one chunk after the other: a slow server
+// its stored sha256. Chunks are requested from the leader one by one: a slow server
 // then sends nothing twice.
 func (s *bucket) readObject(ctx context.Context, name string, most int64, d *Download) error {
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
@@ -238,5 +238,5 @@ func transferTime(bytes uint64) time.Duration {
 	return CommitTimeout + time.Duration(bytes/slowestStore)*time.Second
 }
 
-// isReplicated reports whether the bucket has several copies, whose leader may change.
+// isReplicated reports whether the bucket has several copies, with a changeable leader.
 func (s *bucket) isReplicated() bool { return s.stream.CachedInfo().Config.Replicas > 1 }

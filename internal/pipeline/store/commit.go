@@ -26,8 +26,8 @@ var ErrFenced = errors.New("pipeline: another worker has claimed the partition")
 // ErrRecordLost reports a partition that has begun, and has no record.
 var ErrRecordLost = errors.New("it makes no predictions")
 
-// errUnsure reports a commit that was not sent, because the output may have gone back
-// to an earlier state.
+// errUnsure reports an unsent commit, because the output may have gone back to an
+// earlier state.
 var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old")
 
 // lostError reports the loss of an acknowledged record. left is the number of the
@@ -43,18 +43,18 @@ func (c *Committer) lostError(left uint64) error {
 // is lost: uncommitted work is recomputed.
 var ErrUnfinished = errors.New("pipeline: stopped before the server answered")
 
-// Committer is the only writer of a partition's output subject, whose last message is
-// the partition's record. The server's check that nothing was published in between
-// keeps it the only writer. The check identifies the last message only by its number,
-// and an output that went back reuses numbers. So a commit is published only if the
-// server has recently confirmed the record, on the same connection. A committer belongs
-// to one goroutine at a time: first its ownership's, then the emitter's.
+// Committer is the only writer of a partition's output subject. The subject's last
+// message is the partition's record. The server's check for messages published in
+// between ensures a single writer. The check identifies the last message only by its
+// number, and an output that went back reuses numbers. So a commit is published only if
+// the server has recently confirmed the record, on the same connection. A committer
+// belongs to one goroutine at a time: first its ownership's, then the emitter's.
 type Committer struct {
 	JS     jetstream.JetStream
 	Stream jetstream.Stream // the output NATS stream
 	Link   *Link            // of js and stream
 	Job    string
-	// InputJob is the job whose input is read, if it is another job.
+	// InputJob is the job with the input, if the input is another job's.
 	InputJob string
 	Part     int
 	Worker   string // name in this run, to recognize own messages
@@ -78,7 +78,7 @@ type Committer struct {
 	underWay
 }
 
-// standing is a committer's memory of its partition.
+// standing is a committer's memory of the partition.
 type standing struct {
 	acked wire.Record // as last acknowledged, to the letter
 	begun asked       // the request by which begins accepted the partition
@@ -92,7 +92,7 @@ type underWay struct {
 	future jetstream.PubAckFuture
 }
 
-// asked is the time of a request to the server, and its connection.
+// asked is the time and the connection of a request to the server.
 type asked struct {
 	at         time.Time
 	reconnects uint64
@@ -118,8 +118,8 @@ func (c *Committer) mayBegin(q asked) bool {
 	return !c.begun.at.IsZero() && c.begun.reconnects == q.reconnects && q.at.Sub(c.begun.at) < StaleGrace
 }
 
-// Reassure re-reads the record if it is no longer sure. If the answer differs, or does
-// not come, BeginPublish sends nothing and AwaitPublish resolves the doubt.
+// Reassure re-reads an uncertain record. If the answer differs, or does not come,
+// BeginPublish sends nothing and AwaitPublish resolves the doubt.
 func (c *Committer) Reassure(ctx context.Context) {
 	q := c.NoteAsked()
 	if c.IsSure(c.Heard) {
@@ -133,18 +133,18 @@ func (c *Committer) Reassure(ctx context.Context) {
 // Subject is the partition's in the output.
 func (c *Committer) Subject() string { return wire.OutputSubject(c.Job, c.Part) }
 
-// Read returns the last record and its sequence number, 0 if there is none.
+// Read returns the last record and the record's sequence number, 0 without a record.
 func (c *Committer) Read(ctx context.Context) (wire.Record, uint64, error) {
 	ctx, cancel := c.Link.Attempt(ctx)
 	defer cancel()
 	return ReadRecord(ctx, c.Stream, c.Job, c.Part)
 }
 
-// inputJob returns the job whose input is read.
+// inputJob returns the job with the input.
 func (c *Committer) inputJob() string { return cmp.Or(c.InputJob, c.Job) }
 
 // ClaimPartition claims the partition: it publishes the last record with the next
-// epoch, provided that nothing was published in between. Expectations of older owners
+// epoch, provided no message was published in between. Expectations of older owners
 // fail from then on. wait decides whether to give the recorded owner time to release
 // the partition. body is a message without predictions. A record that Refuses rejects
 // stays unchanged.
@@ -233,7 +233,7 @@ func (c *Committer) newMessage(r wire.Record, expect uint64, body []byte) *nats.
 	return m
 }
 
-// isFenced reports whether commits have the fence, so that a foreign record means that
+// isFenced reports whether commits have the fence, so that a foreign record means:
 // another worker owns the partition.
 func (c *Committer) isFenced() bool { return c.Condition == nil }
 
@@ -252,16 +252,16 @@ func (c *Committer) BeginPublish(body []byte, next wire.Record, besides wire.Hea
 	c.next = next
 	c.msg = c.newMessage(next, c.Last, body)
 	maps.Copy(c.msg.Header, besides)
-	// A nil future means that nothing was sent; AwaitPublish handles it.
+	// A nil future means: nothing was sent; AwaitPublish handles it.
 	if c.future = nil; c.IsSure(c.Heard) {
 		c.sent = c.NoteAsked()
 		c.future, _ = c.JS.PublishMsgAsync(c.msg, jetstream.WithRetryAttempts(0))
 	}
 }
 
-// AwaitPublish returns when the commit is stored, or an error when it never can be:
-// ErrFenced if another worker owns the partition now, or the server's loss or refusal.
-// While the server is unavailable it waits, until ctx ends.
+// AwaitPublish returns when the commit is stored, or an error when storage is
+// impossible: ErrFenced if another worker owns the partition now, or the server's loss
+// or refusal. While the server is unavailable, AwaitPublish waits until ctx ends.
 func (c *Committer) AwaitPublish(ctx context.Context) error {
 	var err error
 	if c.future == nil {

@@ -22,11 +22,11 @@ const MaxConsumers = 16 * MaxPartitions
 const UsualConsumers = 1000
 
 // ConsumersFor returns how many consumers an input with the given partitions must
-// allow: those of a killed worker and of its successor, twice.
+// allow: twice, for a killed worker and for the next worker.
 func ConsumersFor(partitions int) int { return 4 * partitions }
 
-// ConsumerLimit returns how many consumers a NATS stream may have, by its configuration
-// and its account; nil: the account is unknown.
+// ConsumerLimit returns how many consumers a NATS stream may have, by the configuration
+// and the account; nil: the account is unknown.
 func ConsumerLimit(s jetstream.StreamConfig, account *jetstream.AccountInfo) int {
 	limit := s.MaxConsumers
 	if most := accountConsumers(s, account); most > 0 && (limit <= 0 || most < limit) {
@@ -50,7 +50,7 @@ func accountConsumers(s jetstream.StreamConfig, account *jetstream.AccountInfo) 
 }
 
 // FewConsumers returns a warning if an input with the given partitions may allow too
-// few consumers; empty if it allows enough.
+// few consumers; empty if enough are allowed.
 func FewConsumers(in jetstream.StreamConfig, account *jetstream.AccountInfo, partitions int) string {
 	limit, need := ConsumerLimit(in, account), ConsumersFor(partitions)
 	if limit >= need {

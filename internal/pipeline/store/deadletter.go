@@ -84,10 +84,10 @@ func (e *DeadLetters) messageID(d *DeadLetter) string {
 }
 
 // ofDeadLetters are the headers that a stage sets in a dead letter. A producer could
-// hide its dead letters with them.
+// hide dead letters with such headers.
 var ofDeadLetters = []string{wire.HeaderKind, wire.HeaderTruncated, wire.HeaderDropped, wire.HeaderError, wire.HeaderReason, wire.HeaderInSeq, wire.HeaderInSubject}
 
-// copyHeaders returns the headers of an input message that fit in a budget of bytes, in
+// copyHeaders returns the headers of an input message within a budget of bytes, in
 // alphabetical order so that a repeat drops the same headers, and the number of dropped
 // headers.
 func copyHeaders(from wire.Header, budget int) (h nats.Header, dropped int) {
@@ -95,7 +95,7 @@ func copyHeaders(from wire.Header, budget int) (h nats.Header, dropped int) {
 	for _, k := range slices.Sorted(maps.Keys(from)) {
 		name := k
 		if strings.HasPrefix(k, "Nats-") || slices.Contains(ofDeadLetters, k) {
-			name = "Eusn-In-" + k // the server would obey the header, or readers would attribute it to the stage
+			name = "Eusn-In-" + k // the server would obey the header, or readers would attribute the header to the stage
 		}
 		size := headerBytes(nats.Header{name: from[k]})
 		if size > budget {

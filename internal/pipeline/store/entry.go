@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ReadEntry returns a job's entry and its sequence number, 0 if there is none.
+// ReadEntry returns a job's entry and the entry's sequence number, 0 without an entry.
 func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
 	subject := wire.EntrySubject(job)
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
@@ -27,7 +27,7 @@ func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entr
 }
 
 // WriteEntry publishes a job's entry as the successor of message expect, 0 = none.
-// taken reports that another process has written an entry meanwhile.
+// taken reports an entry written by another process meanwhile.
 func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64) (taken bool, err error) {
 	body, err := wire.NoPredictions(e.Meta)
 	if err != nil {
@@ -61,9 +61,8 @@ func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, ou
 }
 
 // recordedEntry returns the model identity in the partitions' records of a job without
-// an entry: a record compatible with own if there is any, otherwise a contradicting
-// record, or nothing. If both exist, partitions of the other model are stopped when
-// they are claimed.
+// an entry: a record compatible with own if possible, otherwise a contradicting record,
+// or nothing. If both exist, partitions of the other model are stopped at the claim.
 func recordedEntry(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
@@ -85,7 +84,7 @@ func recordedEntry(ctx context.Context, own *wire.Entry, out jetstream.Stream, j
 	return other, nil
 }
 
-// recordedOn returns the identity in one partition's record. An unreadable record is
+// recordedOn returns the identity in a partition's record. An unreadable record is
 // skipped: the claim of the partition reports the error.
 func recordedOn(ctx context.Context, out jetstream.Stream, subject string) (e wire.Entry, err error) {
 	raw, err := out.GetLastMsgForSubject(ctx, subject)

@@ -36,12 +36,12 @@ func MakeFeatures(ctx context.Context, js jetstream.JetStream, job string, out j
 	return nil
 }
 
-// Features publishes predictions that carry their features. Concurrent use is allowed.
+// Features publishes predictions with features. Concurrent use is allowed.
 type Features struct {
 	JS      jetstream.JetStream
 	Link    *Link // of JS
 	Job     string
-	Network string // identity of the model without its readouts
+	Network string // identity of the model without readouts
 	Begun   string // when the job's output was made
 	Limit   int    // largest body that the server accepts, bytes
 	Retries func()

@@ -9,8 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A single answer that a NATS stream is missing is no loss, and any other answer ends
-// the doubt.
+// A single "stream not found" answer is no loss, and any other answer ends the doubt.
 func TestMissingLooksTwice(t *testing.T) {
 	var m missing
 	gone := jetstream.ErrStreamNotFound

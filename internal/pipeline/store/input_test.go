@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A request about the input that fails with its connection is retried: it stops no
-// partition.
+// A request about the input that fails with the connection is retried: the failure
+// stops no partition.
 func TestInputMessageIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))

@@ -25,7 +25,7 @@ type Job struct {
 	In, Out    jetstream.Stream
 }
 
-// InputJob returns the job whose input this job reads: usually itself.
+// InputJob returns the job with the input of this job: usually the job itself.
 func (j *Job) InputJob() string { return cmp.Or(j.Source.Job, j.Name) }
 
 // Input returns the job's input, for requests over the link.
@@ -35,7 +35,7 @@ func (j *Job) Input(link *Link) *Input {
 
 var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+)(,\d+)*\)\}\}`)
 
-// Open finds a job by its name, or returns wire.ErrNoJob.
+// Open finds a job by name, or returns wire.ErrNoJob.
 func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	j := &Job{Name: name, JS: js}
 	var err error
@@ -63,7 +63,7 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 	return j, nil
 }
 
-// checkLost reports the loss of the input or output of a job that has begun.
+// checkLost reports the loss of the input or output of a begun job.
 func (j *Job) checkLost(ctx context.Context) error {
 	if j.Out != nil { // without an input
 		if _, seq, err := ReadEntry(ctx, j.Out, j.Name); err == nil && seq > 0 {
@@ -105,8 +105,8 @@ func PartitionsOf(ctx context.Context, js jetstream.JetStream, job string) (int,
 	return PartitionsIn(in.CachedInfo().Config)
 }
 
-// PatternOf returns the pattern of a job's input, from its NATS stream. Zero means an
-// input that no stage has created.
+// PatternOf returns the pattern of a job's input, from the NATS stream. Zero means an
+// input not created by a stage.
 func PatternOf(in jetstream.StreamConfig) wire.Pattern {
 	if len(in.Subjects) == 1 {
 		p, _ := wire.ParsePattern(in.Subjects[0])
@@ -125,7 +125,7 @@ func sameSubjects(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// Record returns a partition's last record; zero if there is none.
+// Record returns a partition's last record; zero without a record.
 func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 	if p < 0 || p >= j.Partitions {
 		return wire.Record{}, fmt.Errorf("pipeline: partition %d, job %q has 0 to %d", p, j.Name, j.Partitions-1)
@@ -134,8 +134,8 @@ func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 	return r, err
 }
 
-// sourceOf returns the source of a job's input, if it is another job's. An unreadable
-// entry is reported by later code: without it, a job has its own input.
+// sourceOf returns the source of a job's input, if the input is another job's. An
+// unreadable entry is reported by later code: without it, a job has its own input.
 func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Source, error) {
 	e, _, err := ReadEntry(ctx, out, job)
 	if foreign := (*wire.ForeignError)(nil); errors.As(err, &foreign) {
@@ -144,7 +144,7 @@ func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Sourc
 	return e.Source, err
 }
 
-// ReadersOf returns the other jobs that read a job's input, in alphabetical order. A
+// ReadersOf returns the jobs that read another job's input, in alphabetical order. A
 // job declares its input in its entry, from its first start until its output is
 // deleted, even while no worker runs.
 func ReadersOf(ctx context.Context, js jetstream.JetStream, job string) ([]string, error) {
@@ -190,8 +190,8 @@ func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	return names, nil
 }
 
-// ReadRecord returns a partition's last record in a job's output, and its sequence
-// number, 0 if there is none.
+// ReadRecord returns a partition's last record in a job's output, and the record's
+// sequence number, 0 without a record.
 func ReadRecord(ctx context.Context, out jetstream.Stream, job string, p int) (wire.Record, uint64, error) {
 	subject := wire.OutputSubject(job, p)
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
@@ -205,8 +205,8 @@ func ReadRecord(ctx context.Context, out jetstream.Stream, job string, p int) (w
 	return r, raw.Sequence, err
 }
 
-// Destination returns a NATS stream's subject mapping: for a job's input, it contains
-// the number of partitions.
+// Destination returns a NATS stream's subject mapping: for a job's input, the mapping
+// contains the number of partitions.
 func Destination(c jetstream.StreamConfig) string {
 	if c.SubjectTransform == nil {
 		return "none"

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Link follows a connection, so that a request to the server ends with its connection:
+// Link follows a connection, so that a request to the server ends with the connection:
 // the answer can no longer arrive. (The client cancels asynchronous publishes, but
 // requests only after their timeout.)
 type Link struct {
@@ -37,8 +37,8 @@ func Follow(nc *nats.Conn) *Link {
 	return l
 }
 
-// Attempt returns the context of one request: it ends after CommitTimeout, or when the
-// connection breaks. A nil Link follows no connection.
+// Attempt returns the context of a request: the context ends after CommitTimeout, or
+// when the connection breaks. A nil Link follows no connection.
 func (l *Link) Attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
 	if l == nil {
@@ -49,7 +49,7 @@ func (l *Link) Attempt(ctx context.Context) (context.Context, context.CancelFunc
 }
 
 // Connection returns a context that ends when the connection breaks, for long
-// operations on one connection that restart on the next.
+// operations on a connection, restarted on the next connection.
 func (l *Link) Connection(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()

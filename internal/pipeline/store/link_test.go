@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A request ends with its connection; the next request uses the next connection.
+// A request ends with the connection; the next request uses the next connection.
 func TestAttemptEndsWithConnection(t *testing.T) {
 	dir := t.TempDir()
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})

@@ -18,7 +18,7 @@ import (
 // partitions changed: each server assigns a message to a partition when it stores its
 // copy, and the servers do not change the number at the same message. So copies
 // disagree, and readers of different servers see different partitions. The key is the
-// same in all copies: the partition of such a message is the partition of its key under
+// same in all copies: the partition of these messages is the partition of the key under
 // the previous number.
 type Mixed struct {
 	after, to uint64 // messages after `after`, up to message to

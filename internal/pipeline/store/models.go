@@ -33,7 +33,7 @@ type Models struct {
 	old time.Duration // oldPiece, but in tests
 }
 
-// Object describes an object without its content.
+// Object describes an object without the content.
 type Object struct {
 	About  string // the writer's description
 	Size   uint64
@@ -60,8 +60,8 @@ func FindModels(ctx context.Context, js jetstream.JetStream, job string) (*Model
 	return &Models{b, oldPiece}, nil
 }
 
-// Put stores an object, and replaces an object with the same name. If it fails, it
-// leaves no chunks: a later Put removes chunks that it cannot remove.
+// Put stores an object, and replaces an object with the same name. A failed Put leaves
+// no chunks: a later Put removes remaining chunks.
 func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	if len(b) > MaxModelFile {
 		return fmt.Errorf("pipeline: %s: a model of %d bytes, want at most %d", m.Bucket, len(b), MaxModelFile)
@@ -83,7 +83,7 @@ func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 }
 
 // uploadModel stores an object, and removes an incomplete object when ctx ends: the
-// client removes it while its own, longer context lasts.
+// client removes the chunks while the client's own, longer context lasts.
 func (m *Models) uploadModel(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
 	end, _ := ctx.Deadline() // Put has set a deadline
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(CommitTimeout))
@@ -95,7 +95,7 @@ func (m *Models) uploadModel(ctx context.Context, meta jetstream.ObjectMeta, b [
 	return err
 }
 
-// whileOpen reads until its context ends.
+// whileOpen reads until the context ends.
 type whileOpen struct {
 	ctx  context.Context
 	from io.Reader
@@ -141,7 +141,7 @@ func (m *Models) sweepUnnamed(ctx context.Context) {
 	}
 }
 
-// Get reads an object, and compares its bytes with the stored checksum. A missing name
+// Get reads an object, and compares the bytes with the stored checksum. A missing name
 // is an answer, and is not retried: the publisher of a model first checks whether it
 // exists.
 func (m *Models) Get(ctx context.Context, name string) ([]byte, Object, error) {

@@ -24,8 +24,8 @@ func (s *Snapshots) RemoveRows(ctx context.Context, rows []uint64, log *slog.Log
 }
 
 // RemoveOrphans counts the rows of a partition that owners before this epoch have left
-// and that the snapshot does not name. Call it before work on the partition begins:
-// from then on, named rows are deleted, too.
+// and the snapshot does not name. Call RemoveOrphans before work on the partition
+// begins: from then on, named rows are deleted, too.
 func (s *Snapshots) RemoveOrphans(ctx context.Context, part int, epoch uint64, kept map[uint64]bool) (n int, err error) {
 	ctx, cancel := s.Link.Attempt(ctx)
 	defer cancel()

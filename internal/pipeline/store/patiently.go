@@ -13,7 +13,7 @@ import (
 // patience is longer than a cluster takes to choose a leader.
 const patience = 2 * CommitTimeout
 
-// patiently publishes messages that must be on the server before a commit.
+// patiently publishes messages that the server must store before a commit.
 type patiently struct {
 	js      jetstream.JetStream
 	link    *Link // of js
@@ -22,8 +22,7 @@ type patiently struct {
 
 // publishUntilStored publishes a message until the server has stored it, perhaps
 // repeatedly. If a reachable server refuses the message, or does not answer within the
-// patience, the partition is given up for a while: answers of other partitions wait for
-// it.
+// patience, the partition is given up for a while: answers of other partitions wait.
 func (e *patiently) publishUntilStored(ctx context.Context, msg *nats.Msg, what, stream string, w Waiter) error {
 	what += " on " + msg.Subject
 	var since time.Time // time of the first missing answer of a reachable server

@@ -29,7 +29,7 @@ const (
 	rowPatience = 30 * time.Second
 )
 
-// ErrRow reports a stored row that is missing or changed.
+// ErrRow reports a missing or changed stored row.
 var ErrRow = errors.New("restore the store, or start a new job")
 
 // HeaderRoom is the space reserved for headers in an output message.
@@ -48,8 +48,8 @@ type StoredRow struct {
 // with each connection.
 func (s *Snapshots) RowLimit() int { return int(s.rowJS.Conn().MaxPayload()) - HeaderRoom }
 
-// openRows opens the job's store of rows. The store has its own publisher, because its
-// messages come in groups.
+// openRows opens the job's store of rows. The store has a separate publisher, because
+// row messages come in groups.
 func (s *Snapshots) openRows(ctx context.Context, js jetstream.JetStream, job string) error {
 	var err error
 	if s.rows, err = js.Stream(ctx, wire.RowStream(job)); err != nil {
@@ -112,7 +112,7 @@ func (s *Snapshots) isRefused(err error) bool {
 	return IsRefused(err) || IsUnanswered(err) && !s.isReplicated()
 }
 
-// putGroup publishes the rows of a small group that have no number yet, and returns the
+// putGroup publishes the rows of a small group without a number yet, and returns the
 // last error.
 func (s *Snapshots) putGroup(ctx context.Context, rows []StoredRow) (failure error) {
 	acks := make([]jetstream.PubAckFuture, len(rows))

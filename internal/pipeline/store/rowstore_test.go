@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A row is accepted only if it equals the stored row, bit for bit.
+// A row is accepted only if equal to the stored row, bit for bit.
 func TestParseRow(t *testing.T) {
 	row := []uint32{1, 2, 0xffffffff}
 	data := state.AppendRowWords(nil, row)
@@ -37,8 +37,8 @@ func TestParseRow(t *testing.T) {
 	}
 }
 
-// A store that was deleted and recreated reuses no row number of the old store: a
-// snapshot may still name the number, and its owner will delete it.
+// A recreated store reuses no row number of the deleted store: a snapshot may still
+// name the number, and the snapshot's owner will delete the row.
 func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -64,7 +64,7 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-// dumb is a JetStream that publishes nothing and answers nothing.
+// dumb is a JetStream without publications and answers.
 type dumb struct {
 	jetstream.JetStream
 	asked atomic.Int64

@@ -39,8 +39,8 @@ func MakeShadows(ctx context.Context, js jetstream.JetStream, job string, out je
 }
 
 // ShadowPublisher returns the publisher for the shadows of a job with the given
-// partitions. It is separate from the commits' publisher, so that commits never wait
-// for shadows.
+// partitions. This publisher is separate from the commits' publisher, so that commits
+// never wait for shadows.
 func ShadowPublisher(nc *nats.Conn, partitions int, patience time.Duration) (jetstream.JetStream, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(patience), jetstream.WithPublishAsyncMaxPending(2*wire.MostShadows*partitions))
 	if err != nil {
@@ -74,8 +74,8 @@ type sentShadow struct {
 // IsReady reports whether shadows are sent now.
 func (s *Shadows) IsReady() bool { return time.Now().After(s.until) }
 
-// Send publishes n predictions of a shadow, the last of which has the number outs in
-// its partition. Await must follow.
+// Send publishes n predictions of a shadow; the last prediction has the number outs in
+// the partition. Await must follow.
 func (s *Shadows) Send(shadow string, part, n int, outs uint64, body []byte) {
 	m := &nats.Msg{Subject: wire.ShadowSubject(s.Job, shadow, part), Data: body, Header: nats.Header{
 		wire.HeaderKind: {wire.KindShadow}, wire.HeaderOuts: {fmt.Sprint(outs)}, wire.HeaderOutCreated: {s.Begun},
@@ -122,7 +122,7 @@ func (s *Shadows) Await(ctx context.Context) {
 // errShadowLate reports a slow server.
 var errShadowLate = errors.New("no answer in time")
 
-// awaitStored waits for one answer; atOnce: only if it has already arrived.
+// awaitStored waits for an answer; atOnce: accept only an answer already arrived.
 func (one *sentShadow) awaitStored(ctx context.Context, late <-chan time.Time, atOnce bool) error {
 	select {
 	case <-one.future.Ok():

@@ -15,8 +15,8 @@ const (
 	sinceWait   = 2 * time.Second // for an answer, before the request is repeated
 )
 
-// FirstSince returns the number of the first message stored at time t or later; one
-// more than the last if there is none.
+// FirstSince returns the number of the first message stored at time t or later; without
+// such a message, the last number plus 1.
 func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.StreamState, stream string, t time.Time) (uint64, error) {
 	if seq, known := firstSince(in, t); known {
 		return seq, nil
@@ -52,7 +52,7 @@ func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.Stream
 	}
 }
 
-// firstSince is FirstSince for cases that the state of the NATS stream decides.
+// firstSince is FirstSince for cases decided by the state of the NATS stream.
 func firstSince(in jetstream.StreamState, t time.Time) (seq uint64, known bool) {
 	switch {
 	case in.Msgs == 0 || in.LastTime.Before(t):

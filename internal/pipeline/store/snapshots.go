@@ -67,9 +67,9 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 	return s, nil
 }
 
-// Put stores a snapshot. It gives up early, because the release of a partition waits
-// for it: a request during the election of the bucket's leader is never answered, and
-// the next snapshot serves equally.
+// Put stores a snapshot. Put gives up early, because the release of a partition waits
+// for the result: a request during the election of the bucket's leader is never
+// answered, and the next snapshot serves equally.
 func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
 	done, err := s.beginTransfer(ctx)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
 	return nil
 }
 
-// Get reads a snapshot, and checks it against its stored sha256.
+// Get reads a snapshot, and checks the bytes against the stored sha256.
 func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
 	return s.GetRest(ctx, name, new(Download))
 }
@@ -100,9 +100,9 @@ func LostSnapshot(err error) bool {
 	return errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) || errors.Is(err, errChunks)
 }
 
-// Remove deletes a snapshot that no record names, with its entry: the object store's
-// own method leaves a permanent marker. A snapshot that cannot be deleted now is swept
-// later.
+// Remove deletes a snapshot named by no record, with the snapshot's entry: the object
+// store's own method leaves a permanent marker. A snapshot that cannot be deleted now
+// is swept later.
 func (s *Snapshots) Remove(ctx context.Context, name string, log *slog.Logger) {
 	info, err := s.objects.GetInfo(ctx, name)
 	if err == nil {

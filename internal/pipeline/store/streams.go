@@ -129,10 +129,9 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 // taken.
 const lookups = 4
 
-// createStream creates a NATS stream, or finds the stream that another worker has
-// created meanwhile. The server refuses an existing name unless every setting is equal,
-// and row numbers begin at each worker's clock (firstRow): the second worker uses the
-// existing stream.
+// createStream creates a NATS stream, or finds the stream already created meanwhile.
+// The server refuses an existing name unless every setting is equal, and row numbers
+// begin at each worker's clock (firstRow): the second worker uses the existing stream.
 func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := CreateStream(ctx, js, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -147,8 +146,8 @@ func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	return s, err
 }
 
-// JobStreams is the number of NATS streams of a job: four, and those of its three
-// buckets. A job works without the stream of its models.
+// JobStreams is the number of NATS streams of a job: four, plus three of buckets. A job
+// works without the stream of its models.
 const JobStreams = 7
 
 // AccountWants adds to the server's refusal to create a NATS stream which right or
@@ -168,8 +167,8 @@ func AccountWants(err error) error {
 	return err
 }
 
-// isOverlap reports whether a NATS stream was refused because its subjects overlap with
-// another stream; the client has no error value for it.
+// isOverlap reports whether a NATS stream was refused because the subjects overlap with
+// another stream; the client has no error value for an overlap.
 func isOverlap(err error) bool {
 	const subjectOverlap = 10065
 	var api *jetstream.APIError
@@ -214,7 +213,7 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 }
 
 // CheckDiscards names a limit of a job's input or output that would remove needed
-// messages: unread input, or the last message of a partition, which is its position.
+// messages: unread input, or the last message of a partition, the partition's position.
 func CheckDiscards(got jetstream.StreamConfig) error {
 	undo := func(limit string, has any, means, flag string) error {
 		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; remove the limit: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)

@@ -49,7 +49,7 @@ func (s *Snapshots) Sweep(ctx context.Context, ours map[int]Claim, pieces bool, 
 }
 
 // SweepUnused deletes the snapshots and rows of the partitions from first on, which a
-// job no longer has. still is called when all of them are listed, before any deletion:
+// job no longer has. still is called when the whole list is known, before any deletion:
 // if the number of partitions changes again, new objects come later, and are not in the
 // list.
 func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() error, log *slog.Logger) error {
@@ -84,9 +84,9 @@ func (s *Snapshots) SweepUnused(ctx context.Context, first int, still func() err
 	return nil
 }
 
-// sweepChunks deletes the chunks of uploads that have no entry now and had none at the
-// previous check, at least SweepEvery ago: a running upload gets its entry, or ends,
-// within uploadTimeout. Only the local passing of time decides, no clock.
+// sweepChunks deletes the chunks of uploads without an entry, now and at the previous
+// check, at least SweepEvery ago: a running upload gets an entry, or ends, within
+// uploadTimeout. Only the local passing of time decides, no clock.
 func (s *Snapshots) sweepChunks(ctx context.Context, entries map[string]bool, log *slog.Logger) {
 	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(s.chunkSubject("*")))
 	if err != nil {

@@ -21,7 +21,7 @@ type Need struct {
 	Message   uint64 `json:"message"`
 }
 
-// Trim is a request to remove input that none of the reading jobs needs.
+// Trim is a request to remove input not needed by any reading job.
 type Trim struct {
 	Job     string
 	Keep    time.Duration // younger messages stay
@@ -108,7 +108,7 @@ func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) 
 	return d, nil
 }
 
-// listJobs returns the jobs that may need the input.
+// listJobs returns the jobs with a possible need for the input.
 func (t Trim) listJobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
 	readers, err := ReadersOf(ctx, js, t.Job)
 	if err != nil {
@@ -123,7 +123,7 @@ func (t Trim) listJobs(ctx context.Context, js jetstream.JetStream) ([]string, e
 	return slices.DeleteFunc(jobs, func(name string) bool { return slices.Contains(t.Without, name) }), nil
 }
 
-// needOf returns the oldest message that a job needs.
+// needOf returns the oldest message needed by a job.
 func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, error) {
 	job, err := Open(ctx, js, name)
 	if err != nil {
@@ -211,7 +211,7 @@ func (j *Job) oldestUnread(ctx context.Context, part int, r *wire.Record, at uin
 	return at, nil
 }
 
-// neededFrom returns the first message that a partition needs by its record: the
+// neededFrom returns the first message that a partition needs by the record: the
 // message after its stored state. If the stored state is the last state, the record may
 // contain an empty range, which is not needed.
 func neededFrom(r *wire.Record) uint64 {
