@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// carrying publishes the predictions that carry their features, before the commits of
-// the same predictions, so a committed prediction of the share is already stored. It
-// belongs to an emitter.
+// carrying publishes the predictions with features, before the commits of the same
+// predictions, so a committed prediction of the share is already stored. It belongs to
+// an emitter.
 type carrying struct {
 	out      *store.Features // nil: none do
 	enc      *codec.PredictionEncoder
@@ -20,7 +20,7 @@ type carrying struct {
 	details  []codec.Details // of rows
 }
 
-// SetFeatures sets the destination of predictions that carry their n features. Call it
+// SetFeatures sets the destination of predictions with n features. Call SetFeatures
 // before the emitter runs.
 func (e *Emitter) SetFeatures(out *store.Features, n int) error {
 	meta := e.shadows.meta

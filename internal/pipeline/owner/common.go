@@ -32,23 +32,23 @@ const (
 	refusedTime   = 10 * time.Minute
 )
 
-// Common reads the input for the partitions of a worker that has all of a job's:
-// one consumer without a filter, whose messages it hands to their partitions. The
+// Common reads the input for the partitions of a worker that has all of a job's: a
+// single consumer without a filter, and passes the messages to the partitions. The
 // server finds the next message of a filtered consumer by looking at every message
 // between two of its own, so a consumer for each partition costs more
 // (docs/results.md).
 //
 // Common is an optimization of normal operation; everything else is left to the
-// consumers of the partitions. A partition joins (takeMember) when its shard has all of
-// its messages up to the common consumer's position. It leaves, and reads with its own
-// consumer after the last message in its shard, if its shard accepts no messages for a
-// while, or its input may have been lost. All partitions leave if the worker no longer
-// owns all partitions, or the consumer has a fault.
+// consumers of the partitions. A partition joins (takeMember) when the shard has all of
+// the partition's messages up to the common consumer's position. A partition leaves,
+// and reads with a separate consumer after the last message in the shard, if the shard
+// accepts no messages for a while, or input may have been lost. All partitions leave if
+// the worker no longer owns all partitions, or the consumer has a fault.
 //
 // No message is skipped or comes too early: the messages from the common consumer and
 // from a partition's own consumer are each in order and without gaps, and each sequence
-// begins no later than after the last message in the shard. A message that both deliver
-// is a repeat, which the shard drops.
+// begins no later than after the last message in the shard. The shard drops a message
+// delivered by both, as a repeat.
 type Common struct {
 	w     *Worker
 	open  func() (jetstream.JetStream, error) // opens the reader's connection
@@ -62,28 +62,28 @@ type Common struct {
 	beside sync.WaitGroup // consumers being created or stopped
 }
 
-// commonReading is the lifetime of one common consumer. All fields are guarded by
-// Common.mu, except its members' asked.
+// commonReading is the lifetime of a common consumer. Common.mu guards all fields,
+// except the members' asked.
 type commonReading struct {
 	at      uint64 // messages up to this message are assigned
 	handed  uint64 // the partitions have the messages up to this message
 	members []*member
 	joined  int64  // members
 	unread  int64  // input messages unread on the server when the last message came
-	count   uint64 // messages received from its consumer
+	count   uint64 // messages received from the consumer
 	over    bool
 	stop    func()       // nil while the consumer is being made
 	behind  func() int64 // number of received messages that wait for acceptMessage; nil as stop
 }
 
-// member is a partition that a common consumer reads for.
+// member is a partition read by a common consumer.
 type member struct {
 	t     *Ownership
 	asked bool // the input was compared with the partition's last message
 }
 
-// NewCommon makes the common reader of a worker; it reads only while the worker owns
-// all partitions. open opens its connection. apart is ApartTime except in tests.
+// NewCommon makes the common reader of a worker; the reader works only while the worker
+// owns all partitions. open opens the connection. apart is ApartTime except in tests.
 func NewCommon(w *Worker, apart time.Duration, open func() (jetstream.JetStream, error)) *Common {
 	return &Common{w: w, open: open, apart: apart}
 }
@@ -97,7 +97,7 @@ func (c *Common) SetWhole(whole bool) {
 	}
 }
 
-// CountReads returns the number of partitions that it reads.
+// CountReads returns the number of partitions read.
 func (c *Common) CountReads() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,7 @@ func (c *Common) CountReads() int {
 	return int(c.now.joined)
 }
 
-// StopSharing makes every partition read with its own consumer.
+// StopSharing makes every partition read with a separate consumer.
 func (c *Common) StopSharing() {
 	if c == nil {
 		return
@@ -139,9 +139,9 @@ func (c *Common) joinMember(t *Ownership) {
 }
 
 // takeMember lets a partition join if its shard has all messages of the partition up to
-// seq, and reports whether the partition joined: from then on, its messages come from
-// here. A partition without waiting messages (current) begins a reading if there is
-// none.
+// seq, and reports whether the partition joined: from then on, the partition's messages
+// come from here. A partition without waiting messages (current) begins a reading if
+// there is none.
 func (c *Common) takeMember(t *Ownership, seq uint64, current bool) bool {
 	if c == nil || !c.whole.Load() || t.w.Drain != nil || t.w.Server.In.Mixed != nil || t.Input.Doubt.Load() {
 		return false
@@ -239,7 +239,7 @@ func (c *Common) consumeInput(r *commonReading, start uint64) (*pushed, error) {
 	return p, nil
 }
 
-// loseReading ends a reading after a fault of its consumer.
+// loseReading ends a reading after a fault of the consumer.
 func (c *Common) loseReading(r *commonReading, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -253,7 +253,7 @@ func (c *Common) loseReading(r *commonReading, err error) {
 	}
 }
 
-// acceptMessage passes a message to its partition.
+// acceptMessage passes a message to the message's partition.
 func (c *Common) acceptMessage(r *commonReading, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
@@ -281,15 +281,15 @@ func (c *Common) acceptMessage(r *commonReading, m *nats.Msg) {
 	}
 }
 
-// passMember records that a message was passed on, or belongs to no member.
+// passMember records a message as passed on, or as a message of no member.
 func (c *Common) passMember(r *commonReading, seq uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.handed = seq
 }
 
-// followMember records a received message, and returns its member; nil = none. If
-// messages may be missing before it, all partitions leave.
+// followMember records a received message, and returns the member; nil = none. If
+// earlier messages may be missing, all partitions leave.
 func (c *Common) followMember(r *commonReading, subject string, seq, ofConsumer uint64, unread int64) *member {
 	c.mu.Lock()
 	defer c.mu.Unlock()

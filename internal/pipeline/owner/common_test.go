@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// commonOf returns a common reader whose consumer is never created, and its partitions.
+// commonOf returns a common reader without a consumer, and the reader's partitions.
 func commonOf(t *testing.T, partitions int) (*Common, []*Ownership) {
 	ctx, stop := context.WithCancel(t.Context())
 	w := &Worker{Job: "j", Partitions: partitions, Log: slog.New(slog.DiscardHandler), Counters: new(stats.Counters), Shards: ctx, Server: Server{In: &store.Input{Job: "j"}}, Safeguards: Safeguards{Trusting: true}}
@@ -41,8 +41,8 @@ func requireTaken(t *testing.T, c *Common, o *Ownership, seq uint64, current, wa
 	}
 }
 
-// A partition joins only if the common consumer has not passed any message that the
-// partition's shard lacks, and is near.
+// A partition joins only if the common consumer has not passed any message needed by
+// the partition's shard lacks, and is near.
 func TestWhoJoinsTheCommonReader(t *testing.T) {
 	c, o := commonOf(t, 6)
 	requireTaken(t, c, o[0], 10, true, false) // the worker has not all partitions
@@ -80,8 +80,8 @@ func TestWhoJoinsTheCommonReader(t *testing.T) {
 	}
 }
 
-// A partition that has ended may still process one message: it does not join then,
-// because it would never be removed.
+// An ended partition may still process a message: the partition does not join then,
+// because no code would remove the partition.
 func TestEndedPartitionDoesNotJoin(t *testing.T) {
 	c, o := commonOf(t, 2)
 	c.SetWhole(true)
@@ -98,7 +98,7 @@ func TestEndedPartitionDoesNotJoin(t *testing.T) {
 }
 
 // If the client has recreated the consumer, or messages were skipped, no message is
-// used: each partition checks its input.
+// used: each partition checks the input.
 func TestCommonReaderEndsAtADoubt(t *testing.T) {
 	for name, next := range map[string]func(*Common, *commonReading) *member{
 		"a new consumer":              func(c *Common, r *commonReading) *member { return c.followMember(r, "j.in.0.k", 12, 1, 9) },
@@ -149,7 +149,8 @@ func TestHandOrLeave(t *testing.T) {
 	}
 }
 
-// Partitions that begin together read together, except a partition that is far behind.
+// Partitions with a common beginning read together, except a partition with a large
+// backlog.
 func TestPartitionsGather(t *testing.T) {
 	c, o := commonOf(t, 4)
 	c.SetWhole(true)
@@ -173,7 +174,7 @@ func TestPartitionsGather(t *testing.T) {
 	}
 }
 
-// A partition that is slow to claim delays the others only briefly.
+// A partition with a slow claim delays the others only briefly.
 func TestPartitionsGatherInTime(t *testing.T) {
 	c, o := commonOf(t, 3)
 	c.SetWhole(true)

@@ -1,5 +1,5 @@
-// Package owner holds partitions. An Ownership is a worker's hold on one partition,
-// from the claim to the end; an Emitter publishes the answers of a shard.
+// Package owner holds partitions. An Ownership is a worker's hold on a partition, from
+// the claim to the end; an Emitter publishes the answers of a shard.
 //
 // Hold claims the partition, compares the input with the record, restores the state
 // from a snapshot, reads the input and releases the partition at the end. The Emitter
@@ -9,8 +9,8 @@
 // Goroutines. HoldPartition runs in the ownership's goroutine. It uses the committer
 // until the shard has the partition, and the Emitter uses the committer afterwards.
 // Fields read by several goroutines are atomic, or guarded by a lock held only for a
-// few assignments (storing, end), never during a request. One lock is held during
-// requests: it serializes the callbacks of one consumer (Receive).
+// few assignments (storing, end), never during a request. A single lock is held during
+// requests: the lock serializes the callbacks of a consumer (Receive).
 //
 // Rebuild restores and replays without a claim, to verify a state. InputWatch checks
 // the input of partitions that receive no messages.

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// Emitter publishes a shard's answers and commits them. It belongs to one goroutine.
+// Emitter publishes and commits a shard's answers. An Emitter belongs to one goroutine.
 type Emitter struct {
 	dead     *store.DeadLetters
 	splitter Splitter
@@ -32,7 +32,7 @@ type Emitter struct {
 
 // NewEmitter makes the emitter of a shard with the given number of partitions. first
 // names the job's first readout in predictions after another readout was promoted;
-// limit is the largest message body that the server accepts, bytes.
+// limit is the largest message body accepted by the server, bytes.
 func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string, limit, partitions int, counters *stats.Counters) (*Emitter, error) {
 	enc, err := codec.NewPredictionEncoder(meta)
 	if err != nil {
@@ -50,7 +50,7 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string
 	}, nil
 }
 
-// SetTracer sets the receiver of a job's spans. Call it before the emitter runs.
+// SetTracer sets the receiver of a job's spans. Call SetTracer before the emitter runs.
 func (e *Emitter) SetTracer(t trace.Tracer, job string) {
 	e.traces = tracing{tracer: t, job: job, commits: make([][]commit, len(e.cursor))}
 }
@@ -65,8 +65,8 @@ func (e *Emitter) Run(ctx context.Context, in <-chan *shard.Batch, free chan<- *
 }
 
 // publishBatch makes a batch's answers durable: first dead letters, then predictions
-// with the position that covers both. A fault concerns one partition, and ends its
-// ownership.
+// with the position that covers both. A fault concerns a single partition, and ends the
+// partition's ownership.
 func (e *Emitter) publishBatch(ctx context.Context, b *shard.Batch) {
 	start := time.Now()
 	for i := range b.Dead {
@@ -194,8 +194,8 @@ func (e *Emitter) encodeAnswers(ctx context.Context, b *shard.Batch) {
 }
 
 // isAnswerDue reports whether an answer has something to commit after its published
-// predictions. A commit without predictions only moves the position, and declares that
-// no predictions follow it: it is not allowed while some predictions of a later message
+// predictions. A commit without predictions only moves the position, and declares the
+// end of the predictions: it is not allowed while some predictions of a later message
 // are published.
 func isAnswerDue(a *shard.Answer, from int) bool {
 	if a.Part.Failed() {
@@ -206,8 +206,8 @@ func isAnswerDue(a *shard.Answer, from int) bool {
 	return from < len(a.Preds) || from == 0 && r.Ahead == 0 && moves
 }
 
-// reassureOwners re-reads the records that are no longer sure, in parallel, for the
-// partitions that are about to commit.
+// reassureOwners re-reads the uncertain records, in parallel, for the partitions before
+// their commit.
 func (e *Emitter) reassureOwners(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		c := ownerOf(b.Answers[i].Part).c
@@ -219,7 +219,7 @@ func (e *Emitter) reassureOwners(ctx context.Context, b *shard.Batch) {
 	e.reading.Wait()
 }
 
-// awaitCommit waits for a commit, and deletes the snapshot that the commit replaced.
+// awaitCommit waits for a commit, and deletes the replaced snapshot.
 func (e *Emitter) awaitCommit(ctx context.Context, t *Ownership) error {
 	snap := t.c.Record.Snap
 	if err := t.c.AwaitPublish(ctx); err != nil {

@@ -6,22 +6,21 @@ import "time"
 // claimed in the same turn, so that they begin together.
 const gatherTime = 250 * time.Millisecond
 
-// gathering is the set of a worker's first partitions until they begin to read
-// together.
+// gathering is the set of a worker's first partitions until the partitions begin to
+// read together.
 type gathering struct {
 	want  int
 	came  []arrived
 	begun chan struct{}
 }
 
-// arrived is a partition whose shard has all of its messages up to seq.
+// arrived is a partition with all messages up to seq in the shard.
 type arrived struct {
 	t   *Ownership
 	seq uint64
 }
 
-// ExpectPartitions announces that n partitions are about to begin, at the worker's
-// start.
+// ExpectPartitions announces n beginning partitions, at the worker's start.
 func (c *Common) ExpectPartitions(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -30,8 +29,8 @@ func (c *Common) ExpectPartitions(n int) {
 	}
 }
 
-// joinGathering is takeMember for a partition that begins: the first partitions wait
-// for each other.
+// joinGathering is takeMember for a beginning partition: the first partitions wait for
+// each other.
 func (c *Common) joinGathering(t *Ownership, seq uint64) bool {
 	if c == nil {
 		return false

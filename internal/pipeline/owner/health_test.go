@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// TestPhases follows the phases of an ownership in Status, from before its claim to its
+// TestPhases follows the phases of an ownership in Status, from before the claim to the
 // end.
 func TestPhases(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())

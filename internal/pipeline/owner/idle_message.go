@@ -14,7 +14,7 @@ func ownMessage(p wire.Pattern, partitions, part int, kind string, data []byte) 
 	}
 }
 
-// EndSilent requests the end of streams that were silent too long: it publishes an end
+// EndSilent requests the end of streams silent for too long: EndSilent publishes an end
 // event into the partition's input, without waiting for an answer.
 func (t *Ownership) EndSilent(event []byte) error {
 	return t.putEvent(wire.KindIdle, event)

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// The server assigns an end event to its partition.
+// The server assigns an end event to the right partition.
 func TestIdleKeyIsInItsPartition(t *testing.T) {
 	for _, subject := range []string{wire.DefaultInputSubject, "plant.*.line.*.sensor.*", "plant.*.end", "rest.*.b.>", "all.>", "press.*.vibration mill.>"} {
 		t.Run(subject, func(t *testing.T) { idleKeys(t, subject) })

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// InputWatch checks the input of a worker's partitions while they work. It belongs to
-// one goroutine.
+// InputWatch checks the input of a worker's working partitions. An InputWatch belongs
+// to one goroutine.
 type InputWatch struct {
 	worker *Worker
 	heard  map[int]wire.Place // the last message of each partition at the previous check
@@ -23,7 +23,7 @@ func NewInputWatch(w *Worker) *InputWatch {
 	return &InputWatch{worker: w, heard: map[int]wire.Place{}}
 }
 
-// Furthest returns the last input message that any partition has used.
+// Furthest returns the last input message used by any partition.
 func Furthest(owned map[int]*Ownership) (seq uint64) {
 	for _, t := range owned {
 		seq = max(seq, t.Input.Came.Load().Seq)
@@ -51,10 +51,10 @@ func (w *InputWatch) CheckSame(ctx context.Context, breaks uint64, owned map[int
 }
 
 // LookBehind distinguishes, among partitions without messages while the input's
-// beginning is removed, partitions that had no message from partitions that have lost
-// messages: while all input after a partition's last message still exists, it asks the
-// server whether any message belongs to the partition. The partition's record stores
-// the answer when the empty range has grown by half of the input, even if nothing is
+// beginning is removed, partitions without messages from partitions with lost messages:
+// while all input after a partition's last message still exists, it asks the server
+// whether any message belongs to the partition. The partition's record stores the
+// answer when the empty range has grown by half of the input, even if nothing is
 // removed, because removal depends on the records (store.Trim). Partitions near or
 // before the input's beginning ask with each message; see Receive.
 func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {

@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// A server that removes messages while it creates a consumer counts these messages as
-// unread permanently. A partition that has read the input to its end, and receives
-// nothing more, still has no lag.
+// A server that removes messages during the creation of a consumer counts these
+// messages as unread permanently. A partition that has read the input to the end, and
+// receives nothing more, still has no lag.
 func TestNothingIsUnreadAtTheEnd(t *testing.T) {
 	c, all := commonOf(t, 1)
 	o := all[0]

@@ -15,9 +15,9 @@ import (
 )
 
 // Ownership is the time between a claim of a partition and its end: released, taken
-// over by another worker (fenced), or stopped by an error. Its own goroutine
-// (HoldPartition) claims, restores, reads and releases. Its shard, its emitter, their
-// uploads and Status use parts of it: each part has one writer, or a separate lock.
+// over by another worker (fenced), or stopped by an error. A separate goroutine
+// (HoldPartition) claims, restores, reads and releases. Shard, emitter, uploads and
+// Status use parts of the Ownership: each part has a single writer, or a separate lock.
 type Ownership struct {
 	w     *Worker
 	part  *shard.Partition
@@ -106,7 +106,7 @@ func (t *Ownership) Err() error {
 	return t.reason
 }
 
-// Claim returns the worker's name, and the epoch of its claim; 0 before the claim.
+// Claim returns the worker's name, and the epoch of the claim; 0 before the claim.
 func (t *Ownership) Claim() (worker string, epoch uint64) { return t.w.Name, t.epoch() }
 
 func (t *Ownership) epoch() uint64 {
@@ -119,7 +119,7 @@ func (t *Ownership) epoch() uint64 {
 // IsRebuilt reports whether the state contains everything answered before.
 func (t *Ownership) IsRebuilt() bool { return t.isRebuilt.Load() }
 
-// Rebuilt records that the state contains everything answered before.
+// Rebuilt records: the state contains everything answered before.
 func (t *Ownership) Rebuilt() { t.isRebuilt.Store(true) }
 
 // HoldPartition claims the partition and works on it until t.ctx ends, then releases it
@@ -170,7 +170,7 @@ func (t *Ownership) HoldPartition(started func()) {
 	}
 }
 
-// releaseUnused releases a claimed partition before any work: its record stays as
+// releaseUnused releases a claimed partition before any work: the record stays as
 // found.
 func (t *Ownership) releaseUnused() {
 	if t.c.Last == 0 { // nor claimed
@@ -185,7 +185,7 @@ func (t *Ownership) releaseUnused() {
 	}
 }
 
-// sendJob passes an order to the shard; it returns false if the shard has ended.
+// sendJob passes an order to the shard; false means: the shard has ended.
 func (t *Ownership) sendJob(j shard.Job) bool {
 	select {
 	case t.shard.Queue <- j:
@@ -228,8 +228,8 @@ func (t *Ownership) beginOwnership() error {
 	return nil
 }
 
-// Tick lets an idle partition commit and store due data. A busy shard gets no tick: its
-// batches do the same.
+// Tick lets an idle partition commit and store due data. A busy shard gets no tick: the
+// shard's batches do the same.
 func (t *Ownership) Tick() {
 	if t.epoch() == 0 || t.failed.Load() || t.ctx.Err() != nil {
 		return
@@ -276,7 +276,7 @@ func (t *Ownership) NoteSnapshot(seq uint64, freed []uint64, upload bool) {
 	t.storing.uploading = t.storing.uploading || upload
 }
 
-// hasToSay reports whether an ownership without new input must update its record at
+// hasToSay reports whether an ownership without new input must update the record at
 // input message seq: with a snapshot, the end of an empty range, or an expected
 // promotion.
 func (t *Ownership) hasToSay(seq uint64) bool {
@@ -304,8 +304,8 @@ func (t *Ownership) checkSnapshots() {
 }
 
 // explainLostRow checks whether a stored row is missing because another worker now owns
-// the partition: its snapshots do not name this worker's rows. No other code uses the
-// committer anymore.
+// the partition: the partition's snapshots do not name this worker's rows. No other
+// code uses the committer anymore.
 func (t *Ownership) explainLostRow() {
 	if err := t.Err(); errors.Is(err, store.ErrRow) {
 		ctx, cancel := context.WithCancel(t.shard.LastContext()) // a stop does not wait for the server without end
@@ -324,9 +324,9 @@ type waiting struct {
 	why         string
 }
 
-// RetryLater records that the server refused a request of the partition, which is
-// retried unless the partition has ended: then it returns the cause. Only the
-// publishing goroutine calls it.
+// RetryLater records the server's refusal of a request of the partition. The request is
+// retried unless the partition has ended: then RetryLater returns the cause. Only the
+// publishing goroutine calls RetryLater.
 func (t *Ownership) RetryLater(what string, err error) error {
 	if t.failed.Load() {
 		return fmt.Errorf("%w: %s", store.ErrUnfinished, what)
@@ -345,7 +345,7 @@ func (t *Ownership) RetryLater(what string, err error) error {
 	return nil
 }
 
-// NoteTaken records that the server has accepted the request.
+// NoteTaken records the server's acceptance of the request.
 func (t *Ownership) NoteTaken() {
 	if t.waiting.Load() != nil {
 		t.waiting.Store(nil)

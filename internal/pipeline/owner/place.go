@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// lastPlace is the last input message that a partition has used: the last delivered
-// message or, after a claim, the last message that its record depends on.
+// lastPlace is the last input message used by a partition: the last delivered message
+// or, after a claim, the last message on which the record depends.
 type lastPlace struct {
 	storing sync.Mutex // a message of the consumer before may come late
 	seq     atomic.Uint64
@@ -45,8 +45,8 @@ type oldest struct {
 	ahead time.Duration // of the server's clock before this machine's
 }
 
-// inputView is the knowledge about a partition's input beyond its messages. Each field
-// has one writer: the consumer's callback, except if the field names another writer.
+// inputView is the knowledge about a partition's input beyond the messages. Each field
+// has one writer: the consumer's callback, unless the field names another writer.
 type inputView struct {
 	replayed uint64 // the claim's: messages up to this message were answered before
 	rests    uint64 // the claim's: the message whose predictions after replayed are answered, if the record names it
@@ -68,7 +68,7 @@ type inputView struct {
 	told  atomic.Uint64                  // the emitter's: the range stored in the record
 }
 
-// knownLast returns the message up to which the partition has read all of its input.
+// knownLast returns the message up to which the partition has read all input.
 func (p *inputView) knownLast() uint64 {
 	n := p.replayed
 	if seq := p.Came.Load().Seq; seq > p.rests { // a split commit depends on a message after the state
@@ -97,6 +97,6 @@ func (p *inputView) emptyAfter(seq uint64) uint64 {
 }
 
 // doubtLeases is how many leases before the input's beginning reaches a partition the
-// partition begins to check, with each message, whether input was removed: more than
-// one check interval, which is a lease, plus the time of a check.
+// partition begins to check, with each message, whether input was removed: more than a
+// check interval (a lease) plus the time of a check.
 const doubtLeases = 3

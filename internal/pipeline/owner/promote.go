@@ -9,18 +9,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// askAgain is the first time after which a promotion that has not come back is treated
-// as lost, mostPause the longest interval between later attempts: a partition with much
-// input before the promotion only has to wait.
+// askAgain is the first time after which a promotion not yet read from the input is
+// treated as lost, mostPause the longest interval between later attempts: a partition
+// with much input before the promotion only has to wait.
 const (
 	askAgain  = 2 * store.CommitTimeout
 	mostPause = 10 * time.Minute
 )
 
 // PublishPromotion publishes the job's newest promotion into the partition's input,
-// unless it is there. First the partition's record must know the promotion, so that no
-// program without promotions can own the partition when the event comes. One goroutine
-// calls it, once per turn, with a readout that can be loaded.
+// unless already there. First the partition's record must know the promotion, so that
+// no program without promotions can own the partition at the arrival of the event. A
+// single goroutine calls PublishPromotion, once per turn, with a loadable readout.
 func (t *Ownership) PublishPromotion(newest wire.Promotion) {
 	p := &t.promoting
 	if t.epoch() == 0 || t.Failed() || t.w.Drain != nil || newest.Number == 0 {

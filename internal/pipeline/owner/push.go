@@ -33,10 +33,10 @@ var (
 	errBehind = errors.New("messages were lost on the way")
 )
 
-// pushed is a consumer whose messages the server sends by itself, which costs it less
-// than answering pulls (docs/results.md). Flow control bounds
-// what is under way: the server continues when it hears that what came before was
-// taken. It is never made again: after its first fault it is over.
+// pushed is a consumer whose messages the server sends by itself, with less work than
+// answering pulls (docs/results.md). Flow control bounds what is under way: the server
+// continues when the client acknowledges the previous messages. A pushed consumer is
+// never recreated: the first fault ends the consumer.
 type pushed struct {
 	took   func(*nats.Msg)
 	failed func(error) // once, from any goroutine

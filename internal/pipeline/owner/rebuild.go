@@ -10,8 +10,8 @@ import (
 )
 
 // Rebuild restores a partition's state at the mark of its record, without a claim, and
-// compares it with the record's digest. It returns the snapshot that it began from,
-// empty = the first message, and the digest of the state.
+// compares it with the record's digest. Rebuild returns the starting snapshot, empty =
+// the first message, and the digest of the state.
 func Rebuild(ctx context.Context, w *Worker, s *shard.Shard, part int, record wire.Record) (began string, digest wire.Digest, err error) {
 	t := New(ctx, w, s, part, 0)
 	defer t.Stop()

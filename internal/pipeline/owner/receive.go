@@ -133,9 +133,10 @@ func (t *Ownership) readInput(start uint64) (*reader, error) {
 }
 
 // Receive starts the ordered consumer of the partition, from input message start on;
-// pull is how many bytes it may request at a time. Its callback blocks while the
-// shard's queue is full, which stops the pulls. The caller stops the returned reader. A
-// fault ends the ownership, and with it t.ctx: no message may follow a skipped message.
+// pull is how many bytes it may request at a time. The callback blocks while the
+// shard's queue is full, and so stops the pulls. The caller stops the returned reader.
+// A fault ends the ownership, and with it t.ctx: no message may follow a skipped
+// message.
 //
 // An ordered consumer is a series of consumers on the server: after a loss (a broken
 // connection, an unavailable server), the client silently creates the next consumer

@@ -38,7 +38,7 @@ func (e *Emitter) finishAnswer(ctx context.Context, a *shard.Answer) {
 	}
 }
 
-// uploadEnds records that a snapshot has arrived, or has failed.
+// uploadEnds records the arrival or failure of a snapshot.
 func (t *Ownership) uploadEnds(b []byte) {
 	t.shard.Uploads.Add(-int64(len(b)))
 	t.storing.uploadEnds()

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// restoreState reads the snapshot that the record names, or rebuilds without it.
+// restoreState reads the snapshot named by the record, or rebuilds without a snapshot.
 func (t *Ownership) restoreState() error {
 	err := t.restoreFrom(t.c.Record.Snap, t.c.Record.SnapSeq)
 	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {

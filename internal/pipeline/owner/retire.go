@@ -7,10 +7,10 @@ import (
 
 // An output can go back to an earlier state (a power failure, a restored copy). The
 // record then visible names a snapshot that was replaced since. Of the snapshots no
-// longer in a record, one is therefore kept that is older than all records of the last
-// minutes, and one newer, with the rows that they name: the input between an earlier
-// snapshot and the missing snapshot is replayed, and the digest shows whether the
-// result is equal.
+// longer in a record, a snapshot older than all records of the last minutes is
+// therefore kept, and a newer snapshot, with the rows named in both: the input between
+// an earlier snapshot and the missing snapshot is replayed, and the digest shows
+// whether the result is equal.
 
 const (
 	// KeepReplaced is how far back an output may go and find a snapshot: several
@@ -28,7 +28,7 @@ type retired struct {
 	rows []uint64
 }
 
-// keeping is the set of objects named by earlier records and kept for a while. It
+// keeping is the set of objects named by earlier records and kept for a while. The set
 // belongs to the committing goroutine.
 type keeping struct {
 	replaced []retired // oldest first
@@ -36,9 +36,9 @@ type keeping struct {
 	lastKept time.Time // time at which the last snapshot in replaced was replaced
 }
 
-// retireSnapshots records a snapshot that the record no longer names, and rows that
-// only that snapshot and earlier snapshots name, and returns the objects to delete now.
-// Replaced objects are kept for the time keep.
+// retireSnapshots records a snapshot no longer named by the record, with the rows named
+// only by this and earlier snapshots, and returns the objects to delete now. Replaced
+// objects are kept for the time keep.
 func (t *keeping) retireSnapshots(snap string, rows []uint64, keep time.Duration, now time.Time) (snaps []string, unused []uint64) {
 	if snap != "" && (keep == 0 || t.lastKept.Add(keep).After(now)) {
 		snaps, snap = []string{snap}, ""

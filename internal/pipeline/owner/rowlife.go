@@ -48,7 +48,7 @@ func storedRows(ctx context.Context, s *store.Snapshots, p *state.Partition, wor
 	return flush()
 }
 
-// IncludeRows returns a snapshot that holds all rows.
+// IncludeRows returns a snapshot with all rows.
 func IncludeRows(ctx context.Context, s *store.Snapshots, b []byte) ([]byte, error) {
 	sh, part, err := state.ShapeIn(b)
 	if err != nil {

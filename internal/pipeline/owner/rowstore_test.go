@@ -14,11 +14,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// away is a NATS stream whose server does not answer.
+// away is a NATS stream of a server without answers.
 type away struct{ jetstream.Stream }
 
-// An ownership that lost a row checks whether it was overtaken, and a stop waits for
-// the answer no longer than for other requests.
+// An ownership with a lost row checks for a new owner, and a stop waits for the answer
+// no longer than for other requests.
 func TestStopDoesNotWaitForTheOvertaken(t *testing.T) {
 	t.Parallel()
 	last, over := context.WithTimeout(t.Context(), 100*time.Millisecond)

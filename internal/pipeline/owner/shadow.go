@@ -27,8 +27,8 @@ type shadowing struct {
 	sets     []int32         // of rows
 }
 
-// SetShadows sets the destination of the shadows' predictions. Call it before the
-// emitter runs.
+// SetShadows sets the destination of the shadows' predictions. Call SetShadows before
+// the emitter runs.
 func (e *Emitter) SetShadows(out *store.Shadows, counts *stats.Shadows) {
 	e.shadows.out, e.shadows.counts = out, counts
 	out.Count = func(shadow string, stored, missed int) {

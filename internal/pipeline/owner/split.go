@@ -8,10 +8,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Splitter encodes predictions into messages of a size that the server accepts.
+// Splitter encodes predictions into messages within the server's size limit.
 type Splitter struct {
 	Encoder *codec.PredictionEncoder
-	Named   *codec.PredictionEncoder // for predictions that name their readout
+	Named   *codec.PredictionEncoder // for predictions with the name of a readout
 	Limit   int                      // bytes of a message's body
 }
 
@@ -19,7 +19,7 @@ type Splitter struct {
 // first estimate of how many fit in a message.
 const predictionBytes = 48
 
-// noveltyBytes is the size of the two fields that some models fill.
+// noveltyBytes is the size of the two fields filled by some models.
 const noveltyBytes = 8
 
 // Encode writes as many predictions from index from as fit in one message, if possible

@@ -23,7 +23,7 @@ type storing struct {
 	notBefore time.Time // no upload before this time, after failures
 }
 
-// stored is a stored snapshot that no record names yet.
+// stored is a stored snapshot not named by a record yet.
 type stored struct {
 	name string
 	seq  uint64    // last input message in the snapshot
@@ -31,7 +31,7 @@ type stored struct {
 	home uint64    // see storing.home
 }
 
-// freedRows are stored rows that a snapshot after seq no longer names.
+// freedRows are stored rows no longer named by a snapshot after seq.
 type freedRows struct {
 	seq  uint64
 	rows []uint64
@@ -40,22 +40,22 @@ type freedRows struct {
 // nowhere is the home of a lost snapshot.
 const nowhere = ^uint64(0)
 
-// noteRestored records the snapshot that the state was restored from.
+// noteRestored records the snapshot from which the state was restored.
 func (s *storing) noteRestored(seq uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.saved = seq
 }
 
-// noteLost records that the record's snapshot is lost.
+// noteLost records the loss of the record's snapshot.
 func (s *storing) noteLost() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.home = nowhere
 }
 
-// isLost reports that the state was rebuilt without the record's snapshot, and that no
-// other snapshot is named yet.
+// isLost reports a state rebuilt without the record's snapshot, and not yet in another
+// named snapshot.
 func (s *storing) isLost() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *storing) isUploading() bool {
 	return s.uploading
 }
 
-// uploadEnds records that the upload has ended.
+// uploadEnds records the end of the upload.
 func (s *storing) uploadEnds() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,8 @@ func (s *storing) unnamedSnapshot() *stored {
 	return s.ready
 }
 
-// noteNamed records that a stored record names a snapshot after seq. It returns the
-// stored rows that nothing names anymore, if the snapshot has changed.
+// noteNamed records that a stored record names a snapshot after seq. noteNamed returns
+// the stored rows without a name in any snapshot, if the snapshot has changed.
 func (s *storing) noteNamed(name string, seq uint64, another bool) (rows []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

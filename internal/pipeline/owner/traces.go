@@ -14,7 +14,7 @@ import (
 // killed then, they may be sent twice.
 const mostUntold = 1024
 
-// tracing makes the spans of traced messages. It belongs to an emitter.
+// tracing makes the spans of traced messages, for an emitter.
 type tracing struct {
 	tracer  trace.Tracer // nil: no tracing
 	job     string
@@ -38,8 +38,8 @@ type untold struct {
 }
 
 // beginCommit returns the trace headers of a message of predictions [from, to); nil =
-// none. With one traced input message, its trace continues. With several, none is the
-// parent of all, so the message has a trace of its own, with links.
+// none. With a single traced input message, this trace continues. With several, no span
+// is the parent of all, so the message has a separate trace, with links.
 func (s *tracing) beginCommit(i int, a *shard.Answer, from, to int) wire.Header {
 	if len(a.Traced) == 0 {
 		return nil
@@ -78,7 +78,7 @@ func senderOf(m *shard.Traced) trace.Context {
 	return m.Sent
 }
 
-// noteStored records that the server has stored the current commit.
+// noteStored records the storage of the current commit.
 func (s *tracing) noteStored(i int) {
 	if s.tracer == nil {
 		return
@@ -183,9 +183,9 @@ func (s *tracing) makeSpans(b *shard.Batch, a *shard.Answer, m *shard.Traced, co
 	return all
 }
 
-// commitSpan returns the span of a message's commit: of the commits with its
-// predictions, otherwise of the last commit, which stores the position after it; nil if
-// the batch had no commit.
+// commitSpan returns the span of a message's commit: of the commits with the message's
+// predictions, otherwise of the last commit, with the position after the message; nil
+// if the batch had no commit.
 func (s *tracing) commitSpan(m *shard.Traced, commits []commit, out string) *trace.Span {
 	var span *trace.Span
 	for k := range commits {

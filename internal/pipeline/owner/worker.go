@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Worker is the data shared by all ownerships of a worker. It does not change after the
-// first ownership has begun.
+// Worker is the data shared by all ownerships of a worker. The data does not change
+// after the first ownership has begun.
 type Worker struct {
 	Job        string
 	Partitions int
@@ -43,8 +43,8 @@ type Worker struct {
 	Safeguards
 }
 
-// Drain is the work on the partitions that a job had before its number of partitions
-// changes: up to an input message, and in the next generation.
+// Drain is the work on the partitions of a job before the number of partitions changes:
+// up to an input message, and in the next generation.
 type Drain struct {
 	To uint64 // the last input message of the old partitions
 }
@@ -60,8 +60,9 @@ type Server struct {
 	Entered   bool             // the job's entry existed when the worker joined
 }
 
-// Safeguards disable one check each, so that the fault harness can show the purpose of
-// the check. The zero value disables none; only builds with the tag chaos use others.
+// Each of the Safeguards disables a check, so that the fault harness can show the
+// check's purpose. The zero value disables none; only builds with the tag chaos disable
+// checks.
 type Safeguards struct {
 	Condition func(m *nats.Msg, r wire.Record)            // see store.Committer
 	Claimed   func(p *state.Partition, input error) error // replaces the results of a claim's checks of the input and of the expected state
