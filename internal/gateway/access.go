@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
-// Access is the configuration of who may send to a listening input.
+// Access configures the permitted senders of a listening input.
 type Access struct {
 	User, Password string      // empty User: everybody
 	TLS            *tls.Config // nil: none
@@ -49,8 +49,8 @@ func (a Access) CheckAddress(key, addr string, login bool) error {
 	return fmt.Errorf("gateway: %s %s: others than this machine can reach this address: set %s; or gateway.insecure: true if you trust everybody in that network; or listen on 127.0.0.1", key, addr, lacks)
 }
 
-// wrongPause is how long a wrong password waits for its answer. The connection keeps
-// its place until then, so the limit for an address bounds the attempts per second.
+// wrongPause is how long a wrong password waits for an answer. The connection keeps its
+// place until then, so the limit for an address bounds the attempts per second.
 const wrongPause = time.Second
 
 // Allows compares a login in constant time.

@@ -33,7 +33,7 @@ type taken struct {
 	answer error // for the device, when all parts are stored
 }
 
-// newTicket makes the ticket of the message, with the answer for its device.
+// newTicket makes the ticket of the message, with the answer for the device.
 func (t *taken) newTicket() *ticket {
 	k := &ticket{left: 1, answer: t.answer, done: t.m.Done}
 	if len(t.parts) == 1 && t.parts[0].why != "" {
@@ -42,8 +42,8 @@ func (t *taken) newTicket() *ticket {
 	return k
 }
 
-// joinEarlier makes a repeated part be acknowledged with the earlier part; it returns
-// false if the earlier part is unknown.
+// joinEarlier acknowledges a repeated part with the earlier part; false means: the
+// earlier part is unknown.
 func (g *Gateway) joinEarlier(o outbox.Origin, t *ticket) bool {
 	seen, _ := g.out.Sessions.Find(o)
 	if seen == nil {
@@ -59,7 +59,7 @@ func (g *Gateway) joinEarlier(o outbox.Origin, t *ticket) bool {
 	return true
 }
 
-// addMessage puts a message's samples into the batches of their streams.
+// addMessage puts a message's samples into the batches of the streams.
 func (g *Gateway) addMessage(t *taken, now time.Time) {
 	m := t.m
 	if t.over {
@@ -99,8 +99,8 @@ func (g *Gateway) addMessage(t *taken, now time.Time) {
 	ticket.noteStored()
 }
 
-// compareTimes counts samples whose times are far from the clock, and reports the first
-// of each stream.
+// compareTimes counts samples with times far from the clock, and reports the first of
+// each stream.
 func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
 	clock := now.UnixNano()
 	n, first := wire.CountFarTimes(p.Times, clock)
@@ -112,7 +112,7 @@ func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
 	}
 }
 
-// ticket answers a device when all parts of its message are stored.
+// ticket answers a device when all parts of the message are stored.
 type ticket struct {
 	left   int
 	answer error
@@ -125,7 +125,7 @@ func (t *ticket) noteStored() {
 	}
 }
 
-// putPart adds a part to the open batch of its stream.
+// putPart adds a part to the open batch of the stream.
 func (g *Gateway) putPart(s *stream, p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
 	g.makeSure(s)
 	if p.Gap {

@@ -13,7 +13,7 @@ import (
 const addresses = 1 << 14
 
 // begun counts the new streams of each sender in the minute. Any sender may invent
-// names, and the job keeps a state for each.
+// names, and the job keeps a state for each name.
 type begun struct {
 	most int // 0 = any number
 
@@ -43,8 +43,8 @@ func (b *begun) admitKey(from string, now time.Time) bool {
 	return true
 }
 
-// networkOf returns the network of a sender. Senders without an address, such as
-// clients of another broker, count as one.
+// networkOf returns the network of a sender. Senders without an address, for example
+// clients of another broker, count as a single sender.
 func networkOf(from string) netip.Prefix {
 	at, _ := netip.ParseAddrPort(from)
 	return listen.Network(at.Addr())

@@ -23,7 +23,7 @@ type complaint struct {
 // mostLogged limits the logged characters of a cause, which may quote device data.
 const mostLogged = 1000
 
-// logComplaint logs a text with its newest cause and the cause's origin.
+// logComplaint logs a text with the newest cause and the cause's origin.
 func (c *complaints) logComplaint(text, place string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

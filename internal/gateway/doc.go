@@ -1,7 +1,7 @@
 // Package gateway receives samples from devices that do not use NATS and publishes them
 // to a job's input: batched, numbered, each stream in order. The packages below
 // implement the protocols: mqtt, web (HTTP) and line (Influx line protocol over TCP and
-// UDP). Of the stage it knows only the names of subjects and headers; see package
+// UDP). The gateway uses only the stage's names of subjects and headers; see package
 // pipeline, "Delivery".
 //
 // # The way of a message
@@ -12,19 +12,19 @@
 //	  producer.Lanes  seals the batch: full, or after Config.Latency; it gets its number
 //	  internal/outbox writes batch, number and the messages in it to the disk
 //	  producer.Lanes  publishes it; a stream has one message without an answer at a time
-//	  publish.go      the answer: notes it in the outbox; the devices are told
+//	  publish.go      the answer: notes it in the outbox; answers the devices
 //
 // While a message of a stream has no answer, the next batch of that stream grows, for
-// at most a second: a slow server gets few large messages. One goroutine owns all
+// at most a second: a slow server gets few large messages. A single goroutine owns all
 // batches. Decoding runs in the goroutines of the inputs.
 //
-// # What the outbox is for
+// # Purposes of the outbox
 //
-// Devices that wait for an acknowledgement get it after the server has stored the
-// samples, so their data needs no disk. The outbox has two other purposes.
+// Devices with acknowledgements are answered after the server has stored the samples,
+// so this data needs no disk. The outbox has two other purposes.
 //
-// First, numbers. A batch published without an answer may or may not be stored. The
-// next run must neither skip it nor send its samples under another number. So batch and
+// First, numbers. A batch without an answer may or may not be stored. The next run must
+// neither skip this batch nor send the samples under another number. So batch and
 // number are on disk before the batch is first published. The next run sends the same
 // bytes under the same number and incarnation, and the stage drops a repeat. The
 // numbers continue through all runs under one incarnation: a restart is no gap.
@@ -33,21 +33,21 @@
 // samples wait on the disk while the server is away, up to Config.OutboxBytes.
 //
 // The outbox also stores the newest messages of each device (its session, the packet
-// id, a hash of topic and content), and the batch of each. A device that resends a
-// message because the gateway ended before its acknowledgement is acknowledged when
-// that batch is stored, and its samples are not added twice. A repeat is recognized if
-// the device marks it (DUP), in the same session, with the same packet id, topic and
-// content, among the newest 256 messages of the device (beyond 100,000 devices or 8
-// million messages, the devices silent longest are forgotten). An acknowledged message
-// proves nothing if the device has used a packet id twice among these messages, or only
-// one id: the repeat may be of a later message, which never arrived. The gateway then
-// accepts it: a duplicate is better than a loss. A message that waited in the outbox
-// when the run began was not acknowledged before, so its repeat is always recognized
-// (unless a power loss or damage may have removed the end of the outbox). With QoS 2 a
-// device announces the reuse of an id (PUBREL): until then a repeat is always
-// recognized, too. The outbox does not store this announcement, so this holds within a
-// run. A device that begins a new session (clean session, clean start) resends nothing
-// of the old session.
+// id, a hash of topic and content), and the batch of each. If a device resends a
+// message because the gateway ended before the acknowledgement, the device is
+// acknowledged when the batch is stored, and the samples are not added twice. A repeat
+// is recognized if the device marks it (DUP), in the same session, with the same packet
+// id, topic and content, among the newest 256 messages of the device (beyond 100,000
+// devices or 8 million messages, the devices silent longest are forgotten). An
+// acknowledged message proves nothing if the device has used a packet id twice among
+// these messages, or only one id: the repeat may be of a later message, which never
+// arrived. The gateway then accepts it: a duplicate is better than a loss. A message
+// that waited in the outbox when the run began was not acknowledged before, so its
+// repeat is always recognized (unless a power loss or damage may have removed the end
+// of the outbox). With QoS 2 a device announces the reuse of an id (PUBREL): until then
+// a repeat is also always recognized. The outbox does not store this announcement, so
+// this holds within a run. A device that begins a new session (clean session, clean
+// start) resends nothing of the old session.
 //
 // # Guarantees
 //
@@ -58,7 +58,7 @@
 //	input                       acknowledged               lost when killed         doubled when killed
 //	MQTT QoS 1 and 2, session   PUBACK, PUBREC: stored     nothing acknowledged     nothing, of a device that
 //	  kept by the device                                                            counts its packet ids (above)
-//	MQTT QoS 1 and 2, clean     the same                   nothing acknowledged     what the device sends again
+//	MQTT QoS 1 and 2, clean     the same                   nothing acknowledged     resent messages
 //	  session
 //	MQTT QoS 0                  no                         what has no number yet:  nothing
 //	                                                       the newest 20 ms, or 1 s
@@ -66,7 +66,7 @@
 //	another broker, QoS 1       PUBACK to the broker       nothing acknowledged     nothing, if the broker keeps
 //	                                                                                the session and sets DUP
 //	HTTP, with Idempotency-Key  204: stored                nothing acknowledged     nothing, for the newest 65,536 keys
-//	HTTP, without               the same                   nothing acknowledged     what the device sends again
+//	HTTP, without               the same                   nothing acknowledged     resent messages
 //	lines over TCP              no                         as QoS 0, and what TCP   nothing
 //	                                                       had under way
 //	Sparkplug B                 no                         until its births have    nothing
@@ -74,7 +74,7 @@
 //	OPC UA                      when it is read            until it has subscribed   nothing
 //	                                                       again, and as QoS 0
 //	                                                       (flag gap)
-//	Modbus TCP                  nobody is told             until it polls again,    nothing
+//	Modbus TCP                  no                         until it polls again,    nothing
 //	                                                       and as QoS 0 (flag gap)
 //	lines over UDP              no                         as QoS 0, and packets    packets that the network doubles
 //	                                                       for which there was no room
@@ -113,17 +113,17 @@
 // Only one gateway may send a key: a second gateway, or a producer with the same key,
 // would use separate numbers. If the gateway finds a foreign last message, it begins a
 // new incarnation, which the stage flags as a gap. A topic that matches no pattern, or
-// whose key is not a token (blanks, dots, * and >) or not a name (package names), is
-// refused with a sentence and counted. MQTT 5 reports it in the acknowledgement; MQTT
-// 3.1.1 has no such answer, so the connection ends; another broker gets an
+// has a key that is not a token (blanks, dots, * and >) or not a name (package names),
+// is refused with a sentence and counted. MQTT 5 reports it in the acknowledgement;
+// MQTT 3.1.1 has no error answer, so the connection ends; another broker gets an
 // acknowledgement, because otherwise it would resend the message indefinitely.
 //
 // An unreadable payload is published unchanged, under the next number, with the reason
 // in Eusn-Unreadable: the stage makes it a dead letter without decoding, because its
-// settings may differ. The device is answered when it is stored. A job that does not
-// read Arrow is refused: Config.Reads. A message with a sample that the stage may
-// refuse (not finite, too large, without a time among samples with times) shares its
-// batch with no other message, so that only it becomes a dead letter.
+// settings may differ. The device is answered after the storage of the payload. A job
+// that does not read Arrow is refused: Config.Reads. A message with a sample that the
+// stage may refuse (not finite, too large, without a time among samples with times)
+// shares its batch with no other message, so that only it becomes a dead letter.
 //
 // Field buses have packages of their own: sparkplug, opcua and modbus. Package
 // internal/outbox keeps batches on disk.

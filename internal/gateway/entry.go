@@ -12,7 +12,7 @@ import (
 // entryEvery is the interval of checks of the job's entry.
 const entryEvery = 5 * time.Second
 
-// ErrOtherInput reports a job whose stage does not read the gateway's messages.
+// ErrOtherInput reports a job with a stage that does not read the gateway's messages.
 var ErrOtherInput = errors.New("the gateway and the job do not go together")
 
 // compareJob reads the job's input format, and compares it with the gateway's messages.
@@ -40,7 +40,7 @@ func (g *Gateway) compareJob(ctx context.Context) error {
 }
 
 // watchJob repeats the comparison: the job may begin after the gateway, have imported
-// states, whose first worker decides the format, or be deleted and begun anew.
+// states (the first worker then decides the format), or be deleted and recreated.
 func (g *Gateway) watchJob(ctx context.Context, wrong chan<- error) {
 	for {
 		select {

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A running gateway notices a job with another input format: a job that begins later, a
-// job with imported states, and a job that is begun anew.
+// A running gateway notices a job with another input format: a job with a later
+// beginning, a job with imported states, and a restarted job.
 func TestLateEntry(t *testing.T) {
 	const digits = "0123456789abcdef0123456789abcdef"
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Model: "m", Readout: "r", Labels: []string{"a", "b"}, Columns: 1})

@@ -65,7 +65,7 @@ type Config struct {
 	entryEvery  time.Duration // 0 = entryEvery; other values only in tests
 }
 
-// Gateway receives messages of devices and publishes them. Take may be called by many
+// Gateway receives and publishes messages of devices. Take may be called by many
 // goroutines; everything else belongs to the goroutine of Run.
 type Gateway struct {
 	cfg   Config

@@ -90,7 +90,7 @@ func (r *rig) limitInput(n int64) {
 	r.makeStream(c)
 }
 
-// running is a gateway until it is stopped.
+// running is a gateway before a stop.
 type running struct {
 	*Gateway
 	stop context.CancelFunc
@@ -349,7 +349,7 @@ func TestNextRun(t *testing.T) {
 
 // A device's first message, unanswered when the gateway ended: the next run stores it
 // before the device has connected and resends it. The device was not answered, so the
-// repeat is no later message with the same id.
+// repeat cannot be a later message with the same id.
 func TestFirstMessageOfTheRunBefore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
@@ -385,8 +385,8 @@ func TestFirstMessageOfTheRunBefore(t *testing.T) {
 }
 
 // A power loss may leave an outbox with a waiting message that was stored long ago,
-// followed by later messages. It is not republished, and a new incarnation follows the
-// last message in the input.
+// followed by later messages. The message is not republished, and a new incarnation
+// follows the last message in the input.
 func TestOldOutbox(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 })
@@ -424,9 +424,9 @@ func TestOldOutbox(t *testing.T) {
 	}
 }
 
-// An outbox that has lost its end has also lost the messages for recognizing repeats.
-// Later messages get a new incarnation: of the stream whose end is missing, or of all
-// streams if a record is damaged, because its stream is unknown.
+// An outbox with a lost end has also lost the messages for recognizing repeats. Later
+// messages get a new incarnation: for the stream with the missing end, or for all
+// streams after a damaged record, because the record's stream is unknown.
 func TestOutboxLosesItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -612,8 +612,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// An unreadable payload is marked, also by the next run, and its device is answered
-// when it is stored, and once more after a repeat.
+// An unreadable payload is marked, also by the next run, and the device is answered
+// when the payload is stored, and once more after a repeat.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
@@ -646,7 +646,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A sample that the stage may refuse shares no message with other samples.
+// A sample with a possible refusal by the stage shares no message with other samples.
 func TestBadSamplesAreAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -753,9 +753,8 @@ func TestOutboxFull(t *testing.T) {
 	}
 }
 
-// After a power loss the outbox may lack its end. If the input, which knows the last
-// number, is empty, too, the gateway does not reuse numbers: the stage would drop the
-// messages.
+// After a power loss the outbox may lack its end. If the input (with the last number)
+// is also empty, the gateway does not reuse numbers: the stage would drop the messages.
 func TestNumbersInDoubt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

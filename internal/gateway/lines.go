@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// readLines reads lines one by one, and passes lines that are unreadable, or fail the
-// check, to refuse, with their numbers.
+// readLines reads lines separately, and passes lines with a decoding or check error to
+// refuse, with the line numbers.
 func readLines(d Decoder, payload []byte, check func(*Part) error, refuse func(number int, err error)) []Part {
 	var all []Part
 	number := 1
@@ -56,8 +56,8 @@ func mergeParts(parts []Part, channels int) []Part {
 	return all
 }
 
-// joinRows appends the rows of two parts. If only one part has rows, the other is
-// filled with none.
+// joinRows appends the rows of two parts. If only one part has rows, the second part
+// gets empty rows.
 func joinRows[T any](a, b []T, before, rows int, none T) []T {
 	if len(a) == 0 && len(b) == 0 {
 		return a
@@ -85,7 +85,7 @@ func (b *badLines) addLine(number int, err error) {
 	}
 }
 
-// linesError returns nil if there are none; others: other lines are accepted.
+// linesError returns nil without bad lines; others: other lines are accepted.
 func (b *badLines) linesError(others bool) error {
 	why := strings.Join(b.told, "; ")
 	if more := b.count - len(b.told); more > 0 {

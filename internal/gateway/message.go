@@ -9,7 +9,7 @@ import (
 
 // Message is a device's message.
 type Message struct {
-	Input   Input  // its way into the gateway
+	Input   Input  // the way into the gateway
 	From    string // address of the sender, host:port; empty: not known, or of no matter
 	Key     string // of the stream; empty: the payload names it
 	Payload []byte // the gateway's from then on
@@ -21,20 +21,20 @@ type Message struct {
 	// Decoder reads Payload; nil: the Decoder of Config.
 	Decoder Decoder
 	Parts   []Part // the decoded Payload, if the input has decoded it; owned by the gateway
-	// Session and ID identify the message, so that a repeat is recognized. An empty
-	// Session: not identified.
+	// Session and ID identify the message, to recognize a repeat. An empty Session: not
+	// identified.
 	Session string
 	ID      uint64
 	// Repeat: the device may have sent the message before, under this ID.
 	Repeat bool
 	// Kept: the device reuses the ID only after Gateway.Release, as with QoS 2 of MQTT.
 	Kept bool
-	// Trace is the message's trace, if its sender has set one.
+	// Trace is the message's trace, if set by the sender.
 	Trace trace.Context
-	// Done is called once, in the gateway's goroutine, which it must not block: with
-	// nil when the server has acknowledged all samples of the message, with an
-	// *Unreadable for an unreadable payload, with a *Partial if only some lines were
-	// readable, or with a *Refused. It may be nil.
+	// The gateway calls Done once, in the gateway's goroutine, which Done must not
+	// block: with nil when the server has acknowledged all samples of the message, with
+	// an *Unreadable for an unreadable payload, with a *Partial if only some lines were
+	// readable, or with a *Refused. Done may be nil.
 	Done func(error)
 }
 
@@ -57,8 +57,8 @@ func (i Input) String() string {
 	return [...]string{"mqtt", "broker", "http", "tcp", "udp", "opcua", "modbus"}[i]
 }
 
-// Refused is the reason why a message is not accepted. Unless Later, a repeat will be
-// refused, too.
+// Refused is the reason why a message is not accepted. Unless Later, a repeat will also
+// be refused.
 type Refused struct {
 	Why   string
 	Later bool
@@ -66,13 +66,13 @@ type Refused struct {
 
 func (r *Refused) Error() string { return "gateway: " + r.Why }
 
-// Unreadable is the reason why a payload is unreadable. The payload is stored, and the
-// stage makes it a dead letter: a repeat with the same bytes is unreadable, too.
+// Unreadable is the reason for an unreadable payload. The payload is stored, and
+// becomes a dead letter of the stage: a repeat with the same bytes is also unreadable.
 type Unreadable struct{ Why string }
 
 func (u *Unreadable) Error() string { return "gateway: the payload cannot be read: " + u.Why }
 
-// Partial is the reason why some lines of a message are refused, while the others are
+// Partial is the reason for refused lines of a message, while the other lines are
 // stored.
 type Partial struct{ Why string }
 
@@ -80,14 +80,13 @@ func (p *Partial) Error() string { return "gateway: partial write: " + p.Why }
 
 func refusedf(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }
 
-// ErrHeldBack reports that the gateway has no room at the moment. The message may be
-// resent.
+// ErrHeldBack reports a gateway without room at the moment. The message may be resent.
 var ErrHeldBack = errors.New("gateway: it holds back: the server does not take what it has, so it takes nothing more")
 
 // ErrStopped reports a message to an ending gateway.
 var ErrStopped = errors.New("gateway: it ends")
 
-// Part is a message's data for one stream.
+// Part is a message's data for a single stream.
 type Part struct {
 	Key   string    // empty: the message's key
 	X     []float32 // samples x channels, row-major; NaN = missing
@@ -101,10 +100,10 @@ type Part struct {
 
 	raw   []byte // an unreadable payload, published unchanged, as a separate message
 	why   string // the reason; empty: raw is nil
-	alone bool   // the stage may refuse it: it shares no message with other parts
+	alone bool   // the stage may refuse the part: no message shared with other parts
 }
 
-// Decoder reads payloads. Decode may be called by many goroutines. Its result belongs
+// Decoder reads payloads. Decode may be called by many goroutines. The result belongs
 // to the caller. An unreadable payload is an error, and becomes a dead letter of the
 // stage.
 type Decoder interface {

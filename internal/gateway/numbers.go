@@ -24,7 +24,7 @@ const (
 
 // job is the gateway's knowledge of the job's input.
 type job struct {
-	pattern wire.Pattern // of its input subject
+	pattern wire.Pattern // of the input subject
 	mu      sync.Mutex
 	in      jetstream.Stream // time at which the input was found
 	known   sync.Map         // key -> outbox.Number: the key's last number in the input
@@ -42,8 +42,8 @@ func (j *job) fullKey(key string) string {
 }
 
 // learnNumber asks the input for the last number of a key new to this run, and limits
-// the keys unknown to the input. Any goroutine may call it. It waits for an answer,
-// until ctx ends. from is the sender's address.
+// the keys unknown to the input. Any goroutine may call it. learnNumber waits for an
+// answer, until ctx ends. from is the sender's address.
 func (g *Gateway) learnNumber(ctx context.Context, key, from string) error {
 	if _, ok := g.job.known.Load(key); ok {
 		return nil
@@ -86,8 +86,8 @@ func (g *Gateway) beginKey(key, from string) error {
 	return nil
 }
 
-// askNumber reads the number of a key's last message in the input; none if the input
-// has no message of the key, or a message without a number.
+// askNumber reads the number of a key's last message in the input; none without a
+// message of the key, or for a message without a number.
 func (g *Gateway) askNumber(ctx context.Context, key string) (outbox.Number, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
@@ -131,7 +131,7 @@ func (g *Gateway) inputStream(ctx context.Context) (jetstream.Stream, error) {
 	return in, err
 }
 
-// findInput waits for the job's input, whose numbers the outbox may have.
+// findInput waits for the job's input; the outbox may have numbers of this input.
 func (g *Gateway) findInput(ctx context.Context) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, askWait)
@@ -154,9 +154,9 @@ func (g *Gateway) findInput(ctx context.Context) error {
 }
 
 // compareLeft compares the last numbers of the streams with messages left by the
-// previous run, before their publication: the input may already have them, and later
-// messages whose numbers the outbox has lost; a republished message would then be the
-// last.
+// previous run, before their publication: the input may already have these messages,
+// and later messages with numbers lost by the outbox; a republished message would then
+// be the last.
 func (g *Gateway) compareLeft(ctx context.Context) error {
 	var all sync.WaitGroup
 	room := make(chan struct{}, questions)

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
-// store is the outbox, in which the lanes keep messages without an answer.
+// store is the outbox: the lanes keep messages without an answer there.
 type store struct{ g *Gateway }
 
 func (s store) Put(m *producer.Message) error {
@@ -35,7 +35,7 @@ func (s store) Payload(m *producer.Message) ([]byte, error) {
 
 func (s store) Done(m *producer.Message) {
 	if err := s.g.out.Done(batchOf(m)); err != nil {
-		s.g.diskFailed(err) // the next run resends the message, under its number
+		s.g.diskFailed(err) // the next run resends the message, under the same number
 	}
 }
 
@@ -56,8 +56,8 @@ type hold struct {
 	probe  time.Time // time of the next attempt to write to the outbox
 }
 
-// pumpLanes publishes due messages. It returns the time until the next is due;
-// math.MaxInt64 = none.
+// pumpLanes publishes due messages. pumpLanes returns the time until the next due
+// message; math.MaxInt64 = none.
 func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	if g.hold.disk && !now.Before(g.hold.probe) {
 		g.hold.probe = now.Add(probeEvery)
@@ -72,8 +72,8 @@ func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	return wait
 }
 
-// judgeRefusal counts a message that was not stored, and logs why the gateway, or the
-// stream of the message, waits.
+// judgeRefusal counts an unstored message, and logs the reason for the wait of the
+// gateway, or of the message's stream.
 func (g *Gateway) judgeRefusal(s *producer.Lane, err error) (aside bool) {
 	g.stats.retries.Add(1)
 	if tooLarge(err) {
@@ -89,7 +89,7 @@ func (g *Gateway) judgeRefusal(s *producer.Lane, err error) (aside bool) {
 	return false
 }
 
-// tooLarge reports whether the server refuses this message because of its size.
+// tooLarge reports whether the message's size is the reason for the server's refusal.
 func tooLarge(err error) bool {
 	var api *jetstream.APIError
 	return errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &api) && strings.Contains(api.Description, "message size")
@@ -111,7 +111,7 @@ func refusalMeaning(s *producer.Lane, err error) string {
 	return "the server is not reached; until then devices get no acknowledgement"
 }
 
-// serverTakes records that the server has accepted a message.
+// serverTakes records a message accepted by the server.
 func (g *Gateway) serverTakes(after time.Duration) {
 	g.hold.server, g.hold.why = false, ""
 	g.stats.held.Store(g.hold.disk)

@@ -21,11 +21,11 @@ type Stats struct {
 	Samples     uint64            // in the messages taken
 	Batches     uint64            // numbered
 	Retries     uint64            // attempts to republish a failed message
-	Repeats     uint64            // messages of devices that were accepted before
-	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
+	Repeats     uint64            // messages of devices, accepted before
+	Unreadable  uint64            // payloads without a fitting decoder: dead letters of the stage
 	Dropped     uint64            // UDP packets (on Linux including packets dropped by the system), and QoS 0 messages of another broker, dropped for lack of room
-	Missed      uint64            // samples that a poll of Modbus should have made and did not
-	Forgotten   uint64            // sessions of devices that were forgotten because there were too many
+	Missed      uint64            // samples missing from a poll of Modbus
+	Forgotten   uint64            // sessions of devices, forgotten because of too many sessions
 	NewStreams  uint64            // streams new to the input
 	FarTimes    uint64            // samples whose time is before 2000, or more than a day from the clock
 	HoldingBack bool
@@ -47,13 +47,13 @@ func (g *Gateway) Stats() Stats {
 	return s
 }
 
-// Refuse counts a message that an input refuses, and logs it.
+// Refuse counts and logs a message refused by an input.
 func (g *Gateway) Refuse(in Input, why error) {
 	g.stats.refused[in].Add(1)
 	g.told.logComplaint("a message is refused", in.String(), why)
 }
 
-// Forgotten counts sessions that an input has forgotten because there were too many.
+// Forgotten counts sessions forgotten by an input with too many sessions.
 func (g *Gateway) Forgotten(sessions int) { g.stats.forgotten.Add(uint64(sessions)) }
 
 // Lost returns the number of messages lost for lack of room.
@@ -65,14 +65,14 @@ func (g *Gateway) Drop(in Input) {
 	g.told.logComplaint("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait; the next prediction of each stream that comes this way carries the flag gap", in.String(), ErrHeldBack)
 }
 
-// DropUnseen counts messages that the system has dropped before an input could read
-// them.
+// DropUnseen counts messages dropped by the system before an input could read the
+// messages.
 func (g *Gateway) DropUnseen(in Input, messages uint32) {
 	g.stats.dropped.Add(uint64(messages))
 	g.told.logComplaint("the system has dropped packets before the gateway could read them: its buffer was full; raise its limit (net.core.rmem_max of Linux), or send less at a time; the next prediction of each stream that comes this way carries the flag gap", in.String(), fmt.Errorf("%d packets", messages))
 }
 
-// Miss counts samples that a poll should have made and did not, and logs it.
+// Miss counts and logs samples missing from a poll.
 func (g *Gateway) Miss(in Input, samples int, why error) {
 	g.stats.missed.Add(uint64(samples))
 	g.told.logComplaint("a poll gives no samples of some streams: their next ones carry the flag gap", in.String(), why)

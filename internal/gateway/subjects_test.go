@@ -11,7 +11,7 @@ import (
 )
 
 // If the keys of a job have several tokens, the levels of a topic are these tokens. The
-// numbers of a stream continue in the next run, which reads them by the same subject.
+// numbers of a stream continue in the next run, read by the same subject.
 func TestPlantSubjects(t *testing.T) {
 	for subject, refused := range map[string]string{"plant.{site}.line.{line}.sensor.*": "want 3", "plant.>": ""} {
 		t.Run(subject, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Take accepts a message. It returns nil if the message was accepted: m's Done reports
-// its storage. A *Refused is permanent. While the gateway has no room, Take waits,
-// until ctx ends: then it returns ErrHeldBack.
+// Take accepts a message. Take returns nil for an accepted message: m's Done reports
+// the storage. A *Refused is permanent. While the gateway has no room, Take waits,
+// until ctx ends: then Take returns ErrHeldBack.
 func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	parts, err := g.partsOf(m)
 	var partial *Partial
@@ -46,8 +46,8 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	return g.handMessage(ctx, t)
 }
 
-// Release records that a device may reuse the ID of a message, which was Kept. It is
-// ordered after the messages accepted before.
+// Release records that a device may reuse the ID of a Kept message. The record follows
+// the messages accepted before.
 func (g *Gateway) Release(ctx context.Context, session string, id uint64) error {
 	return g.handMessage(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
 }
@@ -69,8 +69,8 @@ func (g *Gateway) handMessage(ctx context.Context, t taken) error {
 	}
 }
 
-// Forget records that a device begins a new session: no message of the old session
-// repeats. It does not wait while the gateway has no room.
+// Forget records a device's new session: no message of the old session repeats. Forget
+// does not wait while the gateway has no room.
 func (g *Gateway) Forget(ctx context.Context, session string) {
 	select {
 	case g.doors.sessions <- session:
@@ -79,8 +79,8 @@ func (g *Gateway) Forget(ctx context.Context, session string) {
 	}
 }
 
-// partsOf decodes a message and checks its parts. An empty message, with which MQTT
-// devices clear a retained message, has no parts.
+// partsOf decodes a message and checks the parts. An empty message (MQTT devices clear
+// a retained message this way) has no parts.
 func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 	if len(m.Payload) == 0 && m.Parts == nil {
 		return nil, nil
@@ -111,7 +111,7 @@ func (g *Gateway) decoderOf(m *Message) Decoder {
 	return g.cfg.Decoder
 }
 
-// decodeMessage reads a payload. An unreadable payload is published unchanged if its
+// decodeMessage reads a payload. An unreadable payload is published unchanged if the
 // stream is known.
 func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 	parts, err := g.decoderOf(m).Decode(m.Payload)
@@ -128,8 +128,8 @@ func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
 }
 
-// decodeLines reads lines one by one, and refuses unreadable lines. The answer to the
-// device names them.
+// decodeLines reads lines separately, and refuses unreadable lines. The answer to the
+// device names the refused lines.
 func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	var bad badLines
 	refuse := bad.addLine
@@ -142,7 +142,7 @@ func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	}
 	all = mergeParts(all, len(g.cfg.Channels))
 	for i := range all {
-		if err := g.checkPart(&all[i], m); err != nil { // together they may be too large
+		if err := g.checkPart(&all[i], m); err != nil { // together the parts may be too large
 			return nil, err
 		}
 	}

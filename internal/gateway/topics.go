@@ -10,7 +10,7 @@ import (
 
 // Topics selects topics with a stream, and makes the stream's key. The key consists of
 // the levels matched by the wildcards of the first matching pattern, joined by "/". So
-// different topics of one pattern have different keys: a level cannot contain "/".
+// different topics of a pattern have different keys: a level cannot contain "/".
 type Topics struct{ patterns []pattern }
 
 type pattern struct {
@@ -85,8 +85,8 @@ func (p *pattern) matchLevels(levels []string) (string, bool) {
 	return strings.Join(key, "/"), len(levels) == len(p.levels)
 }
 
-// CheckKey refuses an invalid key of a stream: it must be one token of a subject, and a
-// name under the project's rule.
+// CheckKey refuses an invalid key of a stream: a key must be one token of a subject,
+// and a name under the project's rule.
 func CheckKey(key string) error {
 	if err := wire.CheckToken(key); err != nil {
 		return fmt.Errorf("the key %w", err)
