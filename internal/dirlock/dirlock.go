@@ -25,8 +25,7 @@ func Take(path string) (release func(), err error) {
 	return func() { unlock(f) }, nil
 }
 
-// TakeFile locks an open file with other content. On Unix and Windows, closing the file
-// releases the lock.
+// TakeFile locks an open data file. On Unix and Windows, closing the file releases the lock.
 func TakeFile(f *os.File) (release func(), err error) { return takeFile(f) }
 
 // DescribeHolder returns the holder of a path's lock, as far as known.

@@ -21,7 +21,7 @@ func unlock(f *os.File) { f.Close() }
 
 func takeFile(f *os.File) (release func(), err error) { return func() {}, lockOpen(f) }
 
-// lockOpen locks an open file until it is closed.
+// lockOpen locks an open file until the file is closed.
 func lockOpen(f *os.File) error {
 	free, err := lock(f)
 	switch {

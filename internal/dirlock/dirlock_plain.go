@@ -27,6 +27,6 @@ func takeFile(f *os.File) (release func(), err error) { return Take(f.Name() + "
 // Remedy returns the advice after a crash.
 func Remedy(path string) string { return " (after a crash remove " + path + ")" }
 
-// Sync does nothing: the system has no such call, and writes the names of a directory by
+// Sync does nothing: the system has no call for syncing, and writes directory names by
 // itself.
 func Sync(string) error { return nil }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestTake checks that a lock has one holder with a readable number, and is free after its
-// release.
+// TestTake checks for a single holder of a lock with a readable number, and a free lock after
+// the release.
 func TestTake(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if h := DescribeHolder(path); h != "another process" {
@@ -37,8 +37,7 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeFile locks a file with other content, and a file whose name has passed to another
-// file.
+// TestTakeFile locks a data file, and a file after its name has passed to another file.
 func TestTakeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	open := func() *os.File {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lock locks a file, or reports that another process holds the lock. It locks one byte far
+// lock locks a file, or reports that another process holds the lock. The lock covers a byte far
 // beyond the content: other processes cannot read locked bytes, and DescribeHolder reads the
 // process number.
 func lock(f *os.File) (free bool, err error) {
@@ -20,6 +20,6 @@ func lock(f *os.File) (free bool, err error) {
 	return err == nil, err
 }
 
-// Sync does nothing: the system has no such call, and writes the names of a directory by
+// Sync does nothing: the system has no call for syncing, and writes directory names by
 // itself.
 func Sync(string) error { return nil }
