@@ -145,9 +145,9 @@ func positionOf(flag, text, help string) (o replay.AsOf, err error) {
 	return o, err
 }
 
-// home returns the partition of a stream: of its newest prediction or, if there is none
-// since the number of partitions has changed, the partition whose snapshot has it, or
-// the partition of its name.
+// home returns the partition of a stream: of the newest prediction or, without a
+// prediction since the number of partitions changed, the partition with the stream in
+// the snapshot, or the partition of the stream's name.
 func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int, error) {
 	f, err := explain.Find(ctx, js, job, explain.Query{Stream: stream})
 	now := false

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// changed is a job whose stage is stopped and restarted, with changes in between.
+// changed is a job with a stopped and restarted stage, with changes in between.
 type changed struct {
 	predicted
 	t    *testing.T
@@ -112,7 +112,7 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	c.runCommand(t, "state", "show", "0", "--at", "0s", "-c", conf).Want(t, cli.ExitOK)
 }
 
-// cut returns the input message after which the partitions were changed.
+// cut returns the last input message before the change of partitions.
 func (c *changed) cut() (seq uint64) {
 	for _, line := range c.lines {
 		seq = max(seq, c.explained(line).Commit.InSeq)
@@ -120,8 +120,8 @@ func (c *changed) cut() (seq uint64) {
 	return seq
 }
 
-// After a change of the network, earlier predictions are explained with the model that
-// made them, which must be given, later predictions with the job's.
+// After a change of the network, earlier predictions are explained with their own model
+// (a required argument), later predictions with the job's model.
 func TestPastAfterReplace(t *testing.T) {
 	c := newChanged(t, "--members", "2", "--units", "8")
 	green := filepath.Join(t.TempDir(), "green.safetensors")

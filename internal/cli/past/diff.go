@@ -234,7 +234,7 @@ func (w *diffing) stream(s *explain.StreamDiff) {
 	}
 }
 
-// atText describes a stream at one of the positions.
+// atText describes a stream at a position.
 func atText(s *explain.StreamState) string {
 	if s == nil {
 		return "not known"

@@ -1,4 +1,4 @@
-// Package past has the commands that look at what a job has done: explain, state show --at.
+// Package past has the commands for a job's history: explain, state show --at.
 //
 // # Files
 //

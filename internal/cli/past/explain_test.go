@@ -86,8 +86,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// state show --at beside a running stage: a partition, a stream, files that state diff
-// reads, and what there is none of.
+// state show --at next to a running stage: a partition, a stream, files for state diff,
+// and missing partitions and streams.
 func TestStateAsOf(t *testing.T) {
 	p := newPredicted(t, "--members", "1", "--units", "8")
 	last := p.lines[len(p.lines)-1]
@@ -138,8 +138,8 @@ func TestStateAsOf(t *testing.T) {
 	}
 }
 
-// state diff between two positions of a running job's log, of all partitions, of one,
-// of a stream with its units; and invalid comparisons.
+// state diff between two positions of a running job's log, of all partitions, of a
+// single partition, of a stream with units; and invalid comparisons.
 func TestStateDiff(t *testing.T) {
 	p := newPredicted(t, "--members", "1", "--units", "8")
 	last := p.lines[len(p.lines)-1]

@@ -60,8 +60,7 @@ func (d *drawing) xOf(sample int) float64 {
 	return plotLeft + float64(plotRight-plotLeft)*float64(sample)/float64(max(1, d.samples))
 }
 
-// colourOf returns the color of a share in the difference between the class's score and
-// the other's.
+// colourOf returns the color of a share in the difference between two classes' scores.
 func colourOf(part float64) string {
 	if part < 0 {
 		return speaksAgainst
@@ -69,7 +68,7 @@ func colourOf(part float64) string {
 	return speaksFor
 }
 
-// picture draws an explanation that has a score.
+// picture draws an explanation with a score.
 func picture(e *explain.Explanation) []byte {
 	d := &drawing{e: e}
 	if n := len(e.Held); n > 0 {
@@ -173,7 +172,7 @@ func (d *drawing) cell(s explain.Stretch, y, part, strength float64) {
 		d.xOf(s.From), y, d.xOf(s.To)-d.xOf(s.From), stripHeight, colourOf(part), strength, fmt.Sprintf("%s: %+.4g", stretch(s), part))
 }
 
-// strip draws a channel: in each column of pixels from its smallest to its largest
+// strip draws a channel: in each column of pixels from the smallest to the largest
 // value.
 func (d *drawing) strip(c int, y float64) {
 	e, n := d.e, len(d.e.Held)

@@ -58,11 +58,11 @@ func (s *shape) number(t *testing.T, key string) float64 {
 }
 
 // letter is an upper bound of the mean width of a character, relative to its height:
-// 0.6 in DejaVu Sans, which is wider than a browser's font.
+// 0.6 in DejaVu Sans, wider than a browser's font.
 const letter = .6
 
-// shapesOf reads a picture, and requires that all shapes lie within its frame, and no
-// text exceeds its space.
+// shapesOf reads a picture, and requires all shapes within the frame, and no text
+// beyond the text's space.
 func shapesOf(t *testing.T, svg []byte) (all []shape) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(string(svg)))
