@@ -37,7 +37,7 @@ var (
 	argFingerprints = []string{"model promote", "model retire", "model shadow add", "model shadow rm", "model shadow report"}
 )
 
-// answerWithin bounds what a completion waits for a server.
+// answerWithin limits a completion's wait for a server.
 const answerWithin = time.Second
 
 // completeValues adds the completion of values to a command and its subcommands.
@@ -77,8 +77,8 @@ func completeFiles(endings []string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt)
 }
 
-// completeFromServer completes with the first words of the lines that a command prints, on the
-// server that the typed flags name.
+// completeFromServer completes with the first words of the lines printed by a command, on the
+// server named by the typed flags.
 func completeFromServer(args ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, begin string) (found []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)

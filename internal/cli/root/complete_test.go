@@ -29,7 +29,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The help of a command shows related commands, and the global flags that it uses.
+// The help of a command shows related commands, and the used global flags.
 func TestHelpShowsUse(t *testing.T) {
 	for command, parts := range map[string][2]string{
 		"train --help":  {"--engine", "eusn-stream import"},

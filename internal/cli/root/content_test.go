@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// The content of files determines the exit code, too: each file is complete, but breaks a rule
-// or does not match the other.
+// The content of files also determines the exit code: each file is complete, but breaks a rule
+// or does not match the second file.
 func TestExitCodesOfContent(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// Every computing command reports a missing GPU in one sentence before it starts anything.
+// Every computing command reports a missing GPU in one sentence before any work.
 func TestNoGPU(t *testing.T) {
 	if list, err := gpu.Devices(); err == nil {
 		t.Skipf("NOT CHECKED: this machine has %s", list[0].Name)

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 )
 
-// guesses leads from what people type to the command that does it. A word that is the name of a
-// command in another place, such as promote, needs no line.
+// guesses leads from typed words to the right command. A word that is the name of a command in
+// another place, for example promote, needs no line.
 var guesses = map[string]string{
 	"start": "run", "serve": "run", "server": "run", "up": "run", "stage": "run", "stream": "run",
 	"fit": "train", "training": "train", "test": "evaluate", "eval": "evaluate", "validate": "evaluate", "score": "evaluate",
@@ -29,7 +29,7 @@ var guesses = map[string]string{
 	"paper": "offline paper", "research": "offline paper", "offline fit": "train", "errors": "deadletter list", "rejected": "deadletter list",
 }
 
-// explainUsage adds the most probable command or flag to an error about what was typed.
+// explainUsage adds the most probable command or flag to an error about typed words.
 func explainUsage(root, cmd *cobra.Command, args []string, err error) error {
 	found, rest, _ := root.Find(args)
 	var unknown *pflag.NotExistError
@@ -49,7 +49,7 @@ func explainUsage(root, cmd *cobra.Command, args []string, err error) error {
 	return cli.Fail(cli.ExitUsage, err, cmd.CommandPath()+" --help")
 }
 
-// firstWord returns the first argument that is neither a flag nor its value.
+// firstWord returns the first argument that is neither a flag nor a flag's value.
 func firstWord(cmd *cobra.Command, args []string) string {
 	for i := 0; i < len(args); i++ {
 		name, isFlag := strings.CutPrefix(args[i], "-")
@@ -67,7 +67,7 @@ func firstWord(cmd *cobra.Command, args []string) string {
 	return ""
 }
 
-// guessCommand returns the command that a word is for: by the table, by the name of a command in
+// guessCommand returns the command for a word: by the table, by the name of a command in
 // another place, by a nearby name, or the help.
 func guessCommand(at *cobra.Command, word string) string {
 	const program = "eusn-stream "

@@ -58,7 +58,7 @@ func completeHelp(root *cobra.Command) {
 	complete(root)
 }
 
-// Commands that use a global flag; the help of others does not show it.
+// Commands that use a global flag; the help of other commands hides the flag.
 var (
 	withEngine   = []string{"run", "train", "evaluate", "predict", "demo", "bench", "plan", "learn", "explain", "offline", "job", "state", "record"}
 	withProgress = []string{"train", "evaluate", "predict", "import", "replay", "demo", "bench", "plan", "learn", "record", "explain", "offline", "job", "state"}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestInputsAreNeverOverwritten uses inputs as outputs, under the same and another name, and
-// checks that they stay unchanged.
+// checks for unchanged inputs.
 func TestInputsAreNeverOverwritten(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
@@ -46,7 +46,7 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 			t.Errorf("%s has changed", path)
 		}
 	}
-	// The advice about a wrong file must not be a command that destroys it.
+	// The advice about a wrong file must not be a command that destroys the file.
 	if r := clitest.Exec(t, t.Context(), "model", "show", archive); strings.Contains(r.ErrOut, "--output") {
 		t.Errorf("a wrong file named as output:\n%s", r.ErrOut)
 	}

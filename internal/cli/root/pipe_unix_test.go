@@ -17,8 +17,8 @@ import (
 )
 
 // Every command refuses a pipe instead of a file, except for a configuration: opening a pipe
-// without a writer would block and ignore Ctrl-C. A folder is refused, too, unless it stands
-// for its files.
+// without a writer would block and ignore Ctrl-C. A folder is also refused, unless the command
+// reads the folder's files.
 func TestPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	pipe, figure := filepath.Join(dir, "X_TRAIN.ts"), filepath.Join(dir, "out")

@@ -88,7 +88,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Help shows the value of a flag that is not set.
+// Help shows the value of an unset flag.
 func TestHelpShowsDefaults(t *testing.T) {
 	for args, want := range map[string][]string{
 		"run":    {`(default "eusn-data")`, "(default 4222)", "0 = the job's, of a new job 16", `(default "model.safetensors")`},
