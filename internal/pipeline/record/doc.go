@@ -1,8 +1,8 @@
 // Package record writes the input of a job to files: each sample that the stage uses,
-// once, in the order of use. It reads messages from the job's log (package inlog),
-// passes them to the stage's state machine, which drops repeats and holds early
-// messages, and collects the resulting samples. It needs no network weights, publishes
-// nothing, and joins no job.
+// once, in the order of use. The package reads messages from the job's log (package
+// inlog), passes the messages to the stage's state machine (which drops repeats and
+// holds early messages), and collects the resulting samples. It needs no network
+// weights, publishes nothing, and joins no job.
 //
 // A recording is a folder of numbered files, in the format of a Files implementation:
 //
@@ -16,11 +16,11 @@
 // message used, and holds the state of the state machine (the numbers of each key, and
 // the held messages). Samples outside complete files are re-read from the log.
 //
-// Samples are numbered from 1 in each recording. A sample's hash covers its number and
-// all its columns; the hash of the end of a sequence covers the number of its last
-// sample. A fingerprint is the sum of these hashes in two words modulo 2^64. It shows a
-// changed order, a repeat or a loss, and does not depend on the file boundaries. Verify
-// recomputes it, from the files and from the log.
+// Samples are numbered from 1 in each recording. A sample's hash covers the number and
+// all columns; the hash of the end of a sequence covers the number of the last sample.
+// A fingerprint is the sum of these hashes in two words modulo 2^64. It shows a changed
+// order, a repeat or a loss, and does not depend on the file boundaries. Verify
+// recomputes the fingerprint, from the files and from the log.
 //
 // The position is JSON (Position, under the key eusn.record) and the state, under
 // eusn.record.state: base64 of zstd of

@@ -26,7 +26,7 @@ type Files interface {
 type File interface {
 	Write(*Rows) error // the rows stay the caller's
 	Size() int64       // approximate size in bytes
-	// Close moves the file to its path, durably, with more metadata.
+	// Close moves the file to the final path, durably, with more metadata.
 	Close(meta map[string]string) error
 	Abort() // removes the file
 }
@@ -85,7 +85,7 @@ func (f *folder) readFolder() error {
 	return nil
 }
 
-// filePath returns the path of a file by its number.
+// filePath returns the path of a file by number.
 func (f *folder) filePath(n int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("%s-%0*d%s", f.job, digits, n, suffix))
 }

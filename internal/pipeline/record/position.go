@@ -54,14 +54,14 @@ type Done struct {
 	Fingerprint  string `json:"fingerprint"`
 }
 
-// Dead is a message that the stage cannot use.
+// Dead is a message not usable by the stage.
 type Dead struct {
 	Input  uint64 `json:"input"`
 	Key    string `json:"key"`
 	Reason string `json:"reason"`
 }
 
-// Position describes a file, and all files up to it.
+// Position describes a file, and all earlier files.
 type Position struct {
 	Version   int         `json:"version"`
 	Recording string      `json:"recording"` // its name: a new recording has another name
@@ -81,7 +81,7 @@ type Position struct {
 // place is the message position of a stream's last sample.
 type place struct{ key, stream string }
 
-// encodeMeta encodes a position and its state as metadata.
+// encodeMeta encodes a position and the state as metadata.
 func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map[place]int64) (map[string]string, error) {
 	head, err := json.Marshal(p)
 	if err != nil {
@@ -111,7 +111,7 @@ func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map
 	return map[string]string{keyPosition: string(head), keyState: base64.StdEncoding.EncodeToString(packed), keyRecording: p.Recording}, nil
 }
 
-// errForeign reports a file that is not part of a recording.
+// errForeign reports a file outside any recording.
 var errForeign = errors.New("it is no file of eusn-stream record")
 
 // decodePosition reads a position.

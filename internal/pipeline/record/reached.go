@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ReachedPosition returns the position of the newest file in a folder. It may run in
-// parallel to a recorder: an existing file is complete.
+// ReachedPosition returns the position of the newest file in a folder. ReachedPosition
+// may run in parallel to a recorder: an existing file is complete.
 func ReachedPosition(dir string, files Files) (p Position, err error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {

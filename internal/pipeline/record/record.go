@@ -18,7 +18,7 @@ import (
 
 // Errors of a recording.
 var (
-	// ErrInUse reports a folder that another recorder writes to.
+	// ErrInUse reports a folder in use by another recorder.
 	ErrInUse = dirlock.ErrHeld
 	// ErrOtherLog reports that the log is not the log recorded before.
 	ErrOtherLog = inlog.ErrOtherLog
@@ -46,7 +46,7 @@ type Job struct {
 	// Plan selects the messages; begun is the first position of an existing recording,
 	// otherwise nil.
 	Plan func(ctx context.Context, begun *Position) (Range, error)
-	// Open opens the source, which begins after a message. The source returns
+	// Open opens the source; the source begins after a message. The source returns
 	// inlog.ErrDue now and then while there is no message.
 	Open func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
 
@@ -203,7 +203,7 @@ func (r *recording) recordAll(ctx context.Context) error {
 	}
 }
 
-// isFull reports whether the file is to be completed.
+// isFull reports whether the file must be completed.
 func (r *recording) isFull() bool {
 	if r.taken == 0 {
 		return false

@@ -28,7 +28,7 @@ func (r *Rows) clearRows() {
 	}
 }
 
-// hashRow hashes a sample, without its end mark.
+// hashRow hashes a sample, without the end mark.
 func (r *Rows) hashRow(buf []byte, i, channels int) (wire.Digest, []byte) {
 	le := binary.LittleEndian
 	b := le.AppendUint64(append(buf[:0], 's'), uint64(r.Number[i]))

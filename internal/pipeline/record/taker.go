@@ -135,7 +135,7 @@ func (t *taker) addRow(at place, s *state.Taken, i int, values []float32) {
 	t.done.Samples++
 }
 
-// endSequence records that a stream's sequence ends with its last sample.
+// endSequence records the end of a stream's sequence with the last sample.
 func (t *taker) endSequence(at place, silent bool) {
 	number, ok := t.open[at]
 	if !ok {
@@ -178,7 +178,7 @@ func (t *taker) countWaiting() (n int) {
 }
 
 // pruneEnded drops the last samples of streams that the state machine has forgotten: no
-// later message can end a sequence there.
+// later message can end such a sequence.
 func (t *taker) pruneEnded() {
 	for at := range t.open {
 		src := t.part.Sources[at.key]

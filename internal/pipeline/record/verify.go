@@ -20,8 +20,7 @@ type Verified struct {
 	Files       int    `json:"files"`
 	Samples     uint64 `json:"samples"`     // in these files
 	Fingerprint string `json:"fingerprint"` // of the whole recording
-	// Files compared with the log; the log no longer has the messages of the other
-	// files.
+	// Files compared with the log; the log no longer has the messages of earlier files.
 	Compared int    `json:"compared"`
 	First    string `json:"first,omitempty"` // of the compared files
 }
@@ -38,10 +37,11 @@ type Check struct {
 	Progress  func(file int, of int)
 }
 
-// ErrDiffers reports a recording that differs from the log, or from its own position.
+// ErrDiffers reports a recording different from the log, or from the recording's own
+// position.
 var ErrDiffers = errors.New("it differs")
 
-// checked is a file whose samples match its position.
+// checked is a file with samples that match the position.
 type checked struct {
 	path string
 	meta map[string]string
