@@ -1,10 +1,10 @@
 // Package outbox keeps on disk the numbered batches of a gateway that the server has
 // not acknowledged yet, the device messages in them, and the last numbers.
 //
-// It is a log in a separate directory: segments outbox-N, each a line "eusn-outbox 1"
-// and then records. A record is the length of its body (u32), CRC-32C of the body (u32)
-// and the body: one byte for its kind, then its fields. Numbers in a body are varints;
-// a text is its length and its bytes.
+// The outbox is a log in a separate directory: segments outbox-N, each a line
+// "eusn-outbox 1" and then records. A record is the length of its body (u32), CRC-32C
+// of the body (u32) and the body: one byte for the kind, then the fields. Numbers in a
+// body are varints; a text is the length and the bytes.
 //
 //	b  batch     id subject incarnation seq, origins: n x (session id sum part again), end,
 //	             why the payload is unreadable (empty: it is samples), payload
@@ -20,7 +20,7 @@
 // segment. A damaged record ends it too; then the file is kept under the name
 // outbox-N.damaged, the log reports it, and all numbers are forgotten, because batches
 // of any subject may be missing. Ids of batches have no gaps over segments: a gap is a
-// segment without its end, which counts as damage.
+// segment without an end, and counts as damage.
 //
 // Only the beginning and the end of a run are synced: the log survives the end of the
 // process, and detects a power loss. Boot distinguishes the starts of the machine

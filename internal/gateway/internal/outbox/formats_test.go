@@ -14,8 +14,7 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the outboxes of testdata/formats that are not there")
 
-// storedBoot stands for the start of the machine on which the stored outboxes were
-// written.
+// storedBoot is the boot id of the machine in the stored outboxes.
 const storedBoot = "00000000-0000-4000-8000-000000000001"
 
 // writeFiles makes the outbox in testdata/formats, and ends like a killed gateway.

@@ -24,7 +24,7 @@ const (
 	segmentShare = 16
 )
 
-// Batch is one message to the server, with its number.
+// Batch is a numbered message to the server.
 type Batch struct {
 	Message *producer.Message
 	Origins []Origin // of its repeatable device messages
@@ -51,7 +51,7 @@ type Number struct {
 }
 
 // maxNumbers is how many subjects' numbers are kept: the most recently numbered. For
-// other subjects the input knows the number, as long as it has their messages.
+// other subjects the input has the number, as long as the subject's messages exist.
 const maxNumbers = 1 << 20
 
 // Log is an outbox. It belongs to one goroutine.
@@ -74,7 +74,7 @@ type Log struct {
 	release  func() // the directory
 }
 
-// given is a subject's last number, and its batch.
+// given is a subject's last number, with the batch.
 type given struct {
 	Number
 	batch uint64
@@ -87,9 +87,8 @@ type segment struct {
 	waiting int
 }
 
-// Open opens the outbox in dir, which one process uses at a time, and creates it if
-// missing. It returns the waiting batches, in the order of their numbers within each
-// key.
+// Open opens the outbox in dir, for a single process at a time, and creates a missing
+// dir. Open returns the waiting batches, in the order of their numbers within each key.
 func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
@@ -114,7 +113,7 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	return l, wait, nil
 }
 
-// beginSegment reads the segments, and begins another one.
+// beginSegment reads the segments, and begins a new segment.
 func (l *Log) beginSegment() error {
 	numbers, err := segmentNumbers(l.dir)
 	if err != nil {
@@ -208,7 +207,8 @@ func (l *Log) newSegment(n int) error {
 }
 
 // sweepSegments deletes the oldest segments without a waiting batch. A later segment
-// stays as long as an older one: it may contain the storage of a batch there.
+// stays as long as an older one: the later segment may record the storage of an older
+// segment's batch.
 func (l *Log) sweepSegments() {
 	for len(l.segs) > 1 && l.segs[0].waiting == 0 {
 		s := l.segs[0]
@@ -321,7 +321,7 @@ func (l *Log) Forget(session string) error {
 }
 
 // writeRecord appends a record. A partly written record is removed, so that the next
-// record takes its place.
+// record replaces this part.
 func (l *Log) writeRecord(rec []byte) error {
 	s := l.segs[len(l.segs)-1]
 	if _, err := s.f.WriteAt(sealRecord(rec), s.size); err != nil {
@@ -351,7 +351,7 @@ func (l *Log) syncSegment() error {
 	return nil
 }
 
-// End records that all numbers are in the log, and syncs it against a power loss.
+// End records that all numbers are in the log, and syncs the log against a power loss.
 func (l *Log) End() error {
 	if err := l.writeRecord(beginRecord(l.rec, kindEnd)); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// An outbox on a small disk works as long as the waiting batches fit. An outbox that
-// has filled its disk continues when the server has stored some batches, without help.
+// An outbox on a small disk works as long as the waiting batches fit. An outbox on a
+// full disk continues without help when the server has stored some batches.
 func TestSmallDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {

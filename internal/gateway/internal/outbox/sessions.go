@@ -34,7 +34,8 @@ type Seen struct {
 	Batch         *Batch
 }
 
-// Told records that a device may have been answered: from now on it may reuse the id.
+// Told records that a device may have been answered: from now on the device may reuse
+// the id.
 func (e *Seen) Told() { e.untold = false }
 
 // Sessions remembers the newest messages of each device.
@@ -56,8 +57,8 @@ type session struct {
 	reused bool   // an id repeated within the window: an acknowledged message is no proof
 }
 
-// NewSessions returns an empty set. It keeps window messages of the named sessions, and
-// Window of all others.
+// NewSessions returns an empty set. The set keeps window messages of the named
+// sessions, and Window of all other sessions.
 func NewSessions(window map[string]int) *Sessions {
 	return &Sessions{all: map[string]*session{}, window: window, most: maxSeen}
 }
@@ -66,10 +67,10 @@ func NewSessions(window map[string]int) *Sessions {
 // with that id and content was accepted. Otherwise seen is the wanted part, or nil if
 // it was not accepted.
 //
-// An acknowledged message counts only while the device's ids are reliable: it has used
-// another id, and none twice within the window. Otherwise the repeat may be of a later
-// message, with the same id and content, that never arrived. A message certainly
-// without an answer, or whose id the device keeps, has no later message.
+// An acknowledged message counts only while the device's ids are reliable: the device
+// has used another id, and no id twice within the window. Otherwise the repeat may be
+// of a later message, with the same id and content, that never arrived. A message
+// certainly without an answer, or with an id kept by the device, has no later message.
 func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	s := t.all[o.Session]
 	if s == nil {
@@ -112,7 +113,7 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	}
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.part == o.Part {
-			// Ids used in turn repeat, too, after all others. And while a device has
+			// Ids used in turn also repeat, after all other ids. And while a device has
 			// used only one id, a marked repeat may be real.
 			may := o.Again && e.sum == o.Sum && len(s.byID) == 1
 			s.reused = s.reused || !may && s.n-e.n < uint64(max(Window, limit/2))
@@ -138,8 +139,8 @@ func (t *Sessions) Release(session string, id uint64) {
 	}
 }
 
-// Forget forgets a session because its device begins a new one. It reports whether
-// there was one.
+// Forget forgets a session because the device begins a new session. Forget reports
+// whether a session existed.
 func (t *Sessions) Forget(name string) bool {
 	s := t.all[name]
 	if s == nil {
@@ -213,8 +214,8 @@ func (s *session) trimSeen(limit int) {
 	}
 }
 
-// encodeSessions writes the remembered state. It skips messages of batches that are not
-// in the log yet: they follow with their batch.
+// encodeSessions writes the remembered state. encodeSessions skips messages of batches
+// not in the log yet: these messages follow with the batch.
 func (t *Sessions) encodeSessions(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(t.all)))
 	for el := t.recent.Back(); el != nil; el = el.Prev() {
@@ -245,7 +246,7 @@ func (t *Sessions) encodeSessions(dst []byte) []byte {
 }
 
 // decodeSessions replaces the remembered state. batch finds waiting batches. A message
-// whose batch is lost is not remembered: the server may not have it.
+// of a lost batch is not remembered: the server may not have the message.
 func (t *Sessions) decodeSessions(r *reader, batch func(id uint64) (b *Batch, lost bool)) {
 	t.all, t.live = map[string]*session{}, 0
 	t.recent.Init()
