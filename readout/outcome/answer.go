@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Answer is a readout's result for one sequence.
+// Answer is a readout's result for a sequence.
 type Answer struct {
 	Class int32   // index of the predicted class among the readout's
 	Score float32 // of the class
@@ -14,8 +14,8 @@ type Answer struct {
 	Probability float32
 	Scores      []float32 // one per class; for two classes a single score, positive for class 1
 	// Set is the set of classes that includes the true class, at the readout's coverage:
-	// indexes, ascending. One class is an answer; an empty set means that no class resembles
-	// the sequence. nil: the readout makes no sets.
+	// indexes, ascending. One class is an answer; an empty set means: no class resembles the
+	// sequence. nil: the readout makes no sets.
 	Set []int32
 	// Novelty is the distance of the sequence from the training part: 1 is usual, there is no
 	// upper bound. NoveltyP is its p-value, in (0, 1]: the share of sequences like the
@@ -27,8 +27,8 @@ type Answer struct {
 	// readout has no inputs.
 	Inputs []float32
 	// Change is the probability that the class changes until the end of the sequence, for an
-	// early prediction (FlagEarly). 0: the readout has no rule. FlagDecided means that Change
-	// is at most the rule's limit.
+	// early prediction (FlagEarly). 0: the readout has no rule. FlagDecided: Change is at most
+	// the rule's limit.
 	Change float32
 	// Number is the prediction of a regression; Class is then 0, named after the number, and
 	// Score the value.
@@ -38,7 +38,7 @@ type Answer struct {
 	Flags Flag
 }
 
-// Number is a regression's predicted number with its interval, in its own unit.
+// Number is a regression's predicted number with an interval, in the target's unit.
 type Number struct {
 	Value     float32
 	Low, High float32 // bounds of a share of the true numbers, the readout's coverage

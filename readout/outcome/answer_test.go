@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEqualSeesEveryField: two answers differ if one bit of one field differs.
+// TestEqualSeesEveryField: two answers differ if a bit of a field differs.
 func TestEqualSeesEveryField(t *testing.T) {
 	fresh := func() *Answer {
 		return &Answer{Scores: []float32{1, 2}, Set: []int32{1}, Inputs: []float32{3}, Novelty: float32(math.NaN())}

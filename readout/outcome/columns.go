@@ -56,9 +56,9 @@ type Column struct {
 	Absent string
 	Docs   string // page of docs that explains the column; empty: none
 
-	// Known reports whether an answer has a value; the value is in the one of these three
-	// fields that fits the type. All are nil for columns outside an Answer, and for class,
-	// integrity and flags, which Named writes.
+	// Known reports whether an answer has a value; the value is in the field that fits the
+	// type. All are nil for columns outside an Answer, and for class, integrity and flags,
+	// which Named writes.
 	Known   func(*Answer) bool
 	Float   func(*Answer) *float32
 	Floats  func(*Answer) *[]float32
@@ -66,8 +66,8 @@ type Column struct {
 }
 
 // Columns are all columns of predictions, in the order of JSON. Columns of a Part other than
-// Always come last in messages, CSV and Parquet, in this order; a message has such a column if
-// one of its predictions has a value.
+// Always come last in messages, CSV and Parquet, in this order; a message has the column if any
+// of the message's predictions has a value.
 var Columns = [...]Column{
 	{Name: "stream", Arrow: "stream_id", Type: Text, Means: "name of the stream, such as a machine"},
 	{Name: "seq", Arrow: "seq", Type: Uint64, Means: "number of the message that had the sequence's last sample; 0: messages have none"},

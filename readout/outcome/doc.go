@@ -2,7 +2,7 @@
 // its flags, and the columns of written predictions.
 //
 // The package computes nothing. Method Answer of readout.Linear fills an Answer in; packages
-// codec, offline and the commands write it. The package imports no other package of the
+// codec, offline and the commands write the Answer. The package imports no other package of the
 // project, so that readers of predictions need neither readouts nor networks.
 //
 // A new column is a row of Columns and a value computed in readout/answer.go. make generate

@@ -29,8 +29,8 @@ const (
 // FlagNames are the names of the flags, in order of their bits.
 var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"}
 
-// String lists the flags that are set, "gap|held"; without flags it is empty. A flag of a
-// later version of the format is its number.
+// String lists the set flags, "gap|held"; without flags it is empty. A flag of a later version
+// of the format is its number.
 func (f Flag) String() string {
 	var set []string
 	for i := range 32 {
@@ -45,10 +45,9 @@ func (f Flag) String() string {
 	return strings.Join(set, "|")
 }
 
-// The integrity of a prediction: its trustworthiness, in one word, from worst to best. Samples
+// The integrity of a prediction: the trustworthiness, in one word, from worst to best. Samples
 // unlike the training are worse than lost samples: a readout without some samples still reads
-// valid samples. A readout of a dead sensor knows nothing, but its class and score look
-// normal.
+// valid samples. A readout of a dead sensor knows nothing, but its class and score look normal.
 const (
 	IntegrityUnknown       = "unknown"         // a flag of a later version of the format
 	IntegrityUnlike        = "unlike-training" // samples, a length or a rate unlike the training: the class means nothing
@@ -60,7 +59,7 @@ const (
 	IntegrityComplete      = "complete"        // all samples of the sequence, each once, in order, and like the training
 )
 
-// known are the flags that Integrity can judge.
+// known are the flags judged by Integrity.
 const known = 1<<len(FlagNames) - 1
 
 // Integrity returns the worst word of the flags. A gap, a skipped message, a filled value, a
