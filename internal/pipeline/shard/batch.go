@@ -25,9 +25,9 @@ type Job struct {
 	Msg   state.Message
 }
 
-// Batch is the work of one engine call and its answer: the predictions of each
-// partition and the input that the predictions answer. A shard fills the batch; its
-// emitter publishes and returns the batch; grown slices are reused without allocation.
+// Batch is the work of an engine call and the answer: the predictions of each partition
+// and the input that the predictions answer. A shard fills the batch; its emitter
+// publishes and returns the batch; grown slices are reused without allocation.
 type Batch struct {
 	messages int // taken from the queue, repeats included
 	full     bool

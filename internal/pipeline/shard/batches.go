@@ -2,8 +2,8 @@ package shard
 
 import "context"
 
-// batches are a shard's batches that its emitter has returned: all but the current
-// batch and the batches in publication.
+// batches are a shard's batches returned by the emitter: all but the current batch and
+// the batches in publication.
 type batches struct {
 	free  <-chan *Batch // from the emitter; nil: a shard without an emitter
 	spare []*Batch      // batches already received from free

@@ -12,7 +12,7 @@ type carrying struct {
 	features int     // of a prediction
 }
 
-// Carried is a prediction of an answer that carries its features.
+// Carried is a prediction of an answer with features.
 type Carried struct {
 	Pred     int // index of the prediction
 	features int // index of the first feature

@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Messages that reach a shard after it gave up their partition are dropped: a consumer
-// is not waited for, and may bring a message late.
+// Messages for a partition given up by the shard are dropped: a consumer is not waited
+// for, and may bring a message late.
 func TestNothingFollowsAClose(t *testing.T) {
 	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
 	l.feedAll(pipelinetest.Rows("s", 1, false, 1, 1))

@@ -32,7 +32,7 @@ func (s *slots) computeBatch(b *Batch) error {
 	return s.unloadUnused(start)
 }
 
-// advanceRows makes one engine call and fills the predictions of its runs.
+// advanceRows makes an engine call and fills the predictions of the runs.
 func (s *slots) advanceRows(b *Batch, runs []reservoir.Run, emits []emit) error {
 	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
 	b.scores = slices.Grow(b.scores, len(emits)*width)[:from+len(emits)*width]

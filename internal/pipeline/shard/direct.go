@@ -2,7 +2,7 @@ package shard
 
 import "github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 
-// Direct is a shard that its caller drives, message by message, with one partition
+// Direct is a shard driven by the caller, message by message, with one partition
 // without an owner, for computations outside the live stage. Slots must not run out
 // (Config.MaxSlots), because no row can be stored.
 type Direct struct {
@@ -16,7 +16,7 @@ type Direct struct {
 // Encode; nil for a partition without messages.
 func NewDirect(s *Shard, encoded []byte) (*Direct, error) { return NewDirectOf(s, 0, encoded) }
 
-// NewDirectOf makes one of the job's partitions from its snapshot.
+// NewDirectOf makes a partition of the job from the partition's snapshot.
 func NewDirectOf(s *Shard, part int, snapshot []byte) (*Direct, error) {
 	d := &Direct{shard: s, part: NewPartition(part, 0), batch: NewBatch(1), id: part}
 	if snapshot != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Messages that fit one by one also fit in one batch: rows of ended sequences serve new
+// Messages that fit separately also fit in one batch: rows of ended sequences serve new
 // sequences, with the same bits.
 func TestSlotsWithinABatch(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -60,7 +60,7 @@ func (s *Shard) noteReplayed(p *Partition, seq uint64) {
 	}
 }
 
-// timed is a decoder that measures its time and reports the recognized format.
+// timed is a decoder that measures the decoding time and reports the recognized format.
 type timed struct {
 	decoder  formats.Decoder
 	chooses  interface{ Last() formats.Format } // nil: a decoder of one format

@@ -10,8 +10,8 @@ import (
 )
 
 // InstallPartition installs a partition from its snapshot: rows go into slots, the
-// stream silent longest first, so that those rows leave first if there are too many.
-// The state is checked against the record that names the snapshot.
+// stream silent longest first, so that the rows of this stream leave first if slots run
+// out. The state is checked against the record that names the snapshot.
 func (s *Shard) InstallPartition(b *Batch, p *Partition) error {
 	p.open = true
 	s.counters.Streams.Add(int64(p.State.Len())) // count now, before any error: dropPartition subtracts all
@@ -79,8 +79,8 @@ func (p *Partition) markRebuilt() {
 	}
 }
 
-// dropPartition frees a partition's resources. Its last answer may still be in
-// publication.
+// dropPartition frees a partition's resources. The partition's last answer may still be
+// in publication.
 func (s *Shard) dropPartition(p *Partition) {
 	for st := range p.State.Oldest() {
 		for _, slot := range st.Slots {

@@ -33,8 +33,7 @@ func scoredBy(name string, l *readout.Linear) scored {
 }
 
 // scoreNovelty computes the novelty of the whole sequences that the runs end: of the
-// sequences that readout `which` predicts, or of all sequences for a shadow (which <
-// 0).
+// sequences predicted by readout `which`, or of all sequences for a shadow (which < 0).
 func (d *detecting) scoreNovelty(e reservoir.Engine, emits []emit, which int) error {
 	if d.by == nil {
 		d.by = judge.NewScorer(d.detector)
@@ -51,8 +50,7 @@ func (d *detecting) scoreNovelty(e reservoir.Engine, emits []emit, which int) er
 }
 
 // judgedBy returns the score of emitting run i by the readout's detector, and the
-// detector's inputs. Calls follow the order of the runs. j is the engine, if it is
-// Judging.
+// detector's inputs. Calls follow the order of the runs. j is the engine, if Judging.
 func (h *scored) judgedBy(j engine.Judging, i int) (score float32, inputs []float32) {
 	if j != nil {
 		return j.Judged(i, h.detector)

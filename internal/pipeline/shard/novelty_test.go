@@ -96,8 +96,8 @@ func TestNovelty(t *testing.T) {
 	}
 }
 
-// novelEngines are an engine that does not judge, and this machine's engine, which may
-// judge.
+// novelEngines are an engine without Judging, and this machine's engine, perhaps with
+// Judging.
 var novelEngines = map[string]engineFactory{
 	"plain": pipelinetest.Generic,
 	"CPU": func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -157,7 +157,7 @@ func noveltyAtEnds(t *testing.T, engines engineFactory) {
 	}
 }
 
-// A readout that knows no faults predicts with its detector only.
+// A readout without known faults predicts only with the detector.
 func TestDetects(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4})
 	h := m.Readouts[0]

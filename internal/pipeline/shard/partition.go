@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Partition is a shard's data for one partition: its state, and the shard's
+// Partition is a shard's data for one partition: the state, and the shard's
 // bookkeeping.
 type Partition struct {
 	State *state.Partition
@@ -19,7 +19,7 @@ type Partition struct {
 	// shard's queue adds, the shard and the emitter subtract.
 	Waiting atomic.Int64
 	// Answered is the last message up to which all messages are answered. The claim
-	// sets it, and the emitter advances it.
+	// sets Answered, and the emitter advances Answered.
 	Answered atomic.Uint64
 
 	open, rebuilt, over bool // the shard has installed, replayed and dropped the partition
@@ -59,7 +59,7 @@ type Saving struct {
 	Lost      bool   // the record's snapshot is lost, and no replacement waits to be named
 }
 
-// NewPartition returns partition id without a state; index is its index among the
+// NewPartition returns partition id without a state; index is the index among the
 // shard's partitions.
 func NewPartition(id, index int) *Partition { return partitionOf(state.NewPartition(id), index) }
 

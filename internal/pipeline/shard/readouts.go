@@ -17,7 +17,7 @@ type Readouts interface {
 	Readout(name string) (*readout.Linear, error)
 }
 
-// scored is a readout that the engine scores.
+// scored is a readout scored by the engine.
 type scored struct {
 	name     string // empty = the job's first readout
 	linear   *readout.Linear
@@ -30,7 +30,8 @@ type scored struct {
 // keepReadout is how long a readout without predictions is still scored.
 const keepReadout = 10 * time.Second
 
-// readoutOf returns the readout that scores a prediction, and its first column.
+// readoutOf returns the readout that scores a prediction, and the readout's first
+// column.
 func (h *scored) readoutOf(p *codec.Prediction) (l *readout.Linear, from int) {
 	l, from = h.linear.For(p.Early()), h.from
 	if l != h.linear {
@@ -39,8 +40,8 @@ func (h *scored) readoutOf(p *codec.Prediction) (l *readout.Linear, from int) {
 	return l, from
 }
 
-// readouts are the readouts that the engine scores: the job's first readout and, after
-// promotions, the readouts that open sequences need. A readout that is needed later is
+// readouts are the readouts scored by the engine: the job's first readout and, after
+// promotions, the readouts needed by open sequences. A readout that is needed later is
 // reloaded, so no result depends on the loaded set.
 type readouts struct {
 	all     []scored

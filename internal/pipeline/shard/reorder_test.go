@@ -61,7 +61,7 @@ func TestReorderBytes(t *testing.T) {
 	}
 }
 
-// A producer that restarts its numbers leaves no message held for old numbers.
+// A producer with restarted numbers leaves no message held for old numbers.
 func TestReorderIncarnation(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{})

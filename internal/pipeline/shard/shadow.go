@@ -14,7 +14,7 @@ type Shadow struct {
 }
 
 // shadowing manages the shadows among an engine's readouts. No state and no prediction
-// depends on shadows: if the engine does not accept them, they are left out.
+// depends on shadows: shadows not accepted by the engine are left out.
 type shadowing struct {
 	wanted  atomic.Pointer[[]Shadow] // set by the follower of the job's changes
 	have    *[]Shadow                // the list at the last check

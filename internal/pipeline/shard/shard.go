@@ -22,10 +22,10 @@ import (
 
 const (
 	// QueueLength lets receivers run ahead while the engine computes. Most waiting
-	// messages stay in the consumers, which limit them by bytes.
+	// messages stay in the consumers, limited by bytes.
 	QueueLength = 64
-	// BatchesPerShard: one batch is filled and computed, one is published, and one is
-	// in between, so that a slow commit does not stop the engine.
+	// BatchesPerShard: a batch is filled and computed, a second batch is published, and
+	// a third batch is in between, so that a slow commit does not stop the engine.
 	BatchesPerShard = 3
 	// grows is how many latency budgets a batch may wait while the commits of the
 	// previous batch have no answer. Its own commits could not start earlier, and one
@@ -53,7 +53,7 @@ type Shard struct {
 	oddities rarely // of samples
 	looking  looking
 	tracer   trace.Tracer // nil: no message is traced
-	// Clock measures how the shard spends its time. Every goroutine may read it.
+	// Clock measures how the shard spends time. Every goroutine may read it.
 	Clock stats.Clock
 }
 
@@ -87,8 +87,8 @@ type Config struct {
 	Events                                  string // see state.Rules
 }
 
-// New makes a shard and its engine, which begins with few slots and grows. counters
-// counts decoded samples, slots and rows.
+// New makes a shard with an engine of few slots, which grows. counters counts decoded
+// samples, slots and rows.
 func New(c Config, m *reservoir.Model, linear *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
 	dec, err := formats.New(c.Input, codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *Shard) SampleStates(states *stats.States) {
 	s.looking = looking{at: dynamics.NewLook(s.pool.engine.Network().Spec), states: states}
 }
 
-// SetTracer sets the tracer, which decides which messages are traced. Call it before
+// SetTracer sets the tracer, which selects the traced messages. Call SetTracer before
 // the shard runs.
 func (s *Shard) SetTracer(t trace.Tracer) { s.tracer = t }
 

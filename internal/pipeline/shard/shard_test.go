@@ -200,7 +200,7 @@ func TestIncarnation(t *testing.T) {
 	}
 }
 
-// Dropping a partition whose installation failed reverts its counters.
+// Dropping a partition after a failed installation reverts the partition's counters.
 func TestAdoptFails(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	first := newLone(t, m, Config{})

@@ -11,7 +11,7 @@ import (
 )
 
 // slots manages the location of the states of a shard's streams: in the engine, or
-// stored. It gives runs their slots and computes runs.
+// stored. The type gives runs slots and computes runs.
 type slots struct {
 	pool      *pool
 	readouts  readouts

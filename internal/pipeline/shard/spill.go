@@ -179,8 +179,8 @@ func (s *slots) storeRows(rows []store.StoredRow, from []*state.Stream) bool {
 	return n > 0
 }
 
-// freeEnded frees the slots of partitions whose ownerships have failed, and reports
-// whether there were any. No pending run uses such a slot: runs are computed before a
+// freeEnded frees the slots of partitions with failed ownerships, and reports whether
+// such partitions existed. No pending run uses such a slot: runs are computed before a
 // slot changes its stream.
 func (s *slots) freeEnded() bool {
 	before := s.pool.usedSlots()
