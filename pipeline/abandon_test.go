@@ -75,8 +75,8 @@ func TestResizeAbandoned(t *testing.T) {
 	same(t, got, want)
 }
 
-// A change abandoned during its run, before each of its writes, ends, and leaves no
-// record that a worker would refuse.
+// A change abandoned before any of its writes ends, and leaves no record that a worker
+// would refuse.
 func TestResizeAbandonedMeanwhile(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})

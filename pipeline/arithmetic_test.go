@@ -83,7 +83,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// checkImported checks that an exported state begins only a job with its arithmetic.
+// checkImported checks that an exported state begins only a job of the same arithmetic.
 func checkImported(t *testing.T, b *rig, m *reservoir.Model, conf pipeline.Config, right, wrong pipeline.EngineFactory) {
 	t.Helper()
 	raw, err := operate.Snapshot(t.Context(), b.js, conf.Job, 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Workers that begin a job at the same time each find part of it missing: the second
-// worker uses the existing part.
+// Simultaneous first workers of a job each miss a part of the job: the second worker
+// uses the existing part.
 func TestManyBeginAtOnce(t *testing.T) {
 	b := newRig(t)
 	const workers, rounds = 6, 5

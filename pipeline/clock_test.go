@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Two workers with clocks an hour apart share the partitions, and one takes over the
-// partitions of the other when it is killed: no worker's clock decides anything.
+// Two workers with clocks an hour apart share the partitions, and take over the
+// partitions of a killed worker: no worker's clock decides anything.
 func TestClocksAnHourApart(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(16, 90)

@@ -93,7 +93,7 @@ func TestSplitCommits(t *testing.T) {
 	}
 }
 
-// A dead letter whose headers leave no room loses bytes, not its position.
+// A dead letter with too large headers loses bytes, not the position.
 func TestDeadLetterTooLarge(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
@@ -170,7 +170,7 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	}
 }
 
-// deaf is a NATS stream that fails a number of reads of its last message.
+// deaf is a NATS stream that fails a number of reads of the last message.
 type deaf struct {
 	jetstream.Stream
 	times int

@@ -30,9 +30,9 @@ func (r *running) waitForReads(t testing.TB, partitions int) {
 	t.Fatalf("a common consumer reads for %d partitions, want %d", n, partitions)
 }
 
-// A worker that owns all partitions reads with one consumer, from its start on and with
-// a backlog. When another worker joins, each partition uses its own consumer, and when
-// the other worker has left, all partitions share one again. Nothing is lost,
+// A worker with all partitions reads with a single consumer, from the start on and with
+// a backlog. After another worker joins, each partition uses a separate consumer, and
+// after this worker leaves, all partitions share a consumer as before. Nothing is lost,
 // duplicated or out of order.
 func TestCommonReader(t *testing.T) {
 	t.Parallel()
@@ -116,8 +116,8 @@ func TestCommonReaderComesAndGoes(t *testing.T) {
 	}
 }
 
-// The client recreates a consumer that the server has lost: each partition checks that
-// the input is unchanged.
+// The client recreates a consumer that the server has lost: each partition checks for
+// an unchanged input.
 func TestCommonConsumerIsLost(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

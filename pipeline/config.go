@@ -20,8 +20,8 @@ import (
 
 const (
 	// DefaultPartitions is the number of partitions of a new job. It limits how many
-	// workers can share the job. Each partition has a consumer, which examines every
-	// message between two of its own: with messages of 10 rows, a job with 64
+	// workers can share the job. Each partition has a consumer. The consumer examines
+	// every message between two own messages: with messages of 10 rows, a job with 64
 	// partitions takes 1.7 times the CPU time of a job with 16, publisher and server
 	// included (docs/results.md).
 	DefaultPartitions = 16
@@ -95,7 +95,7 @@ type Config struct {
 	Keys string
 	// MaxStreams is the largest number of streams that a partition remembers. Beyond
 	// it, one of the streams silent longest is forgotten (see "When room or input runs
-	// out"), with the sequence numbers of its producer.
+	// out"), with the producer's sequence numbers.
 	MaxStreams int
 	// NonFinite is the handling of nulls, NaN and infinities; "reject": dead-letter the
 	// message.
@@ -123,8 +123,8 @@ type Config struct {
 	// must never be removed.
 	OutputKeep int64
 	// DeadLetterKeep is how many dead letters are kept; beyond it the oldest are
-	// dropped, whose originals remain in the input under their Eusn-In-Seq until they
-	// expire. Negative = all.
+	// dropped; the originals remain in the input under their Eusn-In-Seq until their
+	// expiry. Negative = all.
 	DeadLetterKeep int64
 	// Reorder is how many messages of a key may be held for a message with a lower
 	// Eusn-Seq before the lower number is given up as missing. Negative = none: every
@@ -143,9 +143,9 @@ type Config struct {
 	// a prediction if the policy allows sequences of any length (marked, gap),
 	// otherwise without. The worker writes the end into the input, so that every replay
 	// finds it in the same place; a sample stored before it keeps the sequence open.
-	// Messages of a key held for a missing message are used after the same silence. It
-	// is measured to within a second or an eighth of it. Default 0: only the producers
-	// end sequences.
+	// Messages of a key held for a missing message are used after the same silence. The
+	// silence is measured to within a second or an eighth of Idle. Default 0: only the
+	// producers end sequences.
 	Idle time.Duration
 	// Forget forgets a stream after this silence, in the same way, and a key with its
 	// last stream: the key's next message counts as a new producer's, as after
@@ -213,7 +213,7 @@ func (c Config) allowedKeys() *names.Patterns {
 	return p
 }
 
-// inputJob returns the job whose input this job reads.
+// inputJob returns the job with the input of this job.
 func (c Config) inputJob() string { return cmp.Or(c.Shared.Job, c.Job) }
 
 // Layout returns the configuration of the job's NATS streams.

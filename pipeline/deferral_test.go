@@ -13,7 +13,7 @@ import (
 )
 
 // A partition given up repeatedly waits longer each time, at most half a minute; after
-// working for that long it restarts at the shortest pause.
+// work of this length the partition restarts at the shortest pause.
 func TestDeferralsGrow(t *testing.T) {
 	m := &manager{deferred: map[int]*deferral{}, run: &run{
 		counters: &stats.Counters{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), server: owner.Server{Snaps: &store.Snapshots{}},

@@ -127,8 +127,8 @@ func TestRestartWithoutHistory(t *testing.T) {
 	}
 }
 
-// A job whose input has lost unread messages at its beginning flags possibly incomplete
-// predictions.
+// After a loss of unread messages at the input's beginning, a job flags possibly
+// incomplete predictions.
 func TestInputBeginsLate(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

@@ -2,8 +2,8 @@
 // JetStream, the reservoir state of each stream advances, and predictions go
 // out.
 //
-// This package is a worker of a job: it connects, starts shards, and shares the job's
-// partitions with the other workers. The packages below do the work:
+// This package is a worker of a job: a worker connects, starts shards, and shares the
+// job's partitions with other workers. The packages below do the work:
 // internal/pipeline/owner holds a partition from its claim to its release,
 // internal/pipeline/shard computes, internal/pipeline/state is the state machine of a
 // partition, internal/pipeline/store reads and writes the job's data on the server,
@@ -32,8 +32,8 @@
 // # Keys and partitions
 //
 // Config.InputSubject defines the subjects that the job reads, and their keys. Its
-// tokens are words and wildcards: "*" or "{name}" for one token, ">" at the end for one
-// or more. The key is the text matched by the wildcards, joined by dots. So two
+// tokens are words and wildcards: "*" or "{name}" for a token, ">" at the end for one
+// or more tokens. The key is the text matched by the wildcards, joined by dots. So two
 // subjects never have the same key:
 //
 //	input subject                     published on              key             hashed for the partition
@@ -65,12 +65,12 @@
 // key becomes a dead letter. If the input subject has one wildcard and ends in it, as
 // sensors.*, only the server limits the key (max_control_line).
 //
-// A stream is the source of sequences: the key itself or, in a message with a
-// stream_id field, each id under that key.
+// A stream is the source of sequences: the key itself or, in a message with a stream_id
+// field, each id under the key.
 //
-// Each shard has three parts: the callbacks of its consumers (receivers), one goroutine
-// that owns the engine and every state, and one emitter, joined by two bounded
-// channels. Each state belongs to exactly one goroutine, so no lock guards it.
+// Each shard has three parts: the callbacks of consumers (receivers), a goroutine that
+// owns the engine and every state, and an emitter, joined by two bounded channels. Each
+// state belongs to exactly one goroutine, so no lock guards a state.
 //
 // # Message headers
 //
@@ -122,41 +122,41 @@
 //	                    1041, which was of that readout ("-": the job's first); absent: there was none
 //
 // In addition to the record, traceparent and tracestate may name the span that sent the
-// predictions. These headers are no part of the record and are never compared.
+// predictions. Such headers are no part of the record and are never compared.
 //
 // One more message, on <job>.out.job, identifies the job's model: Eusn-Kind "job",
 // Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and Eusn-Input, the input format, unless
-// Arrow (JSON, see internal/formats.Input), and Eusn-Resize, its number of partitions,
+// Arrow (JSON, see internal/formats.Input), and Eusn-Resize, the number of partitions,
 // if changed or in change (JSON, see internal/pipeline/wire.Resize), and
-// Eusn-Input-Job, the job whose input is read, if it is another job (JSON, see
-// internal/pipeline/wire.Source), and Eusn-Promotions, its newest promotions, if any
-// (JSON), and Eusn-Shadows, its shadows (JSON, see internal/pipeline/wire.Shadow); its
+// Eusn-Input-Job, the job with the input, if the input is another job's (JSON, see
+// internal/pipeline/wire.Source), and Eusn-Promotions, the newest promotions, if any
+// (JSON), and Eusn-Shadows, the shadows (JSON, see internal/pipeline/wire.Shadow); the
 // body holds no predictions. Eusn-Readout identifies the job's first readout.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and four more:
 // Eusn-Error (the full reason), Eusn-Reason (one word, the key of Stats.DeadLettersBy),
 // Eusn-In-Seq (the input message; 0: from an imported state) and Eusn-In-Subject. A
-// resent dead letter carries its own number in Eusn-Dead-Letter. Afterwards, a message
-// of Eusn-Kind "sent-again" marks it as resent: Eusn-Dead-Letter is its number,
-// Eusn-In-Seq the new input message. Headers that the server would act on (Nats-...),
-// and headers reserved for dead letters, are kept as Eusn-In-Nats-... and
-// Eusn-In-Eusn-...; Eusn-Truncated gives the original length of a payload that did not
-// fit. Headers beyond 8 KiB are left out and Eusn-Headers-Dropped counts them; the
+// resent dead letter carries the dead letter's number in Eusn-Dead-Letter. Afterwards,
+// a message of Eusn-Kind "sent-again" marks the dead letter as resent: Eusn-Dead-Letter
+// is the number, Eusn-In-Seq the new input message. Headers that the server would act
+// on (Nats-...), and headers reserved for dead letters, are kept as Eusn-In-Nats-...
+// and Eusn-In-Eusn-...; Eusn-Truncated gives the original length of a payload that did
+// not fit. Headers beyond 8 KiB are left out and Eusn-Headers-Dropped counts them; the
 // input message still has all headers. A job keeps the newest Config.DeadLetterKeep
-// dead letters: the server drops the oldest, a warning counts them, and the input has
-// the originals for as long as it keeps them. A job created without that limit keeps
-// all dead letters; its start reports it.
+// dead letters: the server drops the oldest, a warning counts the dropped dead letters,
+// and the input has the originals until their removal. A job created without this limit
+// keeps all dead letters, and reports so at the start.
 //
 // # Delivery
 //
-// Each input message changes the state of its streams exactly once, and each
-// prediction is published exactly once. This holds when workers or the
-// server crash, when a worker is suspended and continues late, and when
-// partitions move between workers.
+// Each input message changes the state of the message's streams exactly once, and each
+// prediction is published exactly once. This holds when workers or the server crash,
+// when a worker is suspended and continues late, and when partitions move between
+// workers.
 //
-// The last message on <job>.out.<p> is the record of partition p: its position and its
-// owner. Each published message names the record that it expects before it, and the
-// server refuses it if another message is the last one (compare-and-set). A worker
+// The last message on <job>.out.<p> is the record of partition p: position and owner.
+// Each published message names the expected previous record, and the server refuses the
+// message if another message is the last (compare-and-set). A worker
 //
 //  1. claims p: it republishes the record with the next epoch. From then on the
 //     server refuses the previous owner (it is fenced), at any later time;
@@ -165,7 +165,7 @@
 //     stored at the same time. The worker repeats this check each time the client
 //     recreates a consumer, which then continues after the last message: that message
 //     must be unchanged. So an input that went back in time (a power failure, a
-//     restored backup) is detected even if it has since grown beyond that position;
+//     restored backup) is detected even after growth beyond this position;
 //  3. restores the snapshot that the record names, replays the input after it up to
 //     the position without publishing, and compares the state's digest with the
 //     record's. If that snapshot is lost, it starts from an earlier one, or from
@@ -188,40 +188,41 @@
 //  6. stores the last state and commits "released" when it stops, or when p is
 //     assigned to another worker: the next owner replays nothing and need not wait.
 //
-// A worker that owns all of a job's partitions reads the input with one consumer, and
-// passes each message to its partition's shard (internal/pipeline/owner/common.go). A
-// partition that begins later, or lags, reads with its own consumer until its shard has
-// all messages up to the common consumer's position. It uses its own consumer when the
-// worker no longer owns all partitions, when the common consumer has a fault, when
-// input may have been lost, or when its shard accepts no messages for 100 ms; it begins
-// after the last message in the shard. A message that both consumers deliver is a
-// repeat, which the shard drops by its number in the input.
+// A worker with all of a job's partitions reads the input with a single consumer, and
+// passes each message to the shard of the partition
+// (internal/pipeline/owner/common.go). A partition with a later beginning or a lag
+// reads with a separate consumer until the shard has all messages up to the common
+// consumer's position. A partition uses a separate consumer when the worker no longer
+// owns all partitions, when the common consumer has a fault, when input may have been
+// lost, or when the shard accepts no messages for 100 ms; this consumer begins after
+// the last message in the shard. A message delivered by both consumers is a repeat: the
+// shard drops the repeat by the number in the input.
 //
 // A job begins once. After the first worker has written the job's entry, it marks the
 // configuration of the job's NATS streams (internal/pipeline/store/begun.go). A server
 // may lose messages and keep configurations. So a worker that finds a mark and an
 // output without entry and records ends, and so does a worker that has read the entry
-// and finds an empty output: no worker begins a partition whose position is lost.
+// and finds an empty output: no worker begins a partition with a lost position.
 //
-// While it works, a worker checks once per lease that input and output are unchanged,
-// and stops otherwise: their consumers would wait indefinitely without an error. A
-// partition stops if its last message is gone from the input, or if another message has
-// its number. The job's other NATS streams are recreated if they were deleted; if the
-// snapshots were deleted, every state is stored once more.
+// A running worker checks once per lease for unchanged input and output, and stops
+// otherwise: the consumers would wait indefinitely without an error. A partition stops
+// if the partition's last message is gone from the input, or if another message has the
+// number. The job's remaining NATS streams are recreated after a deletion; after a
+// deletion of the snapshots, every state is stored once more.
 //
-// A job runs one model. Its first worker stores the model in the job's registry
-// (package registry, bucket <JOB>-MODELS), and then its identity in one message on
-// <job>.out.job, which the server accepts only if there is none. Every record repeats
-// the identity, and each worker's name in the member list ends with it. A worker
-// compares all three before it adds itself to the list or claims anything. If its
-// network differs, it ends with ErrOtherModel: a worker that is restarted repeatedly
-// with the wrong model does not disturb the others. If only its readout differs, it
-// takes the job's model from the registry, reports it, and predicts with that model; if
-// the registry lacks the model, the worker ends with ErrOtherModel, too. So of workers
-// that begin a job at the same time, one decides. In a job without the identity
-// message, because the server refused it or somebody removed it, the records decide.
-// The message is part of the output and is deleted with it: the output constitutes the
-// job. Imported states bring their network, and the first worker brings its readout.
+// A job runs one model. The first worker stores the model in the job's registry
+// (package registry, bucket <JOB>-MODELS), and then the model's identity in a message
+// on <job>.out.job, accepted by the server only as the first such message. Every record
+// repeats the identity, and each worker's name in the member list ends with the
+// identity. A worker compares all three before an entry in the list or any claim. If
+// the network differs, the worker ends with ErrOtherModel: repeated restarts with the
+// wrong model do not disturb other workers. If only the readout differs, the worker
+// takes the job's model from the registry, reports the model, and predicts with this
+// model; if the registry lacks the model, the worker also ends with ErrOtherModel. So
+// with simultaneous first workers, a single worker decides. In a job without the
+// identity message (refused by the server, or removed), the records decide. The message
+// is part of the output and is deleted with the output: the output constitutes the job.
+// Imported states bring their network, and the first worker brings its readout.
 //
 // The input format (Config.Input: the format, and the position of each value in a
 // message) decides which samples a job reads, and a replay must read the same samples.
@@ -230,32 +231,32 @@
 // the job's format. A job of programs that knew only Arrow keeps Arrow. Verify uses the
 // job's format.
 //
-// Workers of one job find each other in the bucket <JOB>-MEMBERS, whose entries expire
-// after a lease. Each worker computes the same assignment (highest random weight, at
-// most ceil(P/n) each) from the same list. The list decides which worker should work on
-// a partition; only the claim (step 1) decides which worker may. A partition whose
-// owner is still in the list is claimed when it is released, or after a lease.
+// Workers of a job find each other in the bucket <JOB>-MEMBERS; entries expire after a
+// lease. Each worker computes the same assignment (highest random weight, at most
+// ceil(P/n) each) from the same list. The list decides which worker should work on a
+// partition; only the claim (step 1) decides which worker may. A partition with its
+// owner still in the list is claimed after the release, or after a lease.
 //
 // A partition's state is: the state rows, counts, flags and last sample of each stream,
 // and for how long each channel has had its last value; the numbers, incarnation and
 // held messages of each key; the order in which streams sent messages, and the last
-// input of each. All of it is a function of the partition's messages in order, for any
-// batches, shards and engines. Its limits (MaxStreams, Reorder, ReorderBytes) count
-// streams, messages and bytes, never time. You may change these limits, or the policy
-// on missing values, after a release, because nothing is replayed then. After a crash
-// such a change makes the digests differ, and the partition stops. If the policy on
-// missing values becomes hold, a stream has no last sample to hold yet: until its next
-// sample, the mean of the training data replaces a missing value. MaxSlots decides only
-// where states are held, and may change at any time.
+// input of each. The whole state is a function of the partition's messages in order,
+// for any batches, shards and engines. Its limits (MaxStreams, Reorder, ReorderBytes)
+// count streams, messages and bytes, never time. You may change these limits, or the
+// policy on missing values, after a release, because nothing is replayed then. After a
+// crash such a change makes the digests differ, and the partition stops. If the policy
+// on missing values becomes hold, a stream has no last sample to hold yet: until its
+// next sample, the mean of the training data replaces a missing value. MaxSlots decides
+// only where states are held, and may change at any time.
 //
-// A message whose Eusn-Seq is too high is held for the missing messages. When they
-// come, the held messages are used in order, and their sequences carry FlagReordered.
-// When a key has more than Reorder held messages, or the partition more than
-// ReorderBytes, the stage gives up the lowest missing numbers, and later predictions
-// carry FlagGap. A prediction with no flag is complete; outcome.Flag.Integrity
-// summarizes the flags in one word: unlike-training, gap, poison-skipped, held, idle,
-// early or complete (unknown: a flag of a later version). A flag of a sequence is on
-// all its later predictions too.
+// A message with a too high Eusn-Seq is held for the missing messages. When they come,
+// the held messages are used in order, and their sequences carry FlagReordered. When a
+// key has more than Reorder held messages, or the partition more than ReorderBytes, the
+// stage gives up the lowest missing numbers, and later predictions carry FlagGap. A
+// prediction with no flag is complete; outcome.Flag.Integrity summarizes the flags in
+// one word: unlike-training, gap, poison-skipped, held, idle, early or complete
+// (unknown: a flag of a later version). A flag of a sequence is on all its later
+// predictions too.
 //
 // A producer may have several messages in flight. A resent message arrives after them,
 // so have at most Reorder messages of a key in flight, or wait for each
@@ -280,32 +281,32 @@
 //
 // A job's entry names the job with the input, the input's creation time, and the
 // message with which the job begins (From: the first message, the next message, or the
-// first since a time). The first worker writes it once, and the others follow it. Input
-// before From is treated like input removed unread: the first sequence of a key carries
-// FlagGap. The entry also marks the job as a reader of the input: it remains while no
-// worker runs, and is deleted with the job's output. A job that reads another job's
-// input has none for a third job to read.
+// first since a time). The first worker writes the entry once, and other workers follow
+// the entry. Input before From is treated like input removed unread: the first sequence
+// of a key carries FlagGap. The entry also marks the job as a reader of the input: it
+// remains while no worker runs, and is deleted with the job's output. A job that reads
+// another job's input has none for a third job to read.
 //
 // The number of partitions of such an input cannot change: each job's states depend on
 // it. Resize looks for readers before and after the job's entry announces the change. A
-// job that begins to read writes its entry first, and then checks whether the number
-// changes. So one of the two sees the other.
+// beginning reader first writes the job's entry, and then checks for a change of the
+// number. So at least one job detects the conflict.
 //
 // A resent dead letter would reach all jobs, so resending is refused (admin.ErrShared).
 // The limits of an input, Config.InputMaxAge and InputMaxBytes, ignore its readers: a
-// job that reads too late has lost input, and flags it, as any job would. admin.Trim
-// respects them: it removes the input before the first message that any partition of
-// any of these jobs needs by its record. That is the message after its snapshot; if the
-// snapshot holds everything answered, the message after Eusn-In-Empty-To. So a restore
-// finds its input, and the input's beginning is never after a partition's position,
-// which would be a loss.
+// job with a late read has lost input, and flags the loss like any job. admin.Trim
+// respects them: it removes the input before the first message needed by any partition
+// of these jobs, by the partition's record. That is the message after its snapshot; if
+// the snapshot holds everything answered, the message after Eusn-In-Empty-To. So a
+// restore finds its input, and the input's beginning is never after a partition's
+// position, which would be a loss.
 //
 // # Another number of partitions
 //
 // Resize changes a job's number of partitions P to any other, while no worker runs.
-// Producers continue: their messages are neither refused nor delayed, and messages sent
-// in the meantime are answered afterwards. Subjects, partition numbers and the numbers
-// of messages stay unchanged; only the assignment of keys to partitions changes. The
+// Producers continue: messages are neither refused nor delayed, and messages sent in
+// the meantime are answered afterwards. Subjects, partition numbers and the numbers of
+// messages stay unchanged; only the assignment of keys to partitions changes. The
 // change is a list of steps. The job's entry names the current step, and is written by
 // compare-and-set when the step is complete. Each step may be interrupted anywhere, and
 // is then repeated; none changes or deletes data that an earlier step needs.
@@ -315,7 +316,7 @@
 //     worker claims a record of another generation than its own, even after a
 //     suspension. A starting worker finds the change in the entry and ends. Up to
 //     here a change can be abandoned: a separate step restores the generation of all
-//     records. Each record is written once more for it, so that the server refuses
+//     records. For this purpose each record is written once more, so that the server refuses
 //     later writes of a parallel or suspended Resize.
 //  2. switch: the server gets the new number in the input's subject transform. The
 //     server switches between two messages. The cut is the last message before the
@@ -349,12 +350,12 @@
 // under a number that meant other keys then. Objects of old partitions, snapshots and
 // stored rows, are deleted by the owner of the number ten minutes after its claim, as
 // usual; objects of unused numbers, at the end of the change. If input was lost before
-// a new partition's keys came to it, new keys are flagged as in the old partitions
+// the arrival of a new partition's keys, new keys are flagged as in the old partitions
 // (Losses).
 //
-// The server has no compare-and-set for a subject transform. A Resize suspended between
-// its check of the entry and its update, which continues after another Resize has
-// completed a later change, sets the transform back. Workers notice the difference
+// The server has no compare-and-set for a subject transform. If a Resize is suspended
+// between the check of the entry and the update, and continues after another Resize has
+// completed a later change, the transform is set back. Workers notice the difference
 // within a lease, and stop with a message; messages stored meanwhile may lie in the
 // wrong partitions. Do not run two.
 //
@@ -380,8 +381,8 @@
 // So on the job's output all predictions up to the cut come from the previous network,
 // and all later predictions from the other network. Numbers of promotions continue from
 // the job's own: the other job's first readout becomes the job's last promotion,
-// followed by its promotions. A late event of the previous network finds its number
-// already used.
+// followed by the other job's promotions. A late event of the previous network finds
+// its number already used.
 //
 // # Samples unlike the training's
 //
@@ -396,8 +397,8 @@
 //
 // FlagLength depends only on the length of the sequence: less than half of the shortest
 // in training, or more than twice the longest; an early prediction can only be too long
-// (reservoir.Training.Unlike). The stage refuses a model whose policy makes windows or
-// counts of other lengths than its readout was trained on.
+// (reservoir.Training.Unlike). The stage refuses a model with a policy for windows or
+// counts of other lengths than in the readout's training.
 //
 // FlagRate depends on the times of the samples (monitor.Rate): they came at another
 // rate than the model was trained at, by more than Config.RateTolerance, or with a jump
@@ -421,23 +422,23 @@
 // unchanged. An event under a key with another first token, or with an "after" that is
 // not before its own number, becomes a dead letter. If you do not trust your producers,
 // do not allow them to publish under these keys. An event does the same in every
-// replay, wherever it is in the log. It ends the sequence of each named stream whose
-// last sample came with input message "after" or before, and frees its state rows.
-// Under the policies marked and gap the end makes a prediction with FlagIdle; under the
-// others it makes none. If a sample is stored before the event, the sequence continues;
-// a sample stored later begins a new sequence. Late events, repeats and events of
-// former owners find a later sample, or nothing to end. If messages of a key are held
-// for a missing message, the stage first gives the missing message up ("gaps"), and the
-// key's sequences end after another silence. With Config.Forget, "forget":true also
-// removes the stream, and with its last stream the key. The only other way to forget a
-// stream is MaxStreams.
+// replay, wherever it is in the log. The event ends the sequence of each named stream
+// with the last sample in input message "after" or earlier, and frees the sequence's
+// state rows. Under the policies marked and gap the end makes a prediction with
+// FlagIdle; under the others it makes none. If a sample is stored before the event, the
+// sequence continues; a sample stored later begins a new sequence. Late events, repeats
+// and events of former owners find a later sample, or nothing to end. If messages of a
+// key are held for a missing message, the stage first gives the missing message up
+// ("gaps"), and the key's sequences end after another silence. With Config.Forget,
+// "forget":true also removes the stream, and with its last stream the key. The only
+// other way to forget a stream is MaxStreams.
 //
-// A job that reads another job's input writes its end events there, too, with its name
-// in them ("job":"green"). Each job ignores other jobs' events: each job defines how
-// long a stream may be silent. Programs without this field refuse such an event, and
-// make a dead letter of it: upgrade the workers of the input's job before another job
-// with Config.Idle reads it. A job that begins in old input finds no events of its own
-// there: its silences were not watched.
+// A job that reads another job's input also writes end events there, with the job's
+// name ("job":"green"). Each job ignores other jobs' events: each job defines how long
+// a stream may be silent. Programs without this field refuse the event, which becomes a
+// dead letter: upgrade the workers of the input's job before another job with
+// Config.Idle reads it. A job that begins in old input finds no own events there:
+// silences were not watched.
 //
 // Silence is measured only while the partition's owner has contact with the server and
 // keeps up with the input. The measurement restarts after a claim and after each break
@@ -451,9 +452,9 @@
 // readout only reads a state. The readout of a prediction is a function of the log,
 // like everything else.
 //
-// Promote gives the promotion the next number and writes it into the job's entry, by
-// compare-and-set, and does nothing else. Each partition's owner, now or when one
-// starts, then publishes it into the partition's input:
+// Promote gives the promotion the next number, writes the promotion into the job's
+// entry by compare-and-set, and does nothing else. Each partition's owner, current or
+// future, then publishes the promotion into the partition's input:
 //
 //  1. its next record shows that the owner knows the promotion (Eusn-Promoted). From
 //     then on no program without promotions claims the partition;
@@ -469,8 +470,8 @@
 // An event with a number that the partition has already used does nothing: repeats,
 // late events, events of former owners. Numbers may be missing: an owner publishes only
 // the newest. An event that is malformed, or under another key, becomes a dead letter.
-// If several jobs read one input, the event names its job ("job"; without it, the job
-// with the input), and the others ignore it.
+// If several jobs read one input, the event names a job ("job"; without this field, the
+// job with the input), and all other jobs ignore the event.
 //
 // A sequence keeps its first readout; windows that overlap keep one each. With "now",
 // open sequences get the new readout immediately. Under the policy endless there is no
@@ -483,40 +484,41 @@
 // the job's first readout, and earlier predictions computed with the event's message.
 // Their flags for lengths, ranges and rates stay those of the worker's model.
 //
-// A worker takes a readout from its model, or reads it from the job's registry, in the
+// A worker takes a readout from the model, or from the job's registry in the
 // background. A worker without the readout does not publish the promotion into the
-// input, and reports it. If it takes over a partition that needs the readout, this
-// partition waits, with a line in the log, and nothing is predicted by another readout.
-// An event contains the creation time of the job's output: a new job under an old name
-// ignores the earlier job's promotions. Verify needs no readout. Backfill uses the
-// configured readout. A snapshot of a partition with a promotion has version 5, which
-// earlier programs refuse; a partition without promotions keeps the earlier version.
-// The number of partitions changes only when all partitions have used the newest
-// promotion. States imported into another job lose their promotions.
+// input, and reports the missing readout. If the worker takes over a partition that
+// needs the readout, this partition waits, with a line in the log, and nothing is
+// predicted by another readout. An event contains the creation time of the job's
+// output: a new job under an old name ignores the earlier job's promotions. Verify
+// needs no readout. Backfill uses the configured readout. A snapshot of a partition
+// with a promotion has version 5, which earlier programs refuse; a partition without
+// promotions keeps the earlier version. The number of partitions changes only when all
+// partitions have used the newest promotion. States imported into another job lose
+// their promotions.
 //
 // # Shadows
 //
 // A shadow is a readout that scores the same sequences as the active readout, and
 // predicts nothing (SetShadow). The job's entry lists shadows; the log does not,
-// because no state and no prediction depends on them. An emitter publishes their scores
-// on <job>.shadow.<readout>.<p> before the commit of the same predictions, with the
-// commit's future Eusn-Outs, and waits briefly for the server
+// because no state and no prediction depends on shadows. An emitter publishes the
+// scores on <job>.shadow.<readout>.<p> before the commit of the same predictions, with
+// the commit's future Eusn-Outs, and waits briefly for the server
 // (internal/pipeline/store/shadow.go). So each number comes once or more, with the same
-// content, or, if the server did not store it in time, not at all. Eusn-Out-Created is
-// the creation time of the job's output: a new job restarts its numbers from 1.
+// content, or, without storage in time, not at all. Eusn-Out-Created is the creation
+// time of the job's output: a new job restarts its numbers from 1.
 //
 // # Features in predictions
 //
-// With Worker.Carry, a share of the predictions carries its features, for training a
-// readout after the samples are gone. The selection depends only on stream, sequence
-// number and row (internal/pipeline/wire/carry.go), so that a replay and another worker
-// select the same. The shard reads the features from the engine after the call that
-// made the prediction, before another sequence gets the slot. The emitter publishes
-// them on <job>.features.<p> and waits until the server has stored them, then it
-// commits the predictions: so each committed prediction of the share has its features
-// there, once or more, under its number. As with dead letters, a server that refuses
-// them blocks the partition. No state, commit or prediction depends on features, and
-// workers may use different shares: a share includes all smaller shares.
+// With Worker.Carry, a share of the predictions carries features, for training a
+// readout after the removal of the samples. The selection depends only on stream,
+// sequence number and row (internal/pipeline/wire/carry.go), so that a replay and
+// another worker select the same. The shard reads the features from the engine after
+// the call for the prediction, before another sequence gets the slot. The emitter
+// publishes the features on <job>.features.<p>, waits for the storage on the server,
+// and then commits the predictions: so each committed prediction of the share has
+// features there, once or more, under the prediction's number. As with dead letters, a
+// refusal by the server blocks the partition. No state, commit or prediction depends on
+// features, and workers may use different shares: a share includes all smaller shares.
 //
 // # When room or input runs out
 //
@@ -533,51 +535,52 @@
 // and commits nothing. Free space and restart: acknowledged messages are kept, the rest
 // is recomputed.
 //
-// A partition that has no new messages while old input expires keeps its
-// state: its snapshot holds the state after its last message.
+// A partition without new messages during the expiry of old input keeps the state: the
+// snapshot holds the state after the partition's last message.
 //
-// Input removed (max_age, a purge) before its partition has read it is lost, and the
-// sequences that may have had samples in it are flagged FlagGap: the open sequences of
+// Input removed (max_age, a purge) before the partition has read the input is lost, and
+// the sequences with possible samples there are flagged FlagGap: the open sequences of
 // the partition, the next sequence of each stream between two sequences, and the first
 // of unknown keys. If producers number their messages, the numbers decide instead,
 // except for sequences that silence ends before the next message. The record lists the
-// messages before which input may have been lost since its snapshot, so that a replay
+// messages before which input may have been lost since the snapshot, so that a replay
 // sets the same flags. All partitions share the input's numbers, so a missing message
 // cannot be assigned to a partition afterwards. So while all input still exists, a
 // worker asks the server about partitions without new messages, and the record stores
-// the number up to which they had none, whenever half of the input lies after the
+// the number up to which no message existed, whenever half of the input lies after the
 // stored number. Two cases remain. Flags are set without need if no worker owned the
-// partition while the input lost messages after the partition's last one. A loss goes
-// unnoticed, unless producers number their messages, if a single message is deleted by
-// hand, or if input is purged by hand within a lease while the stage lags.
+// partition while the input lost messages after the partition's last message. A loss
+// goes unnoticed, unless producers number their messages, if a single message is
+// deleted by hand, or if input is purged by hand within a lease while the stage lags.
 //
 // # Cold streams
 //
 // The engine of a shard holds MaxSlots state rows: one state each. When more sequences
 // are open, the rows of the least recently used streams, a sixteenth of the slots at a
 // time, are stored in the NATS stream <JOB>-ROWS, one message each on
-// <job>.rows.<p>.<epoch>. They are read back, many at once, before the engine call that
-// needs them. Everything else of a stream stays in memory: MaxStreams limits it.
+// <job>.rows.<p>.<epoch>. Stored rows are read back, many at once, before the engine
+// call that needs the rows. Everything else of a stream stays in memory: MaxStreams
+// limits it.
 //
 // The location of a row is not part of the state: the digest uses the hash of a row,
-// which is equal in either location, and each shard decides separately. This is safe
-// because rows are immutable, and a snapshot names the stored rows instead of holding
-// them. A row is deleted only after a commit has named a snapshot without the row. So a
-// killed worker loses nothing: the next worker continues with the names and reads the
-// rows that it needs. Rows stored by killed workers and named by no snapshot are
-// deleted after the next claim. If a row is lost or damaged, its partition stops when
-// it reads the row (the row's hash is in the snapshot); "state verify" reads all rows.
-// A row must fit in one message: max_payload.
+// equal in either location, and each shard decides separately. This is safe because
+// rows are immutable, and a snapshot names the stored rows instead of holding them. A
+// row is deleted only after a commit has named a snapshot without the row. So a killed
+// worker loses nothing: the next worker continues with the names and reads the needed
+// rows. Rows stored by killed workers and named by no snapshot are deleted after the
+// next claim. If a row is lost or damaged, the partition stops at the read of the row
+// (the row's hash is in the snapshot); "state verify" reads all rows. A row must fit in
+// one message: max_payload.
 //
 // # What the server refuses
 //
-// If the server refuses a write, or is connected but does not answer it, the worker
-// gives up only the partition that needs the write. The partition waits, longer each
-// time (1 s to 30 s), and is reclaimed from its last snapshot, until the cause is gone
-// (backoff.go). If the store of rows does not answer, the worker waits 30 s for it
-// once; after that it probes the store while it continues to work. Only commits and
-// claims are retried in place, because a partition cannot continue without them. A
-// partition stops permanently only if its state or its history may be wrong.
+// If the server refuses a write, or is connected but does not answer, the worker gives
+// up only the partition of the write. The partition waits, longer each time (1 s to 30
+// s), and is reclaimed from its last snapshot, until the cause is gone (backoff.go). If
+// the store of rows does not answer, the worker waits 30 s once; then the worker probes
+// the store in parallel to the work. Only commits and claims are retried in place,
+// because a partition cannot continue without them. A partition stops permanently only
+// if state or history may be wrong.
 //
 // # Files
 //

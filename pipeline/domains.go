@@ -13,11 +13,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// checkDomains refuses to begin a job if another JetStream domain, linked by leaf nodes,
-// has a job with the same name: the NATS streams of both would store messages published
-// to either, and answers of the wrong domain sometimes come first, so that partitions
-// would wait indefinitely. The check publishes a row that no partition owns (epoch 0),
-// which the other job sweeps; if no domain has the job, the server reports it
+// checkDomains refuses to begin a job if another JetStream domain, linked by leaf
+// nodes, has a job with the same name: the NATS streams of both would store messages
+// published to either, and answers of the wrong domain sometimes come first, so that
+// partitions would wait indefinitely. The check publishes a row without an owner (epoch
+// 0), swept by the other job; if no domain has the job, the server reports it
 // immediately. Two jobs that begin before their servers are linked are not detected.
 func checkDomains(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, job string) error {
 	if _, err := js.Stream(ctx, wire.RowStream(job)); !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -44,8 +44,8 @@ func ensureJob(ctx context.Context, js jetstream.JetStream, c Config, fresh int,
 // startsTogether is how far apart a job's NATS streams are made at most.
 const startsTogether = time.Minute
 
-// warnOfLoss warns about a job whose output was always empty although others of its
-// NATS streams are older: the output may have been lost (a power failure under the
+// warnOfLoss warns about a job with an always empty output although other NATS streams
+// of the job are older: the output may have been lost (a power failure under the
 // default sync loses the last minutes), or the job is new on an older input. Only the
 // operator can decide.
 func warnOfLoss(out *jetstream.StreamInfo, others []*jetstream.StreamInfo, log *slog.Logger) {

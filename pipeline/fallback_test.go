@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// failing is a real engine that is lost after a number of calls, together with all
-// other engines of its device.
+// failing is a real engine, lost after a number of calls together with all other
+// engines of the device.
 type failing struct {
 	reservoir.Engine
 	left *atomic.Int64
@@ -42,8 +42,8 @@ func (e failing) ReadState(slot int32, row []uint32) error {
 	return e.Engine.ReadState(slot, row)
 }
 
-// A stage that loses its engines during work continues with other engines: every
-// prediction equals the prediction of a run without the loss, once.
+// A stage with engines lost during work continues with other engines: every prediction
+// equals the prediction of a run without the loss, once.
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(20, 120)

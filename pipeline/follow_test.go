@@ -85,8 +85,8 @@ func TestWorkersFollowTheJob(t *testing.T) {
 	}
 }
 
-// Two workers that begin a job at the same time with different readouts predict with
-// one of them, which the job's entry names.
+// Two workers that begin a job at the same time with different readouts predict with a
+// single readout, named in the job's entry.
 func TestReadoutsRaceForANewJob(t *testing.T) {
 	m, _, retrained := twoModels(t)
 	byPrint := map[string]*reservoir.Model{}
@@ -132,8 +132,8 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 	}
 }
 
-// A job of a program without a registry gets one with its next worker; then other
-// workers can follow. A job that reads JSON is followed, too.
+// A job of a program without a registry gets a registry with the next worker; then
+// other workers can follow. A job with JSON input is also followed.
 func TestOlderJobsAreFollowed(t *testing.T) {
 	m, network, retrained := twoModels(t)
 	b := newRig(t)

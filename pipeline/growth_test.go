@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The newest dead letters are kept, up to the limit; the stage reports dropped dead
-// letters, and its counter includes them.
+// The newest dead letters are kept, up to the limit; the stage reports and counts
+// dropped dead letters.
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
@@ -47,7 +47,7 @@ func TestDeadLettersAreBounded(t *testing.T) {
 	}
 }
 
-// A job created without the limit keeps all dead letters, and its start reports it.
+// A job created without the limit keeps all dead letters, and reports so at the start.
 func TestDeadLettersOfOldJobs(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

@@ -171,8 +171,8 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 }
 
 // The record of a worker killed in the middle of a split commit depends on messages
-// after its digest's message. The next owner detects that these messages are lost and
-// their numbers reused.
+// after its digest's message. The next owner detects the loss of these messages and the
+// reuse of their numbers.
 func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -42,7 +42,7 @@ func oneDead(t *testing.T, c pipeline.Config, bad pipelinetest.Packet) consumer.
 }
 
 // A message that the stage cannot use as intended becomes a dead letter with the
-// reason; it neither stops the stage nor leaves data that readers cannot decode.
+// reason; it neither stops the stage nor leaves data undecodable for readers.
 func TestHostileMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		bad  pipelinetest.Packet

@@ -19,7 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// self is a worker's identity within its job.
+// self is a worker's identity within the job.
 type self struct {
 	readout    *readout.Linear
 	model      wire.Identity
@@ -99,8 +99,8 @@ func (r *run) broughtModel() brought {
 	return brought{r.server.JS, r.cfg.Job, r.worker.Model, r.self.readout, r.worker.ModelName, r.self.input}
 }
 
-// joinJob requires that this worker's model is the job's model, before the worker becomes
-// visible. A new job gets this model, by one message that only one worker can write.
+// joinJob requires that this worker's model is the job's model, before the worker
+// becomes visible. A new job gets this model, by a message written by only one worker.
 func (r *self) joinJob(ctx context.Context, at owner.Server, others *members, job string, log *slog.Logger) error {
 	own := r.newEntry()
 	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)

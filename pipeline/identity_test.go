@@ -186,7 +186,7 @@ func (b *rig) raceWorkers(t *testing.T, c pipeline.Config, models ...*reservoir.
 	return began, refused
 }
 
-// Of workers with different models that begin a job at the same time, one decides:
+// Among simultaneous first workers with different models, a single worker decides:
 // workers with another network are refused, workers with another readout follow.
 func TestModelsRaceForANewJob(t *testing.T) {
 	m, network, retrained := twoModels(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// ErrOtherModel reports a worker whose model is not the job's.
+// ErrOtherModel reports a worker with another model than the job's.
 var ErrOtherModel = errors.New("nothing was claimed")
 
 // The input format decides which samples a job reads, and a replay must read the same
@@ -55,8 +55,8 @@ func otherInput(job, theirs string, own formats.Input) error {
 		job, strings.Join(in.Differs(own), "; "), ErrOtherInput, ErrOtherModel)
 }
 
-// inputOf returns a job's input format, from its entry; fallback for a job that has not
-// begun. A job without its entry reads Arrow if its records show Arrow.
+// inputOf returns a job's input format, from its entry; fallback for a job before its
+// beginning. A job without an entry reads Arrow if the records show Arrow.
 func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, linear *readout.Linear, fallback formats.Input) (formats.Input, error) {
 	e, seq, err := store.ReadEntry(ctx, out, job)
 	switch {

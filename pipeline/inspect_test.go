@@ -190,7 +190,7 @@ func TestDeadLettersOfHostileProducer(t *testing.T) {
 	}
 }
 
-// A dead letter that another configuration can use takes its place when it is resent.
+// A dead letter usable with another configuration takes its place when resent.
 func TestDeadLetterReplay(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -302,7 +302,7 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 }
 
 // A partition without open sequences has a small snapshot, for any length of its rows.
-// It can be inspected, exported and imported like any other.
+// This job can be inspected, exported and imported like any other job.
 func TestStatesOfIdlePartitions(t *testing.T) {
 	m := pipelinetest.Bank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

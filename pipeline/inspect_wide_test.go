@@ -13,7 +13,8 @@ import (
 )
 
 // The state of an idle job between two sequences is smaller than one row: with the
-// default bank by a factor of twenty. It can still be inspected, moved and continued.
+// default bank by a factor of twenty. The job can still be inspected, moved and
+// continued.
 func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -18,15 +18,15 @@ import (
 )
 
 // Job is the data of a job for workers and other operations. Fields without "optional"
-// are required, unless an operation lists the fields that it uses.
+// are required, unless an operation lists the used fields.
 type Job struct {
 	Config    Config
 	Model     *reservoir.Model
 	ModelName string        // optional: shown in predictions
 	NewEngine EngineFactory // called by the shard that will own the engine
 	// Dial opens one more connection to the NATS server under a name. A worker needs a
-	// few: one for commits and one per 32 MiB of pulls. The caller of Dial closes all
-	// of them.
+	// few: a connection for commits and a connection per 32 MiB of pulls. The caller of
+	// Dial closes all connections.
 	Dial func(ctx context.Context, name string) (*nats.Conn, error)
 	Log  *slog.Logger // optional
 
@@ -35,7 +35,7 @@ type Job struct {
 }
 
 // EngineFactory makes an engine with a pool of slots for a network. A shard calls it at
-// its start and whenever it needs a larger pool.
+// the start and for each larger pool.
 type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
 // Prepared is a job with a checked configuration and model: Config has all defaults,

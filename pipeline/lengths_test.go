@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A stage refuses a model whose windows differ in length from its readout's training.
+// A stage refuses a model with windows of other lengths than in the readout's training.
 func TestStageRefusesOtherLengths(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 100, Hop: 50})
 	m.Training.MaxLength = 200

@@ -35,8 +35,8 @@ func ownGoroutines() []string {
 }
 
 // clientsOwnLeak is a goroutine that nats.go 1.55.0 starts with the first asynchronous
-// publish. If it first runs after the connection has closed, it finds its channel nil
-// and waits indefinitely; no caller can end it.
+// publish. If the goroutine first runs after the close of the connection, the channel
+// is nil and the goroutine waits indefinitely; no caller can end it.
 func clientsOwnLeak(g string) bool {
 	return strings.Contains(g, "[chan receive (nil chan)") && strings.Contains(g, "resetPendingAcksOnReconnect")
 }
@@ -81,7 +81,7 @@ func TestNothingLeaks(t *testing.T) {
 	t.Fatalf("%d goroutines left, %d before:\n%s", len(left), before, strings.Join(left, "\n\n"))
 }
 
-// broken is a real engine that fails at its third call.
+// broken is a real engine that fails at the third call.
 type broken struct {
 	reservoir.Engine
 	calls int

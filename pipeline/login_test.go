@@ -187,7 +187,7 @@ func newKey(t *testing.T, create func() (nkeys.KeyPair, error)) (pair nkeys.KeyP
 	return pair, public
 }
 
-// certificateLogin starts a server that requires certificates of one authority.
+// certificateLogin starts a server with required certificates of a single authority.
 func certificateLogin(first bool) func(t *testing.T) (string, natsclient.Options) {
 	return func(t *testing.T) (string, natsclient.Options) {
 		ca := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, Subject: pkix.Name{CommonName: "authority"}}

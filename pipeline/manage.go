@@ -106,8 +106,9 @@ func (m *manager) leaveJob(last context.Context) {
 	}
 }
 
-// takeTurn renews the lease and follows the assignment. While the server is unavailable,
-// ownerships stay; if other workers have taken over, the fence reports it.
+// takeTurn renews the lease and follows the assignment. While the server is
+// unavailable, ownerships stay; if other workers have taken over, the fence reports the
+// loss.
 func (m *manager) takeTurn(ctx context.Context) error {
 	try, cancel := context.WithTimeout(ctx, m.run.cfg.Lease)
 	defer cancel()
@@ -182,8 +183,8 @@ func (m *manager) followEntry(ctx context.Context) {
 	r.setShadows(&m.follower.shadowed, &e)
 }
 
-// setShadows makes the shards score the shadows in a job's entry. It reports whether some
-// are still being read.
+// setShadows makes the shards score the shadows in a job's entry. The result reports
+// unfinished reads.
 func (r *run) setShadows(f *shadowed, e *wire.Entry) (reading bool) {
 	all, other := f.shadowsOf(e, r.self.readouts, r.self.readout, r.log)
 	if other {

@@ -96,8 +96,8 @@ func (m *members) hasOthers(worker string) bool {
 	return worker != m.self && slices.Contains(m.now, worker)
 }
 
-// removeSelf removes this worker's key. A deletion would leave a marker that other workers
-// count as a worker until its lease ends.
+// removeSelf removes this worker's key. A deletion would leave a marker, counted by
+// other workers as a worker until the lease ends.
 func (m *members) removeSelf(ctx context.Context) error {
 	return m.stream.Purge(ctx, jetstream.WithPurgeSubject(m.prefix+m.self))
 }

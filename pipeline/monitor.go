@@ -17,8 +17,8 @@ import (
 
 // streamMonitor checks the NATS streams of a run, once per lease. A consumer of a
 // deleted NATS stream waits silently; after a recreation or a restore, it reads only
-// messages after its last number. So the run checks that its input and output are
-// unchanged, and then maintains the job's other NATS streams (store.Auxiliary).
+// messages after the consumer's last number. So the run checks for unchanged input and
+// output, and then maintains the job's other NATS streams (store.Auxiliary).
 type streamMonitor struct {
 	worker *owner.Worker
 	began  map[string]time.Time            // when input and output were created
@@ -130,9 +130,9 @@ func (w *streamMonitor) requestInfo(ctx context.Context, s jetstream.Stream) (*j
 	return s.Info(try)
 }
 
-// checkReplicas reports lagging replicas. A consumer on such a server reads old messages,
-// and after a power loss of servers that had not synced, messages that the other
-// servers never had; its heartbeats continue.
+// checkReplicas reports lagging replicas. A consumer on this server reads old messages,
+// and after a power loss of servers without a sync, messages never present on other
+// servers; its heartbeats continue.
 func (w *streamMonitor) checkReplicas(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return
@@ -179,9 +179,9 @@ func (w *streamMonitor) checkConsumers(info *jetstream.StreamInfo) crowd {
 	return c
 }
 
-// reportUnmapped reports input messages without a partition. The server accepts "*" and ">"
-// as tokens, but maps no such subject: it stores and acknowledges the message unmapped,
-// and no partition's consumer receives it.
+// reportUnmapped reports input messages without a partition. The server accepts "*" and
+// ">" as tokens, but maps no such subject: it stores and acknowledges the message
+// unmapped, and no partition's consumer receives the message.
 func (w *streamMonitor) reportUnmapped(name string, subjects map[string]uint64) {
 	n, which := uint64(0), ""
 	for s, messages := range subjects {

@@ -89,10 +89,10 @@ func TestKeysThatAreWildcards(t *testing.T) {
 	}
 }
 
-// A consumer can live and deliver nothing: somebody has paused it, or its replica lags
-// permanently. Its heartbeats continue, so the client keeps it. The partition is
-// reclaimed, with another consumer; after a fault of a common consumer, no partition
-// uses it.
+// A consumer can live and deliver nothing: a user has paused the consumer, or the
+// replica lags permanently. The heartbeats continue, so the client keeps the consumer.
+// The partition is reclaimed, with another consumer; after a fault of a common
+// consumer, no partition uses it.
 func TestConsumerThatDeliversNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: takes longer than the time after which a consumer is given up")

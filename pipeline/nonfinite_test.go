@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// policyRun feeds one stream through a job whose policy on missing values changes
+// policyRun feeds a stream through a job with a changing policy on missing values
 // between runs.
 type policyRun struct {
 	nonFinite codec.NonFinite

@@ -47,8 +47,8 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 	owns(machine, pipeline.EmbeddedPartitions)
 }
 
-// Of workers that create a job together, the first decides the number of partitions if
-// the others leave it open.
+// With several creating workers, the first decides the number of partitions if other
+// workers leave the number open.
 func TestPartitionsOfTheQuickest(t *testing.T) {
 	b := newRig(t)
 	for round := range 5 {

@@ -94,8 +94,9 @@ func TestResizeKeepsReadouts(t *testing.T) {
 	}
 }
 
-// A torn entry of the registry is not promoted. If it is torn afterwards, a worker that
-// needs it keeps the previous readout, until the entry is repaired.
+// A torn entry of the registry is not promoted. If the entry is torn afterwards, a
+// worker in need of the readout keeps the previous readout, until the repair of the
+// entry.
 func TestPromotionOfTornEntry(t *testing.T) {
 	t.Parallel()
 	m := severalReadouts(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})

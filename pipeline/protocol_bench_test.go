@@ -79,8 +79,8 @@ func BenchmarkProtocol(b *testing.B) {
 }
 
 // BenchmarkDurability measures the stage's rate with a server that syncs each
-// acknowledged message to disk, and without; with EUSN_BENCH_NATS, on that server with
-// its own configuration.
+// acknowledged message to disk, and without; with EUSN_BENCH_NATS, on the named server
+// with the server's configuration.
 func BenchmarkDurability(b *testing.B) {
 	for _, partitions := range []int{1, 8} {
 		for _, sync := range []bool{false, true} {

@@ -151,7 +151,7 @@ func (s *sleeper) Advance(x []float32, runs []reservoir.Run, scores []float32) e
 	return s.Engine.Advance(x, runs, scores)
 }
 
-// One stopped partition does not stop the others.
+// A stopped partition does not stop other partitions.
 func TestOneStoppedOthersGoOn(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

@@ -18,7 +18,7 @@ import (
 )
 
 // readoutName returns the name under which a readout of a model is promoted: digits of
-// a SHA-256 of everything that its predictions depend on, the network included.
+// a SHA-256 of all dependencies of the predictions, including the network.
 func readoutName(m *reservoir.Model, l *readout.Linear) (string, error) {
 	return readoutOf(m, l, formats.Input{})
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // A server interrupted between the two files of a NATS stream's configuration omits the
-// stream at its start. The embedded server recovers it, with its old creation time, and
-// the job continues.
+// stream at its start. The embedded server recovers the stream, with the old creation
+// time, and the job continues.
 func TestLostChecksumIsRepaired(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -78,8 +78,8 @@ func TestLostChecksumIsRepaired(t *testing.T) {
 	r.stopStage(t)
 }
 
-// A job whose output is younger than its other NATS streams has lost the output, or is
-// new on an old input: this is reported until the job has begun.
+// A job with an output younger than the job's other NATS streams has lost the output,
+// or is new on an old input: this is reported until the job has begun.
 func TestYoungOutputIsTold(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -35,9 +35,9 @@ func (b *rig) replaceNetwork(m *reservoir.Model, c pipeline.Config, with *reserv
 	return r
 }
 
-// checkSwitch requires that a job's predictions of each stream come from one network up to
-// some position, and afterwards from another network with the same policy. It returns
-// the number of streams in which the second network has begun.
+// checkSwitch requires that a job's predictions of each stream come from one network up
+// to some position, and afterwards from another network with the same policy. The
+// result is the number of streams with predictions of the second network.
 func checkSwitch(t *testing.T, got, first, then map[string][]codec.Prediction) (switched int) {
 	t.Helper()
 	for stream, all := range got {
@@ -159,7 +159,7 @@ func (b *rig) stateOfKeys(job string, p int) wire.Digest {
 }
 
 // Interrupted before each of its writes, the change continues with the next call;
-// before its publication, it can be abandoned, and the job continues unchanged.
+// before publication, the change can be abandoned, and the job continues unchanged.
 func TestReplaceInterrupted(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 60)
@@ -369,7 +369,7 @@ func TestReplaceRefused(t *testing.T) {
 	refused(blue, own, two, configBeside("same", "blue"), operate.ErrUnfit, "one network", "model promote")
 }
 
-// A worker of the other job that begins while its states are read may pass the cut: the
+// A new worker of the other job may pass the cut during the read of the states: the
 // change sets a new cut.
 func TestReplaceBesideALateWorker(t *testing.T) {
 	t.Parallel()

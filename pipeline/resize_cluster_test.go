@@ -38,8 +38,8 @@ func newTrioRig(t *testing.T) *rig {
 	}
 }
 
-// publishBurst stores packets, many in parallel and each until the server acknowledges it: its
-// producers number the messages, so that a leader may change in between.
+// publishBurst stores packets, many in parallel and each until the server acknowledges
+// it: the producers number the messages, so that a leader may change in between.
 func (b *rig) publishBurst(packets []pipelinetest.Packet) {
 	b.t.Helper()
 	const atOnce = 100

@@ -50,8 +50,8 @@ func TestRowsAreSwept(t *testing.T) {
 	r.stopStage(t)
 }
 
-// Rows that came and went before the first snapshot are named by none, and deleted with
-// it.
+// Rows written and read back before the first snapshot are named by no snapshot, and
+// deleted with the first.
 func TestRowsBeforeTheFirstSnapshot(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

@@ -78,8 +78,8 @@ func TestRowDamage(t *testing.T) {
 	}
 }
 
-// An overtaken worker finds rows missing that its successor no longer uses: the worker
-// is late, and its partition is intact.
+// An overtaken worker misses rows no longer used by the successor: the worker is late,
+// and its partition is intact.
 func TestMissingRowOfTheOvertaken(t *testing.T) {
 	b, m, c := openedJob(t, "late", 6)
 	r := b.startStage(m, c)

@@ -173,8 +173,8 @@ func (r *run) ensureStreams(ctx context.Context) error {
 	return err
 }
 
-// drainedInput uses the input of a job in change: its NATS streams exist, and its own
-// input already assigns keys to other partitions.
+// drainedInput uses the input of a job in change: the NATS streams exist, and the job's
+// own input already assigns keys to other partitions.
 func (r *run) drainedInput(ctx context.Context) error {
 	r.self.source = r.worker.drain.Source
 	other := r.self.source.Job

@@ -7,8 +7,8 @@ import (
 )
 
 // safeguard disables checks of exactly-once. Its zero value keeps every check. Each
-// field replaces one check, so that the fault harness can show the purpose of the
-// check; only a build with the tag chaos sets fields (safeguard_chaos.go).
+// field replaces a check, so that the fault harness can show the check's purpose; only
+// a build with the tag chaos sets fields (safeguard_chaos.go).
 type safeguard struct {
 	owner.Safeguards
 	// identity, in the place of the model's.

@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// unguarded are safeguards that disable one check each.
+// Each of the unguarded safeguards disables a check.
 var unguarded = map[string]safeguard{
 	"": {},
 	// commits regardless of other workers' commits
@@ -44,8 +44,8 @@ var unguarded = map[string]safeguard{
 	}},
 }
 
-// Unsafe disables a check of the stage. It exists only with the build tag chaos, for a
-// harness that observes the effect.
+// Unsafe disables a check of the stage. The list exists only with the build tag chaos,
+// for a harness that observes the effect.
 func (s *Worker) Unsafe(mode string) error {
 	g, known := unguarded[mode]
 	if !known {

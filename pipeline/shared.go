@@ -14,17 +14,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// SharedInput names the job whose input is read, and the beginning.
+// SharedInput names the job with the input, and the beginning.
 type SharedInput struct {
-	// Job is the job with the input, which must be its own. Empty: the configured job
+	// Job is the job with the input, and must own the input. Empty: the configured job
 	// has its own input.
 	Job string
 	// From is the beginning of a new job: FromBeginning (the default), FromNow, or a
-	// time in RFC 3339. A job that has begun continues at its position.
+	// time in RFC 3339. A begun job continues at the job's position.
 	From string
 }
 
-// Where a new job can begin in another job's input.
+// Beginnings of a new job in another job's input.
 const (
 	FromBeginning = "beginning"
 	FromNow       = "now"
@@ -127,7 +127,7 @@ func entryOf(ctx context.Context, js jetstream.JetStream, job string) (e wire.En
 	return e, seq > 0, err
 }
 
-// otherSource refuses to change the job whose input is read; empty = its own.
+// otherSource refuses a change of the job with the input; empty = its own.
 func otherSource(job, theirs, own string) error {
 	name := func(of string) string {
 		if of == "" {
@@ -138,7 +138,8 @@ func otherSource(job, theirs, own string) error {
 	return fmt.Errorf("pipeline: job %q reads %s, this worker was started for %s: a job keeps its input: start the worker with the job's (input.job), or under another job name: %w", job, name(theirs), name(own), ErrSource)
 }
 
-// sharedInput returns the input of another job, which must be its own.
+// sharedInput returns the input of another job, after a check that the other job owns
+// the input.
 func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string) (jetstream.Stream, error) {
 	e, _, err := entryOf(ctx, js, other)
 	if err == nil {
@@ -212,8 +213,8 @@ func stillSettled(ctx context.Context, js jetstream.JetStream, job string, sourc
 	return checkSettled(e, job, source.Job)
 }
 
-// checkSettled refuses to read the input of a job whose number of partitions changes, or
-// which is to continue with the reader's states.
+// checkSettled refuses the input of a job with a changing number of partitions, or a
+// job before continuation with the reader's states.
 func checkSettled(e wire.Entry, reader, job string) error {
 	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil
@@ -222,8 +223,8 @@ func checkSettled(e wire.Entry, reader, job string) error {
 }
 
 // formatOn returns the format in which a job reads another job's input. A new job uses
-// that job's format, unless configured. It may read other values of a message, but a
-// message has one format.
+// that job's format, unless configured. The job may read other values of a message, but
+// a message has one format.
 func formatOn(ctx context.Context, js jetstream.JetStream, job string, source wire.Source, own formats.Input, channels []string) (formats.Input, error) {
 	if source.Job == "" {
 		return own, nil

@@ -83,8 +83,8 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	b.storedOnce(t, len(packets))
 }
 
-// storedOnce requires that one NATS stream holds the samples, once; -1 messages: some
-// were removed.
+// storedOnce requires a single NATS stream with the samples, stored once; -1 messages:
+// some were removed.
 func (b *rig) storedOnce(t *testing.T, messages int) {
 	t.Helper()
 	if _, err := b.js.Stream(t.Context(), wire.InputStream("green")); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -185,8 +185,8 @@ func TestSharedSilence(t *testing.T) {
 	}
 }
 
-// A job that begins in the middle of another job's input ignores earlier messages,
-// flags its first sequences, and keeps its beginning through kills, also before its
+// A job with a beginning in the middle of another job's input ignores earlier messages,
+// flags the first sequences, and keeps the beginning through kills, also before the
 // first snapshot.
 func TestSharedFrom(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 )
 
 // Counters are a running stage's counters, and give its status. The zero value is
-// ready; one Counters may outlive several runs, of one stage at a time. Read it with
-// Stats and Status, which take no lock that the stage works under.
+// ready; one Counters may outlive several runs, of one stage at a time. Read Counters
+// with Stats and Status: both take no lock of the working stage.
 type Counters struct {
 	counts  stats.Counters
 	shadows stats.Shadows

@@ -62,8 +62,8 @@ func TestLagAfterIdleTime(t *testing.T) {
 	}
 }
 
-// A stage that works on all of its share is ready; a stage that starts, stops or has
-// lost its server is not, and reports the reason.
+// A stage at work on the whole share is ready; a starting, stopping or disconnected
+// stage is not, and reports the reason.
 func TestStatus(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	b := rigOf(t, srv)
@@ -213,7 +213,7 @@ func (e *breaking) Advance(x []float32, runs []reservoir.Run, scores []float32) 
 	return e.Engine.Advance(x, runs, scores)
 }
 
-// A stage with a failed engine is not ready, even before its other shards have ended.
+// A stage with a failed engine is not ready, even before the end of other shards.
 func TestFailureIsNotReady(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

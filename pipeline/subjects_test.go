@@ -21,8 +21,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// subjectForms are input subjects with keys of each: among them keys that would be
-// equal without the dots, and keys that begin like another key.
+// subjectForms are input subjects with keys of each: including keys equal without the
+// dots, and keys with the beginning of another key.
 var subjectForms = map[string][]string{
 	"sensors.*": {"A", "A3", "A37"},
 	"plant.{site}.line.{line}.sensor.{sensor}": {"A.3.7", "A3.7.x", "A.37.x", "B.3.7", "eusn.in.0"},
@@ -147,7 +147,7 @@ func (b *rig) verifyAll(m *reservoir.Model, c pipeline.Config) {
 	}
 }
 
-// sendAgain resends a job's one dead letter to its original subject.
+// sendAgain resends a job's single dead letter to the original subject.
 func (b *rig) sendAgain(job, subject, key string) {
 	b.t.Helper()
 	heard, err := b.nc.SubscribeSync(subject)

@@ -14,8 +14,8 @@ type sweeper struct {
 	done   chan struct{}
 }
 
-// sweepOrphans begins a sweep if it is time: after claims, and now and then. Of
-// a partition claimed lately nothing is swept yet, see internal/pipeline/owner/retire.go.
+// sweepOrphans begins a due sweep: after claims, and now and then. Of a partition
+// claimed lately nothing is swept yet, see internal/pipeline/owner/retire.go.
 func (m *manager) sweepOrphans(ctx context.Context) {
 	s := &m.sweeper
 	if s.done != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Records do not apply to another input: recreated, without its last messages, or with
-// others in their places. A new job can still read the remaining input, so nothing is
-// removed.
+// Records do not apply to another input: recreated, without the last messages, or with
+// other messages in their places. A new job can still read the remaining input, so
+// nothing is removed.
 func TestTrimOtherHistory(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

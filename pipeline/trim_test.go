@@ -263,7 +263,7 @@ func TestTrim(t *testing.T) {
 		t.Errorf("without green, nothing is needed: %+v", d)
 	}
 	// The job was excluded, and has lost input: it flags predictions, or the partition
-	// stops if its killed worker had committed more than it had stored.
+	// stops if the killed worker had committed more than stored.
 	second = b.startStage(m, green)
 	second.waitUntil(t, "the end", func(s pipeline.Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
 	b.publishPackets(endedSequences("s", 1, 3))

@@ -22,9 +22,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// wipeStreams deletes the messages of NATS streams while the server is stopped: with keep
-// their configuration stays, as for a stream with one replica in a cluster whose server
-// has lost its disk.
+// wipeStreams deletes the messages of NATS streams while the server is stopped: with
+// keep their configuration stays, as for a stream with one replica in a cluster, on a
+// server with a lost disk.
 func (p *past) wipeStreams(keep bool, names ...string) {
 	p.t.Helper()
 	for _, name := range names {
@@ -103,8 +103,8 @@ func newWiped(t *testing.T, job string) *wiped {
 	return w
 }
 
-// firstPackets ends one sequence of a key and begins another, second ends both sequences and
-// one more.
+// firstPackets ends a sequence of a key and begins another, second ends both sequences
+// and a third sequence.
 func (w *wiped) firstPackets(i int) []pipelinetest.Packet {
 	return []pipelinetest.Packet{pipelinetest.One(w.keys[i], 0, 2, float32(i)/8, true), pipelinetest.One(w.keys[i], 0, 2, float32(i)/8+0.4, false)}
 }

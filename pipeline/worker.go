@@ -28,8 +28,8 @@ type Worker struct {
 	NewPartitions int
 	// Carry is the share of predictions, 0 to 1, that carry their features, as a
 	// readout reads them, for training after the samples are gone (package
-	// internal/learn). They are published to a separate NATS stream. The selection
-	// depends only on stream, sequence number and row. 0 = none.
+	// internal/learn). The features are published to a separate NATS stream. The
+	// selection depends only on stream, sequence number and row. 0 = none.
 	Carry float64
 	// Tracer decides which messages are traced, and receives their spans
 	// (docs/traces.md). nil = none.
@@ -42,8 +42,8 @@ type Worker struct {
 }
 
 // Run works on a job: it creates or checks the job's NATS streams, joins the job's
-// workers, and works on its share of the partitions until ctx ends. Then it finishes
-// pending work, stores its states, releases its partitions and returns nil. A partition
+// workers, and works on its share of the partitions until ctx ends. Then Run finishes
+// pending work, stores all states, releases all partitions and returns nil. A partition
 // that must not continue (lost or changed data, a state with a wrong digest) is stopped
 // with a line in the log; other partitions continue. Run returns an error when nothing
 // of its share is left, when it cannot start, when an engine fails, and at its end for
