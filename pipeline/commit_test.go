@@ -93,7 +93,7 @@ func TestSplitCommits(t *testing.T) {
 	}
 }
 
-// A dead letter with too large headers loses bytes, not the position.
+// A dead letter with too large headers loses bytes, but not the position.
 func TestDeadLetterTooLarge(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10})
 	b := rigOf(t, srv)

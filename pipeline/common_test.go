@@ -32,8 +32,8 @@ func (r *running) waitForReads(t testing.TB, partitions int) {
 
 // A worker with all partitions reads with a single consumer, from the start on and with
 // a backlog. After another worker joins, each partition uses a separate consumer, and
-// after this worker leaves, all partitions share a consumer as before. Nothing is lost,
-// duplicated or out of order.
+// after the new worker leaves, all partitions share a consumer as before. Nothing is
+// lost, duplicated or out of order.
 func TestCommonReader(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)

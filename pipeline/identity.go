@@ -100,7 +100,8 @@ func (r *run) broughtModel() brought {
 }
 
 // joinJob requires that this worker's model is the job's model, before the worker
-// becomes visible. A new job gets this model, by a message written by only one worker.
+// becomes visible. A new job gets this model, by a message with only one possible
+// writer.
 func (r *self) joinJob(ctx context.Context, at owner.Server, others *members, job string, log *slog.Logger) error {
 	own := r.newEntry()
 	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)

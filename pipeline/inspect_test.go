@@ -302,7 +302,7 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 }
 
 // A partition without open sequences has a small snapshot, for any length of its rows.
-// This job can be inspected, exported and imported like any other job.
+// The partition can be inspected, exported and imported like any other partition.
 func TestStatesOfIdlePartitions(t *testing.T) {
 	m := pipelinetest.Bank(t, 300, 7, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)

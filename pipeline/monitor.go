@@ -130,9 +130,9 @@ func (w *streamMonitor) requestInfo(ctx context.Context, s jetstream.Stream) (*j
 	return s.Info(try)
 }
 
-// checkReplicas reports lagging replicas. A consumer on this server reads old messages,
-// and after a power loss of servers without a sync, messages never present on other
-// servers; its heartbeats continue.
+// checkReplicas reports lagging replicas. A consumer on a lagging server reads old
+// messages, and after a power loss of servers without a sync, messages never present on
+// other servers; its heartbeats continue.
 func (w *streamMonitor) checkReplicas(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return

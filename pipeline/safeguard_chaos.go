@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Each of the unguarded safeguards disables a check.
+// unguarded are safeguards, each with a disabled check.
 var unguarded = map[string]safeguard{
 	"": {},
 	// commits regardless of other workers' commits
@@ -44,7 +44,7 @@ var unguarded = map[string]safeguard{
 	}},
 }
 
-// Unsafe disables a check of the stage. The list exists only with the build tag chaos,
+// Unsafe disables a check of the stage. Unsafe exists only with the build tag chaos,
 // for a harness that observes the effect.
 func (s *Worker) Unsafe(mode string) error {
 	g, known := unguarded[mode]

@@ -21,7 +21,7 @@ type shadowed struct {
 
 // shadowsOf returns the shadows in a job's entry, as far as this worker can load them;
 // other reports a changed list. A missing readout is left out: the job's predictions do
-// not wait for the load.
+// not wait for the readout.
 func (f *shadowed) shadowsOf(e *wire.Entry, has *readouts, first *readout.Linear, log *slog.Logger) (now *[]shard.Shadow, other bool) {
 	named, err := wire.ParseShadows(e.Shadows)
 	if err != nil {

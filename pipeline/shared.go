@@ -16,8 +16,8 @@ import (
 
 // SharedInput names the job with the input, and the beginning.
 type SharedInput struct {
-	// Job is the job with the input, and must own the input. Empty: the configured job
-	// has its own input.
+	// Job is the job with the input, and must be the input's owner. Empty: the
+	// configured job has its own input.
 	Job string
 	// From is the beginning of a new job: FromBeginning (the default), FromNow, or a
 	// time in RFC 3339. A begun job continues at the job's position.
@@ -214,7 +214,7 @@ func stillSettled(ctx context.Context, js jetstream.JetStream, job string, sourc
 }
 
 // checkSettled refuses the input of a job with a changing number of partitions, or a
-// job before continuation with the reader's states.
+// job that will continue with the reader's states.
 func checkSettled(e wire.Entry, reader, job string) error {
 	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // Counters are a running stage's counters, and give its status. The zero value is
 // ready; one Counters may outlive several runs, of one stage at a time. Read Counters
-// with Stats and Status: both take no lock of the working stage.
+// with Stats and Status: neither takes a lock used by the stage's work.
 type Counters struct {
 	counts  stats.Counters
 	shadows stats.Shadows

@@ -16,7 +16,7 @@ type Status struct {
 	Running   bool // connected, now or before; false during the start, and after the end
 	Connected bool // all connections to the server are up
 	Stopping  bool
-	// Renewed is the last time when this worker renewed the lease and had a current
+	// Renewed is the last time when this worker renewed the lease and knew the worker's
 	// share of the partitions; zero before the first time. If older than Lease, other
 	// workers may take the partitions.
 	Renewed time.Time
@@ -69,7 +69,7 @@ const UnknownLag = time.Duration(owner.UnknownLag)
 // Phase is a worker's activity on a partition.
 type Phase string
 
-// The phases, in a partition's order.
+// The phases of a partition, in order.
 const (
 	Claiming  Phase = "claiming"  // may wait for a release by the previous owner
 	Restoring Phase = "restoring" // reading its snapshot

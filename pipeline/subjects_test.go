@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// subjectForms are input subjects with keys of each: including keys equal without the
+// subjectForms are input subjects with keys of each, including keys equal without the
 // dots, and keys with the beginning of another key.
 var subjectForms = map[string][]string{
 	"sensors.*": {"A", "A3", "A37"},

@@ -31,10 +31,10 @@ type Message struct {
 	Kept bool
 	// Trace is the message's trace, if set by the sender.
 	Trace trace.Context
-	// The gateway calls Done once, in the gateway's goroutine, which Done must not
-	// block: with nil when the server has acknowledged all samples of the message, with
-	// an *Unreadable for an unreadable payload, with a *Partial if only some lines were
-	// readable, or with a *Refused. Done may be nil.
+	// Done is called once, in the gateway's goroutine, and must not block this
+	// goroutine: with nil when the server has acknowledged all samples of the message,
+	// with an *Unreadable for an unreadable payload, with a *Partial if only some lines
+	// were readable, or with a *Refused. Done may be nil.
 	Done func(error)
 }
 

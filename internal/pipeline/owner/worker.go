@@ -60,9 +60,8 @@ type Server struct {
 	Entered   bool             // the job's entry existed when the worker joined
 }
 
-// Each of the Safeguards disables a check, so that the fault harness can show the
-// check's purpose. The zero value disables none; only builds with the tag chaos disable
-// checks.
+// Safeguards disable a check each, so that the fault harness can show the check's
+// purpose. The zero value disables none; only builds with the tag chaos disable checks.
 type Safeguards struct {
 	Condition func(m *nats.Msg, r wire.Record)            // see store.Committer
 	Claimed   func(p *state.Partition, input error) error // replaces the results of a claim's checks of the input and of the expected state
