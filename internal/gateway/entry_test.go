@@ -15,7 +15,7 @@ import (
 )
 
 // A running gateway notices a job with another input format: a job with a later
-// beginning, a job with imported states, and a restarted job.
+// beginning, a job with imported states, and a recreated job.
 func TestLateEntry(t *testing.T) {
 	const digits = "0123456789abcdef0123456789abcdef"
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Model: "m", Readout: "r", Labels: []string{"a", "b"}, Columns: 1})

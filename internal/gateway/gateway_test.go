@@ -90,7 +90,7 @@ func (r *rig) limitInput(n int64) {
 	r.makeStream(c)
 }
 
-// running is a gateway before a stop.
+// running is a gateway in operation.
 type running struct {
 	*Gateway
 	stop context.CancelFunc
@@ -646,7 +646,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A sample with a possible refusal by the stage shares no message with other samples.
+// A sample that the stage may refuse shares no message with other samples.
 func TestBadSamplesAreAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

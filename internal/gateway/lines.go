@@ -56,8 +56,8 @@ func mergeParts(parts []Part, channels int) []Part {
 	return all
 }
 
-// joinRows appends the rows of two parts. If only one part has rows, the second part
-// gets empty rows.
+// joinRows appends the rows of two parts. If only one part has rows, none fills the
+// rows of the other part.
 func joinRows[T any](a, b []T, before, rows int, none T) []T {
 	if len(a) == 0 && len(b) == 0 {
 		return a

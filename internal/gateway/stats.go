@@ -22,7 +22,7 @@ type Stats struct {
 	Batches     uint64            // numbered
 	Retries     uint64            // attempts to republish a failed message
 	Repeats     uint64            // messages of devices, accepted before
-	Unreadable  uint64            // payloads without a fitting decoder: dead letters of the stage
+	Unreadable  uint64            // payloads that could not be decoded: dead letters of the stage
 	Dropped     uint64            // UDP packets (on Linux including packets dropped by the system), and QoS 0 messages of another broker, dropped for lack of room
 	Missed      uint64            // samples missing from a poll of Modbus
 	Forgotten   uint64            // sessions of devices, forgotten because of too many sessions

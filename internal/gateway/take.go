@@ -46,8 +46,8 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	return g.handMessage(ctx, t)
 }
 
-// Release records that a device may reuse the ID of a Kept message. The record follows
-// the messages accepted before.
+// Release records that a device may reuse the ID of a Kept message. Release is ordered
+// after the messages accepted before.
 func (g *Gateway) Release(ctx context.Context, session string, id uint64) error {
 	return g.handMessage(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
 }

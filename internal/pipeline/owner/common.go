@@ -32,11 +32,10 @@ const (
 	refusedTime   = 10 * time.Minute
 )
 
-// Common reads the input for the partitions of a worker that has all of a job's: a
-// single consumer without a filter, and passes the messages to the partitions. The
-// server finds the next message of a filtered consumer by looking at every message
-// between two of its own, so a consumer for each partition costs more
-// (docs/results.md).
+// Common reads the input for a worker with all of a job's partitions, with a single
+// consumer without a filter, and passes the messages to the partitions. The server
+// finds the next message of a filtered consumer by looking at every message between two
+// of its own, so a consumer for each partition costs more (docs/results.md).
 //
 // Common is an optimization of normal operation; everything else is left to the
 // consumers of the partitions. A partition joins (takeMember) when the shard has all of

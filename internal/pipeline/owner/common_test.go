@@ -41,8 +41,8 @@ func requireTaken(t *testing.T, c *Common, o *Ownership, seq uint64, current, wa
 	}
 }
 
-// A partition joins only if the common consumer has not passed any message needed by
-// the partition's shard lacks, and is near.
+// A partition joins only if the common consumer has not passed any message missing in
+// the partition's shard, and is near.
 func TestWhoJoinsTheCommonReader(t *testing.T) {
 	c, o := commonOf(t, 6)
 	requireTaken(t, c, o[0], 10, true, false) // the worker has not all partitions

@@ -194,8 +194,8 @@ func (e *Emitter) encodeAnswers(ctx context.Context, b *shard.Batch) {
 }
 
 // isAnswerDue reports whether an answer has something to commit after its published
-// predictions. A commit without predictions only moves the position, and declares the
-// end of the predictions: it is not allowed while some predictions of a later message
+// predictions. A commit without predictions only moves the position, and declares that
+// no predictions follow: it is not allowed while some predictions of a later message
 // are published.
 func isAnswerDue(a *shard.Answer, from int) bool {
 	if a.Part.Failed() {

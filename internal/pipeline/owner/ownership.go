@@ -119,7 +119,7 @@ func (t *Ownership) epoch() uint64 {
 // IsRebuilt reports whether the state contains everything answered before.
 func (t *Ownership) IsRebuilt() bool { return t.isRebuilt.Load() }
 
-// Rebuilt records: the state contains everything answered before.
+// Rebuilt records that the state contains everything answered before.
 func (t *Ownership) Rebuilt() { t.isRebuilt.Store(true) }
 
 // HoldPartition claims the partition and works on it until t.ctx ends, then releases it

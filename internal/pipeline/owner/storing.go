@@ -103,7 +103,7 @@ func (s *storing) unnamedSnapshot() *stored {
 }
 
 // noteNamed records that a stored record names a snapshot after seq. noteNamed returns
-// the stored rows without a name in any snapshot, if the snapshot has changed.
+// the stored rows no longer named by any snapshot, if the snapshot has changed.
 func (s *storing) noteNamed(name string, seq uint64, another bool) (rows []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -149,7 +149,7 @@ func (b *Auxiliary) noteDropped(info *jetstream.StreamInfo) {
 var errHolds = errors.New("it held state rows when it was seen last, which only its backup brings back")
 
 // restoreStream creates a NATS stream with the last known configuration. If another
-// worker was first, restoreStream uses the stream of this worker.
+// worker was first, restoreStream uses the other worker's stream.
 func (b *Auxiliary) restoreStream(ctx context.Context, name string) (jetstream.Stream, error) {
 	cfg := b.Known[name].Config
 	if name == wire.RowStream(b.job) {

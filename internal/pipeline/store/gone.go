@@ -74,5 +74,5 @@ func LostTrack(inputJob string) string {
 	return "search the server's log for \"Missing stream checksum file\": if it is there, no data is lost: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; if not, restore the NATS stream from a backup; without a backup, a new job can predict the input that is left: eusn-stream run --job NEW --input-job " + inputJob
 }
 
-// ToldEvery is the interval of warnings of a partition in wait for the server.
+// ToldEvery is the interval of warnings of a partition that waits for the server.
 const ToldEvery = 10 * time.Second

@@ -9,7 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A single "stream not found" answer is no loss, and any other answer ends the doubt.
+// A single answer about a missing NATS stream is no loss, and any other answer ends the
+// doubt.
 func TestMissingLooksTwice(t *testing.T) {
 	var m missing
 	gone := jetstream.ErrStreamNotFound

@@ -144,7 +144,7 @@ func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Sourc
 	return e.Source, err
 }
 
-// ReadersOf returns the jobs that read another job's input, in alphabetical order. A
+// ReadersOf returns the other jobs that read a job's input, in alphabetical order. A
 // job declares its input in its entry, from its first start until its output is
 // deleted, even while no worker runs.
 func ReadersOf(ctx context.Context, js jetstream.JetStream, job string) ([]string, error) {

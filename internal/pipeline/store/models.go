@@ -60,8 +60,8 @@ func FindModels(ctx context.Context, js jetstream.JetStream, job string) (*Model
 	return &Models{b, oldPiece}, nil
 }
 
-// Put stores an object, and replaces an object with the same name. A failed Put leaves
-// no chunks: a later Put removes remaining chunks.
+// Put stores an object, and replaces an object with the same name. A failed Put removes
+// the object's chunks, or a later Put does.
 func (m *Models) Put(ctx context.Context, name, about string, b []byte) error {
 	if len(b) > MaxModelFile {
 		return fmt.Errorf("pipeline: %s: a model of %d bytes, want at most %d", m.Bucket, len(b), MaxModelFile)

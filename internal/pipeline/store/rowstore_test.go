@@ -64,7 +64,7 @@ func TestRowNumbersAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-// dumb is a JetStream without publications and answers.
+// dumb is a JetStream that neither publishes nor answers.
 type dumb struct {
 	jetstream.JetStream
 	asked atomic.Int64

@@ -117,7 +117,7 @@ func TestFailedQuestionIsNoLoss(t *testing.T) {
 	}
 }
 
-// mute is a NATS stream without reports about messages.
+// mute is a NATS stream that reports nothing about messages.
 type mute struct{ jetstream.Stream }
 
 func (m *mute) GetMsg(context.Context, uint64, ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {

@@ -4,7 +4,7 @@
 // The outbox is a log in a separate directory: segments outbox-N, each a line
 // "eusn-outbox 1" and then records. A record is the length of its body (u32), CRC-32C
 // of the body (u32) and the body: one byte for the kind, then the fields. Numbers in a
-// body are varints; a text is the length and the bytes.
+// body are varints; a text is a length, then the bytes.
 //
 //	b  batch     id subject incarnation seq, origins: n x (session id sum part again), end,
 //	             why the payload is unreadable (empty: it is samples), payload
