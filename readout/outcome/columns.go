@@ -56,9 +56,9 @@ type Column struct {
 	Absent string
 	Docs   string // page of docs that explains the column; empty: none
 
-	// Known reports whether an answer has a value; the value is in the field that fits the
-	// type. All are nil for columns outside an Answer, and for class, integrity and flags,
-	// which Named writes.
+	// Known reports whether an answer has a value; the value is in Float, Floats or Classes, as
+	// the type requires. All are nil for columns outside an Answer, and for class, integrity
+	// and flags, which Named writes.
 	Known   func(*Answer) bool
 	Float   func(*Answer) *float32
 	Floats  func(*Answer) *[]float32
