@@ -78,7 +78,7 @@
 // hold only one spelling of each:
 //
 //	Eusn-Seq          uint64 from 1, +1 per message of a key: repeats are dropped, early ones wait, gaps are flagged
-//	Eusn-Incarnation  changes when a producer starts again to count from 1; up to 128 bytes. Without
+//	Eusn-Incarnation  changes when a producer restarts its count from 1; up to 128 bytes. Without
 //	                  the change its messages are dropped as repeats. If the content of a key's
 //	                  last number differs, the log says so and a counter counts it
 //	Eusn-Crc          CRC-32C of the payload, 8 hex digits: checked
@@ -87,7 +87,7 @@
 //	Eusn-Unreadable   why a gateway could not read the payload, which is as its device has sent
 //	                  it: the stage does not try, and makes a dead letter of it
 //	Eusn-Last-Ts      time of the stream's last sample, this message included, ns since 1970: a
-//	                  producer that starts again reads it (producer.Live); the stage does not
+//	                  restarted producer reads it (producer.Live); the stage does not
 //	traceparent       where the message stands in a trace, by the W3C, with tracestate; in no state of
 //	                  a message that need not wait (docs/traces.md)
 //	Eusn-Kind         "idle": the stage's own end event, see Silence; "promote": the stage's own, see
@@ -116,9 +116,9 @@
 //	Eusn-Arithmetic     what computed the states (reservoir.Engine); absent: canonical
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
 //	Eusn-Generation     how often the job's number of partitions has changed; absent: never
-//	Eusn-Readout        of the readout that the job began with, likewise; where messages are not read as
-//	                    Arrow, of that, too
-//	Eusn-Promoted       "3 2 1041 ab12...": whoever wrote it knows of promotion 3, the state has taken 2 by input
+//	Eusn-Readout        of the first readout of the job, in the same form; if messages are not Arrow, the
+//	                    hash covers the input format, too
+//	Eusn-Promoted       "3 2 1041 ab12...": the writer knows of promotion 3, the state has taken 2 by input
 //	                    1041, which was of that readout ("-": the job's first); absent: there was none
 //
 // In addition to the record, traceparent and tracestate may name the span that sent the

@@ -1,4 +1,4 @@
-// Package groups assigns sequences to groups: of one machine, one person or one day. Sequences of
+// Package groups assigns sequences to groups: a machine, a person or a day. Sequences of
 // one group have similarities that a new machine, person or day will not share, so a figure
 // for new groups must leave out a whole group at once, and a division into parts must not cut
 // a group.

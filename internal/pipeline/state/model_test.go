@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// made is a prediction: its position, and the samples that it covers.
+// made is a prediction: position, and covered samples.
 type made struct {
 	stream  string
 	seq     uint64
