@@ -155,7 +155,7 @@ var graph = map[string]struct {
 
 	"tools/capacity":         {[]string{"internal/load", "internal/consumer", "internal/natsclient", "internal/natsserver", "reservoir"}, "loads the built program as a plant would, and reads what it took"},
 	"tools/picture":          {[]string{"internal/machine", "offline/archive"}, "simulates a machine, then drives the built program as a user would"},
-	"tools/dist":             {[]string{"internal/cli/root", "internal/config", "tools/dist/bom", "tools/dist/man", "tools/dist/pack"}, "makes a release: of the program it knows the commands, for the manual, and the configuration's files"},
+	"tools/dist":             {[]string{"internal/cli", "internal/cli/root", "internal/config", "tools/dist/bom", "tools/dist/man", "tools/dist/pack"}, "makes a release: of the program it knows the commands, for the manual, and the configuration's files"},
 	"tools/dist/bom":         {nil, "what a program is made of, read from it: knows no package"},
 	"tools/dist/man":         {nil, "manual pages of any commands"},
 	"tools/dist/pack":        {nil, "writes packages: knows nothing of what is in them"},

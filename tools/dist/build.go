@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 )
 
 // source is a commit in a separate folder.
@@ -94,7 +96,7 @@ func (s *source) moduleDir(path, version string) (string, error) {
 type built struct {
 	os, arch string
 	program  []byte
-	version  string // v1.2.0
+	version  string // 1.2.0
 	commit   string
 }
 
@@ -114,16 +116,25 @@ func (s *source) build(ctx context.Context, platform string) (*built, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.version = info.Main.Version
 	for _, setting := range info.Settings {
 		if setting.Key == "vcs.revision" {
 			b.commit = setting.Value
 		}
 	}
-	if !strings.HasPrefix(b.version, "v") || b.commit == "" {
-		return nil, fmt.Errorf("%s: the program reports version %q and commit %q: want those of git", platform, b.version, b.commit)
+	b.version, err = releaseVersion(info.Main.Version, b.commit)
+	return b, err
+}
+
+// releaseVersion returns the version of the files, given Go's version of the module: a tag,
+// or a pseudo-version with the commit.
+func releaseVersion(module, commit string) (string, error) {
+	if !strings.HasPrefix(module, "v") || len(commit) < 12 {
+		return "", fmt.Errorf("the program reports version %q and commit %q: want those of git", module, commit)
 	}
-	return b, nil
+	if !strings.Contains(module, commit[:12]) && module != "v"+cli.Version {
+		return "", fmt.Errorf("the commit has the tag %s, but the version in internal/cli/build.go is %s: want the tag v%[2]s", module, cli.Version)
+	}
+	return cli.DescribeVersion(module), nil
 }
 
 // output runs a program and returns its output, without the end of the last line.

@@ -39,7 +39,7 @@ mmdebstrap --quiet --variant=essential --include=systemd bookworm "$work/debian"
 cp "$deb" "$work/debian/package.deb"
 in_debian() { chroot "$work/debian" "$@"; }
 in_debian dpkg -i /package.deb >"$work/log" 2>&1 || { cat "$work/log"; fail "dpkg -i"; }
-[ "$(in_debian eusn-stream version --json | sed -n 's/.*"version": "v\([^"]*\)".*/\1/p' | sed 's/-/~/; s/-/./g')" = "$(in_debian dpkg-query -W -f '${Version}' eusn-stream)" ] || fail "the program and its package have other versions"
+[ "$(in_debian eusn-stream version --json | sed -n 's/.*"version": "\([^"]*\)".*/\1/p' | sed 's/-/~/')" = "$(in_debian dpkg-query -W -f '${Version}' eusn-stream)" ] || fail "the program and its package have other versions"
 # The released program has no symbols, so this is what a scanner of its bill of
 # materials says; whether the code reaches it, make check finds out.
 make --no-print-directory vuln VULN="-mode=binary $work/debian/usr/bin/eusn-stream" || say "modules of the program have known vulnerabilities, above"

@@ -22,8 +22,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/tools/dist/pack"
 )
 
-// example is a release with this test as its program.
-func example(t *testing.T) *files {
+// example is a release of a version with this test as its program.
+func example(t *testing.T, version string) *files {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -37,9 +37,9 @@ func example(t *testing.T) *files {
 	if err := os.WriteFile(filepath.Join(src.goroot, "LICENSE"), []byte("as you like\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b := &built{os: "linux", arch: "amd64", program: program, version: "v1.2.0-rc.1", commit: "0123456"}
+	b := &built{os: "linux", arch: "amd64", program: program, version: version, commit: "0123456"}
 	f := &files{build: b}
-	if f.materials, err = bom.Write(program, src.time); err != nil {
+	if f.materials, err = bom.Write(program, b.version, src.time); err != nil {
 		t.Fatal(err)
 	}
 	src.modules = map[string]string{}
@@ -73,7 +73,7 @@ func components(t *testing.T, materials []byte) []component {
 // The bill of materials names Go and the modules in the program, and the licence of each
 // is included.
 func TestMaterials(t *testing.T) {
-	f := example(t)
+	f := example(t, "1.2.0-rc.1")
 	all := components(t, f.materials)
 	for _, want := range []string{"stdlib", "github.com/spf13/cobra", "github.com/nats-io/nats-server/v2"} {
 		i := slices.IndexFunc(all, func(c component) bool { return c.Name == want })
@@ -91,14 +91,14 @@ func TestMaterials(t *testing.T) {
 	if _, err := bom.Licences(f.build.program, t.TempDir(), func(string, string) (string, error) { return "", errors.New("lost") }); err == nil {
 		t.Error("a part without a licence was taken")
 	}
-	if _, err := bom.Write([]byte("no program"), f.time); err == nil {
+	if _, err := bom.Write([]byte("no program"), "1.2.0", f.time); err == nil {
 		t.Error("a bill of materials of no program")
 	}
 }
 
 // The packages have the promised content.
 func TestContents(t *testing.T) {
-	f := example(t)
+	f := example(t, "1.2.0-rc.1")
 	for _, debian := range []bool{true, false} {
 		p := f.installed(debian)
 		find := func(path string) *pack.File {
@@ -164,7 +164,7 @@ func TestPackagedConfigurations(t *testing.T) {
 
 // A document named in a message is in the archive and in the packages.
 func TestNamedDocuments(t *testing.T) {
-	f := example(t)
+	f := example(t, "1.2.0-rc.1")
 	there := map[string]bool{}
 	for _, file := range f.archive() {
 		there[file.Path] = true
@@ -211,11 +211,11 @@ func TestNamedDocuments(t *testing.T) {
 // Debian and rpm sort versions in the order of the releases.
 func TestSystemVersion(t *testing.T) {
 	order := [][2]string{
-		{"0.0.0-20261124013340-b0bf30eaaad9", "0.0.0~20261124013340.b0bf30eaaad9"},
 		{"0.1.0-rc.1", "0.1.0~rc.1"},
-		{"0.1.0-rc.1.0.20261124013340-b0bf30eaaad9", "0.1.0~rc.1.0.20261124013340.b0bf30eaaad9"},
+		{"0.1.0-rc.1+20261124013340.b0bf30eaaad9", "0.1.0~rc.1+20261124013340.b0bf30eaaad9"},
 		{"0.1.0", "0.1.0"},
-		{"0.1.1-0.20261124013340-b0bf30eaaad9", "0.1.1~0.20261124013340.b0bf30eaaad9"},
+		{"0.1.0+20261124013340.b0bf30eaaad9", "0.1.0+20261124013340.b0bf30eaaad9"},
+		{"0.1.0+20261201000000.0bf30eaaad9b", "0.1.0+20261201000000.0bf30eaaad9b"},
 		{"0.1.1-rc.1", "0.1.1~rc.1"},
 		{"0.1.1", "0.1.1"},
 	}

@@ -44,7 +44,7 @@ type files struct {
 }
 
 func (s *source) files(b *built) (*files, error) {
-	f := &files{build: b, version: strings.TrimPrefix(b.version, "v"), time: s.time}
+	f := &files{build: b, version: b.version, time: s.time}
 	var err error
 	if f.materials, f.licences, err = b.bill(s); err != nil {
 		return nil, err
@@ -231,7 +231,7 @@ func (f *files) installed(debian bool) *pack.Package {
 // before its release, and commits after a tag sort after the tag.
 //
 //	1.2.0 -> 1.2.0   1.2.0-rc.1 -> 1.2.0~rc.1
-//	1.2.1-0.20261124013340-b0bf30eaaad9 -> 1.2.1~0.20261124013340.b0bf30eaaad9
+//	1.2.0+20261124013340.b0bf30eaaad9 -> 1.2.0+20261124013340.b0bf30eaaad9
 func systemVersion(version string) string {
 	release, before, is := strings.Cut(version, "-")
 	if !is {

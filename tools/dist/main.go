@@ -5,8 +5,8 @@
 //	make dist PLATFORMS=linux/amd64
 //
 // It builds the current commit, in a separate clone: a release contains only committed
-// files. The version is the commit's tag; without a tag Go's pseudo-version, for example
-// v0.0.0-20261124013340-b0bf30eaaad9. The time of all files is the commit's. So the same
+// files. The version is that of internal/cli; after a release also the commit, for example
+// 0.1.0+20261130093000.b0bf30eaaad9. The time of all files is the commit's. So the same
 // commit and the same Go give the same bytes, on every machine. docs/install.md, "Make a
 // release".
 package main
@@ -94,7 +94,7 @@ func release(ctx context.Context, out string, platforms []string) error {
 		}
 	}
 	if len(images) > 0 {
-		layout, err := pack.Layout(r.version, images)
+		layout, err := pack.Layout(strings.ReplaceAll(r.version, "+", "-"), images) // a tag has no +
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func write(path string, data []byte) error {
 
 // bill returns the bill of materials and the licences of a program.
 func (b *built) bill(src *source) (materials, licences []byte, err error) {
-	if materials, err = bom.Write(b.program, src.time); err != nil {
+	if materials, err = bom.Write(b.program, b.version, src.time); err != nil {
 		return nil, nil, err
 	}
 	licences, err = bom.Licences(b.program, src.goroot, src.moduleDir)

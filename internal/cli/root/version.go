@@ -21,7 +21,7 @@ func newVersion(a *cli.App) *cobra.Command {
 			}
 			a.Print("eusn-stream %s, %s, %s, arithmetic version %d", b.Version, b.Go, b.Platform, b.Arithmetic)
 			if b.Commit != "" {
-				a.Print("commit %s%s", b.Commit, map[bool]string{true: ", with changes"}[b.Dirty])
+				a.Print("commit %s%s", b.Commit, map[bool]string{true: "-dirty"}[b.Dirty])
 			}
 			return nil
 		}),

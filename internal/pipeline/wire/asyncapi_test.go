@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -225,8 +226,8 @@ func asyncAPI() object {
 	return object{
 		"asyncapi": "3.0.0", "id": "urn:eusn-stream:stage", "defaultContentType": arrow,
 		"info": object{
-			"title": "eusn-stream", "version": fmt.Sprint(StateVersion), "license": object{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
-			"description": "Every subject of a stage of eusn-stream, as the stage sees them: it receives samples and sends predictions. A job also has three buckets, of NATS's own formats: objects in " + SnapshotBucket("<job>") + " (snapshots) and " + ModelBucket("<job>") + " (models), and keys in " + MemberBucket("<job>") + " (workers). Alarms have a bucket of keys, " + LatestBucket("<job>") + ": last prediction and alarms of each stream, as JSON. The version is that of stored states.",
+			"title": "eusn-stream", "version": cli.Version, "license": object{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+			"description": "Every subject of a stage of eusn-stream, as the stage sees them: it receives samples and sends predictions. A job also has three buckets, of NATS's own formats: objects in " + SnapshotBucket("<job>") + " (snapshots) and " + ModelBucket("<job>") + " (models), and keys in " + MemberBucket("<job>") + " (workers). Alarms have a bucket of keys, " + LatestBucket("<job>") + ": last prediction and alarms of each stream, as JSON.",
 			"contact":     object{"name": "eusn-stream", "url": "https://github.com/eusn-stream/eusn-stream"},
 			"tags":        []object{{"name": "nats"}, {"name": "arrow"}},
 		},

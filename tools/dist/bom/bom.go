@@ -69,16 +69,16 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// Write returns the bill of materials of a program: the linked modules, with their Go
+// Write returns the bill of materials of a version of a program: the linked modules, with their Go
 // checksums, and the build settings.
-func Write(program []byte, at time.Time) ([]byte, error) {
+func Write(program []byte, version string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
 		return nil, fmt.Errorf("bom: the program has no build information: %w", err)
 	}
 	main := component{
-		Ref: purl(info.Main.Path, info.Main.Version), Type: "application", Name: "eusn-stream", Version: info.Main.Version,
-		PURL:   purl(info.Main.Path, info.Main.Version),
+		Ref: purl(info.Main.Path, "v"+version), Type: "application", Name: "eusn-stream", Version: version,
+		PURL:   purl(info.Main.Path, "v"+version),
 		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(program))}},
 	}
 	main.Licences = make([]licence, 1)
