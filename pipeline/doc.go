@@ -490,11 +490,9 @@
 // needs the readout, this partition waits, with a line in the log, and nothing is
 // predicted by another readout. An event contains the creation time of the job's
 // output: a new job under an old name ignores the earlier job's promotions. Verify
-// needs no readout. Backfill uses the configured readout. A snapshot of a partition
-// with a promotion has version 5, which earlier programs refuse; a partition without
-// promotions keeps the earlier version. The number of partitions changes only when all
-// partitions have used the newest promotion. States imported into another job lose
-// their promotions.
+// needs no readout. Backfill uses the configured readout. The number of partitions
+// changes only when all partitions have used the newest promotion. States imported into
+// another job lose their promotions.
 //
 // # Shadows
 //
