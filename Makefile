@@ -148,9 +148,9 @@ otel: ## traces into an OpenTelemetry Collector built from its modules, minutes 
 	EUSN_REQUIRE=otelcol go test -count=1 -run '^TestFromProducerToPrediction$$' ./internal/traces
 
 FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
-upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit; the newest tag; today's program itself if there is none)
+upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit, the newest tag by default; without a tag, by itself)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	if [ -z "$(FROM)" ]; then echo "there is no tag: no other version to compare with, today's program replaces itself"; \
+	if [ -z "$(FROM)" ]; then echo "NO OTHER VERSION: there is no tag, so the current program replaces itself; specify FROM=commit for another"; \
 	else git cat-file -e "$(FROM)^{commit}" 2>/dev/null || { echo "the history here does not have $(FROM): git fetch --unshallow --tags, then again"; exit 1; }; \
 	git archive "$(FROM)" | tar -x -C $$dir && go build -C $$dir -o $$dir/older ./cmd/eusn-stream && export EUSN_OLDER=$$dir/older; fi && \
 	go test -count=1 -v -run '^TestUpgrade' ./cmd/eusn-stream

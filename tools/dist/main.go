@@ -7,8 +7,8 @@
 // It builds the current commit, in a separate clone: a release contains only committed
 // files. The version is that of internal/cli; after a release also the commit, for example
 // 0.1.0+20261130093000.b0bf30eaaad9. The time of all files is the commit's. So the same
-// commit and the same Go give the same bytes, on every machine. docs/install.md, "Make a
-// release".
+// commit and the same Go give the same bytes, on every machine. CONTRIBUTING.md,
+// "Release".
 package main
 
 import (
@@ -106,7 +106,7 @@ func release(ctx context.Context, out string, platforms []string) error {
 		return err
 	}
 	if key == nil {
-		fmt.Printf("This release is unsigned: %s names no secret key (docs/install.md, \"Make a release\").\n", keyVariable)
+		fmt.Printf("This release is unsigned: %s names no secret key (CONTRIBUTING.md, \"Release\").\n", keyVariable)
 		return nil
 	}
 	return sign(out, key, r.version, src.time)

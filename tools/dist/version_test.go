@@ -22,7 +22,7 @@ var versions = []struct {
 	{"README.md", 1, `The version is ([0-9.]*[0-9])`},
 	{"docs/tutorial.md", 1, `by eusn-stream (\S+)`},
 	{"docs/install.md", 9, "eusn-stream[-_]([0-9][^-_`]*)[-_]"},
-	{"docs/install.md", 1, `git tag --sign v(\S+)`},
+	{"CONTRIBUTING.md", 3, "(?:--sign v|main v|the version `)([0-9.]*[0-9])"},
 	{"docs/kubernetes.md", 2, `eusn-stream[-:]([0-9.]*[0-9])`},
 	{"clients/node/package.json", 1, `"name": "eusn-stream-client",\s+"version": "([^"]*)"`},
 	{"clients/node/package-lock.json", 2, `"name": "eusn-stream-client",\s+"version": "([^"]*)"`},
