@@ -235,7 +235,7 @@ var renamed = []struct {
 	{regexp.MustCompile(` --out `), " --output "},
 	{regexp.MustCompile(` --from (start|\d)`), " --since $1"},
 	{regexp.MustCompile(`(job trim[^;|&]*)--keep `), "$1--min-age "},
-	{regexp.MustCompile(` --without (who|stream)=`), " --exclude $1="},
+	{regexp.MustCompile(` --without ('?)(who|stream)=`), " --exclude $1$2="},
 	{regexp.MustCompile(`\$E partitions `), "$$E status --partitions "},
 }
 
