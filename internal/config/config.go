@@ -134,7 +134,7 @@ type Server struct {
 	// URL of a central NATS server, such as tls://site:password@hub.example:7422: this server
 	// becomes its leaf node, continues to work while the central server is unreachable, and the
 	// central server mirrors data from it. The JetStream domain is the job's name
-	// (docs/operations.md, An edge box). With a password, set this key as an environment
+	// (docs/services.md, An edge box). With a password, set this key as an environment
 	// variable, EUSN_SERVER_HUB. Empty: no central server.
 	Hub string `mapstructure:"hub" default:""`
 	// TLS of the server's addresses.
@@ -155,7 +155,7 @@ type Input struct {
 	// then the whole subject is the key.
 	Subject string `mapstructure:"subject" default:"sensors.*" form:"subject" flag:"subject"`
 	// Name of another job whose input this job reads: the other job defines subject and
-	// partitions, and nothing is stored twice (docs/operations.md). Empty: the job has its own
+	// partitions, and nothing is stored twice (docs/second-job.md). Empty: the job has its own
 	// input.
 	Job string `mapstructure:"job" default:"" form:"job,optional" want:"the name of another job, or nothing" flag:"input-job"`
 	// Start of a new job in the input of another job: beginning, now, or a time such as

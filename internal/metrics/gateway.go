@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// The metrics of a gateway; docs/gateway.md lists them.
+// The metrics of a gateway; docs/metrics.md lists them.
 var (
 	gatewayMessages   = defineMetric(counter, "eusn_gateway_messages_total", "Messages taken from devices, repeats excluded.", "input")
 	gatewayRefused    = defineMetric(counter, "eusn_gateway_refused_total", "Messages that were refused: they will never be taken.", "input")

@@ -142,7 +142,7 @@ func checkNoReaders(ctx context.Context, js jetstream.JetStream, job string) err
 	if err != nil || len(readers) == 0 {
 		return err
 	}
-	return fmt.Errorf("pipeline: the input of job %q is also read by job %s, which has its states by the partitions of now: %w: delete these jobs first (docs/operations.md, Several jobs on one input), or keep the number",
+	return fmt.Errorf("pipeline: the input of job %q is also read by job %s, which has its states by the partitions of now: %w: delete these jobs first (docs/second-job.md, Several jobs on one input), or keep the number",
 		job, strings.Join(readers, ", "), ErrShared)
 }
 

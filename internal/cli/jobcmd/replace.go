@@ -224,7 +224,7 @@ func replaceFailure(err error, o replaceOptions) error {
 	case errors.Is(err, pipeline.ErrOtherModel):
 		code, next = cli.ExitOtherModel, "the same command with the configuration of the stage (-c)"
 	case errors.Is(err, operate.ErrUnfit), errors.Is(err, operate.ErrShared):
-		next = "docs/operations.md, Another network on the same output"
+		next = "docs/second-job.md, Another network on the same output"
 	case errors.Is(err, operate.ErrNotBegun), errors.Is(err, registry.ErrNone), errors.Is(err, registry.ErrNoEntry):
 		next = "start a worker of each of the two jobs once: it stores the job's model in its registry"
 	case errors.Is(err, operate.ErrWorkers):

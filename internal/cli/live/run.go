@@ -331,7 +331,7 @@ func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *s
 // model that is not the job's has a separate code.
 func stopFailure(err error, timeout time.Duration) error {
 	if errors.Is(err, pipeline.ErrSource) {
-		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which says what the job reads; docs/operations.md, Several jobs on one input")
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which says what the job reads; docs/second-job.md, Several jobs on one input")
 	}
 	if errors.Is(err, pipeline.ErrOtherInput) {
 		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/service"
 )
 
-const elsewhere = "on Linux the units of systemd (docs/operations.md, As a service)"
+const elsewhere = "on Linux the units of systemd (docs/services.md, As a service)"
 
 // NewCommand is "service".
 func NewCommand(a *cli.App) *cobra.Command {
