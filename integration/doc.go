@@ -7,6 +7,8 @@
 // # Files
 //
 //   - docs_test.go: checks links, commands, flags and test names in documents
+//   - words_test.go: checks comments, names of functions and pages for house words
+//   - budgets_test.go: limits the words of each page by its kind
 //   - quoted_test.go: checks quoted log messages
 //   - comments_test.go: checks names in comments and the lists of files
 //   - imports_test.go: holds all allowed imports, each with its reason
