@@ -2,7 +2,6 @@ package shard
 
 import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
-	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -35,23 +34,12 @@ func (s *slots) assignSlots(b *Batch, a *Answer, next int) error {
 		}
 		s.residents.markUsed(r.Stream)
 		r.Stream.InUse = r.Open
-		read, judge := false, false // read the features after the engine call; the engine judges
+		read, judge := false, false
 		if r.Emit {
-			which, err := 0, error(nil)
-			if s.follow == nil { // a follower takes features, no scores
-				which, err = s.readoutIndex(a.Preds[next].Readout) // after placeRow, which may compute
-			}
-			if err != nil {
+			var err error
+			if read, judge, err = s.assignScores(b, a, next, *slot); err != nil {
 				return err
 			}
-			whole := s.policy.Whole(a.Preds[next].Flags&outcome.FlagEarly != 0)
-			carry := whole && s.carry.carriesFeatures(&a.Preds[next])
-			b.emits = append(b.emits, emit{a.Part.index, next, which, *slot, carry, whole})
-			if carry {
-				b.carried += 4 * s.carry.features
-			}
-			judge = whole && s.follow == nil && s.readouts.hasDetector(which)
-			read = carry || judge && s.pool.judgingOf() == nil
 			next++
 		}
 		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, Judge: judge, From: r.From, To: r.To})
@@ -64,6 +52,26 @@ func (s *slots) assignSlots(b *Batch, a *Answer, next int) error {
 		}
 	}
 	return nil
+}
+
+// assignScores assigns the scores of a slot to an answer's prediction. It reports
+// whether the features are read after the engine call, and whether the engine judges
+// them.
+func (s *slots) assignScores(b *Batch, a *Answer, pred int, slot int32) (read, judge bool, err error) {
+	p, which := &a.Preds[pred], 0
+	if s.follow == nil { // a follower takes features, no scores
+		if which, err = s.readoutIndex(p.Readout); err != nil { // after placeRow, which may compute
+			return false, false, err
+		}
+	}
+	whole := s.policy.Whole(p.Early())
+	carry := whole && s.carry.carriesFeatures(p)
+	b.emits = append(b.emits, emit{a.Part.index, pred, which, slot, carry, whole})
+	if carry {
+		b.carried += 4 * s.carry.features
+	}
+	judge = whole && s.follow == nil && s.readouts.hasDetector(which)
+	return carry || judge && s.pool.judgingOf() == nil, judge, nil
 }
 
 // freeSlots takes all rows from a stream at once: a later sample in the same batch

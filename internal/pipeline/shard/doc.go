@@ -10,7 +10,7 @@
 //
 //   - shard.go: runs a shard; fills batches up to stage.rows or stage.latency (CollectBatch)
 //   - batch.go: defines jobs, batches and answers
-//   - batches.go: reuses answered batches
+//   - batches.go: reuses answered batches, lets batches grow
 //   - partition.go: defines a partition of a shard and the interface of its owner
 //   - ingest.go: applies one message to the state machine
 //   - tell.go: counts and logs the effects of a message

@@ -27,13 +27,6 @@ const (
 	// BatchesPerShard: a batch is filled and computed, a second batch is published, and
 	// a third batch is in between, so that a slow commit does not stop the engine.
 	BatchesPerShard = 3
-	// grows is how many latency budgets a batch may wait while the commits of the
-	// previous batch have no answer. Its own commits could not start earlier, and one
-	// commit of more messages costs the server less.
-	grows = 4
-	// enough messages for each commit are worth waiting for then, where so many
-	// come: a commit costs about 30 us of CPU time, as much as a message of 10 rows.
-	enough = 20
 )
 
 // Shard owns the states of its partitions: one goroutine, one engine.
@@ -240,9 +233,8 @@ func (s *Shard) CollectBatch(ctx context.Context, b *Batch) error {
 		defer timer.Stop()
 		spent = timer.C
 	}
-	var answers <-chan *Batch // of the batches before; nil: ours does not grow
-	least := 0                // number of messages to grow to
-	for s.hasRoom(b) && (answers == nil || s.under.isBusy() || b.messages < least) {
+	var g growth
+	for s.wantsMore(b, &g) {
 		select {
 		case j := <-s.Queue:
 			if err := s.takeMessage(b, j); err != nil {
@@ -263,15 +255,11 @@ func (s *Shard) CollectBatch(ctx context.Context, b *Batch) error {
 			}
 		case <-spent:
 			s.Clock.TurnTo(stats.Busy)
-			if answers != nil || !s.under.isBusy() {
+			if !s.under.growBatch(b, &g) {
 				return nil
 			}
-			answers = s.under.free
 			timer.Reset((grows - 1) * s.pace.latency)
-			if want := enough * len(b.Touched); want <= grows*b.messages {
-				least = want
-			}
-		case before := <-answers:
+		case before := <-g.answers:
 			s.Clock.TurnTo(stats.Busy)
 			s.under.spare = append(s.under.spare, before)
 		case <-ctx.Done():
@@ -348,6 +336,11 @@ const mostCarried = 64 << 20
 // hasRoom bounds messages too: many may hold no row.
 func (s *Shard) hasRoom(b *Batch) bool {
 	return !b.full && b.carried < mostCarried && len(b.Fx.X) < s.pace.rowBudget*s.Machine.Channels && b.messages < s.pace.rowBudget
+}
+
+// wantsMore reports whether a batch may wait for more messages.
+func (s *Shard) wantsMore(b *Batch, g *growth) bool {
+	return s.hasRoom(b) && (g.answers == nil || s.under.isBusy() || b.messages < g.least)
 }
 
 // warnRarely logs at most a line per second: a bad producer must not fill a disk.
