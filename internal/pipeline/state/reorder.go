@@ -43,6 +43,16 @@ func (s *Machine) giveUpMissing(m *step) error {
 	return err
 }
 
+// giveUpAll declares all messages missing for which the key's held messages wait.
+func (s *Machine) giveUpAll(m *step) error {
+	for len(m.src.Held) > 0 {
+		if err := s.giveUpMissing(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // useHeld uses held messages up to the next missing message. A prediction caused by m
 // belongs to m's position in the input.
 func (s *Machine) useHeld(m *step, f outcome.Flag) error {
@@ -75,10 +85,8 @@ func (s *Machine) followIncarnation(m *step, inc string) error {
 	if inc == src.incarnation {
 		return nil
 	}
-	for len(src.Held) > 0 {
-		if err := s.giveUpMissing(m); err != nil {
-			return err
-		}
+	if err := s.giveUpAll(m); err != nil {
+		return err
 	}
 	if src.Last > 0 {
 		m.p.raiseFlag(src, outcome.FlagGap)

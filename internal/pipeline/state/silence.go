@@ -31,10 +31,8 @@ func (s *Machine) applyIdleEvent(m *step, j *Message) error {
 		}
 		m.src = src
 		m.p.touchSource(src)
-		for len(src.Held) > 0 {
-			if err := s.giveUpMissing(m); err != nil {
-				return err
-			}
+		if err := s.giveUpAll(m); err != nil {
+			return err
 		}
 	}
 	for _, n := range e.Streams {
