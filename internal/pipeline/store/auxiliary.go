@@ -103,32 +103,41 @@ func (b *Auxiliary) CheckStream(ctx context.Context, name string) (missing bool)
 	if name == wire.RowStream(b.job) {
 		b.rows = stored
 	}
-	info, was := s.CachedInfo(), b.Known[name]
-	emptied := func() bool { return info.Config.Replicas <= 1 && info.State.LastSeq < was.State.LastSeq } // see begun.go
-	if emptied() {                                                                                        // or an outdated answer: this request begins after both
+	info := s.CachedInfo()
+	if isEmptied(info, b.Known[name]) { // or an outdated answer: this request begins after both
 		if info, err = s.Info(try); err != nil {
 			return false
 		}
 	}
+	delete(b.told, name)
+	delete(b.gone, name)
+	b.noteInfo(name, info)
+	return false
+}
+
+// isEmptied reports whether a NATS stream has lost its last messages; see begun.go.
+func isEmptied(info, was *jetstream.StreamInfo) bool {
+	return info.Config.Replicas <= 1 && info.State.LastSeq < was.State.LastSeq
+}
+
+// noteInfo records the state of a NATS stream, and warns of lost data.
+func (b *Auxiliary) noteInfo(name string, info *jetstream.StreamInfo) {
+	was := b.Known[name]
+	b.Known[name] = info
 	if name == wire.DeadLetterStream(b.job) {
 		b.noteDropped(info)
 	}
-	anew := !info.Created.Equal(was.Created) || emptied()
-	b.Known[name] = info
-	delete(b.told, name)
-	delete(b.gone, name)
-	if !anew {
-		return false
-	}
-	if info.Created.Equal(was.Created) {
-		b.log.Warn("a NATS stream of the job has lost all its messages: "+b.lossNote(name), "stream", name)
-	} else {
+	switch {
+	case !info.Created.Equal(was.Created):
 		b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lossNote(name), "stream", name)
+	case isEmptied(info, was):
+		b.log.Warn("a NATS stream of the job has lost all its messages: "+b.lossNote(name), "stream", name)
+	default:
+		return
 	}
 	if name == wire.SnapshotStream(b.job) {
 		b.snaps.Generation.Add(1)
 	}
-	return false
 }
 
 // noteDropped warns of dead letters dropped for newer ones, and repeats the warning

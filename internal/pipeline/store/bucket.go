@@ -192,17 +192,25 @@ func (s *bucket) readObject(ctx context.Context, name string, most int64, d *Dow
 		}
 		d.next = m.Sequence + 1
 	}
-	_, err = s.readChunk(ctx, s.chunkSubject(info.NUID), d.next)
-	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return err
-	}
-	more := err == nil // somebody has added a chunk
-	want, err := jetstream.DecodeObjectDigest(info.Digest)
-	if sum := sha256.Sum256(d.data); err == nil && (more || !bytes.Equal(sum[:], want) || uint64(len(d.data)) != info.Size) {
+	switch _, err = s.readChunk(ctx, s.chunkSubject(info.NUID), d.next); {
+	case err == nil: // a chunk was added
 		err = jetstream.ErrDigestMismatch
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		err = d.compareDigest(info)
+	default:
+		return err
 	}
 	if err != nil {
 		*d = Download{info: info, next: 1} // the next attempt reads the whole object
+	}
+	return err
+}
+
+// compareDigest compares the read object with its stored size and sha256.
+func (d *Download) compareDigest(info *jetstream.ObjectInfo) error {
+	want, err := jetstream.DecodeObjectDigest(info.Digest)
+	if sum := sha256.Sum256(d.data); err == nil && (!bytes.Equal(sum[:], want) || uint64(len(d.data)) != info.Size) {
+		return jetstream.ErrDigestMismatch
 	}
 	return err
 }

@@ -202,14 +202,19 @@ func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	if got.AllowDirect {
 		differs("allow_direct", true, false, "positions must be read from the leader")
 	}
-	if got.Storage != want.Storage || got.Replicas != want.Replicas || got.MaxAge != want.MaxAge ||
-		got.MaxBytes != want.MaxBytes || got.MaxMsgSize != want.MaxMsgSize && want.MaxMsgSize > 0 ||
-		got.MaxMsgs != want.MaxMsgs || got.MaxMsgsPerSubject != want.MaxMsgsPerSubject {
+	if !sameLimits(got, want) {
 		log.Warn("NATS stream has other limits than the configuration; the stage leaves them as they are", "stream", want.Name,
 			"storage", got.Storage, "replicas", got.Replicas, "max_age", got.MaxAge, "max_bytes", got.MaxBytes,
 			"max_msg_size", got.MaxMsgSize, "max_msgs", got.MaxMsgs, "max_msgs_per_subject", got.MaxMsgsPerSubject)
 	}
 	return errors.Join(errs...)
+}
+
+// sameLimits compares the settings that an operator may change.
+func sameLimits(got, want jetstream.StreamConfig) bool {
+	return got.Storage == want.Storage && got.Replicas == want.Replicas && got.MaxAge == want.MaxAge &&
+		got.MaxBytes == want.MaxBytes && (got.MaxMsgSize == want.MaxMsgSize || want.MaxMsgSize <= 0) &&
+		got.MaxMsgs == want.MaxMsgs && got.MaxMsgsPerSubject == want.MaxMsgsPerSubject
 }
 
 // CheckDiscards names a limit of a job's input or output that would remove needed

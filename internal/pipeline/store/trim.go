@@ -63,27 +63,43 @@ func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) 
 	if own.Source.Job != "" {
 		return Trimmed{}, fmt.Errorf("pipeline: job %q reads the input of job %q: %w: trim that of job %q", t.Job, own.Source.Job, ErrNotOwner, own.Source.Job)
 	}
-	info, err := own.In.Info(ctx)
-	if err != nil {
-		return Trimmed{}, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(t.Job), err)
+	d, in, err := t.findBegin(ctx, js, own.In)
+	if err != nil || t.Dry || d.Begins == d.First {
+		return d, err
 	}
-	in := info.State
-	d := Trimmed{Input: info.Config.Name, First: in.FirstSeq, Last: in.LastSeq, Needs: slices.Clone(t.Also)}
+	if err := own.In.Purge(ctx, jetstream.WithPurgeSequence(d.Begins)); err != nil {
+		return d, fmt.Errorf("pipeline: NATS stream %s: input is not removed: %w", d.Input, err)
+	}
+	now, err := own.In.Info(ctx)
+	if err == nil && now.State.LastSeq == in.LastSeq { // otherwise the difference is not the removed messages
+		d.Removed, d.Bytes = in.Msgs-min(in.Msgs, now.State.Msgs), in.Bytes-min(in.Bytes, now.State.Bytes)
+	}
+	return d, nil
+}
+
+// findBegin finds the first message of the input still needed, or too young.
+func (t Trim) findBegin(ctx context.Context, js jetstream.JetStream, input jetstream.Stream) (d Trimmed, in jetstream.StreamState, err error) {
+	info, err := input.Info(ctx)
+	if err != nil {
+		return d, in, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(t.Job), err)
+	}
+	in = info.State
+	d = Trimmed{Input: info.Config.Name, First: in.FirstSeq, Last: in.LastSeq, Needs: slices.Clone(t.Also)}
 	jobs, err := t.listJobs(ctx, js)
 	if err != nil {
-		return d, err
+		return d, in, err
 	}
 	for _, name := range jobs {
 		need, err := needOf(ctx, js, name)
 		if err != nil {
-			return d, err
+			return d, in, err
 		}
 		d.Needs = append(d.Needs, need)
 	}
 	slices.SortStableFunc(d.Needs, func(a, b Need) int { return cmp.Compare(a.Message, b.Message) })
 	young, err := FirstSince(ctx, js, in, d.Input, info.TimeStamp.Add(-t.Keep))
 	if err != nil {
-		return d, err
+		return d, in, err
 	}
 	d.Begins = min(young, in.LastSeq+1)
 	for _, n := range d.Needs {
@@ -95,17 +111,7 @@ func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) 
 		share := float64(d.Removed) / float64(in.LastSeq-in.FirstSeq+1)
 		d.Removed, d.Bytes = uint64(share*float64(in.Msgs)+.5), uint64(share*float64(in.Bytes))
 	}
-	if t.Dry || d.Begins == in.FirstSeq {
-		return d, nil
-	}
-	if err := own.In.Purge(ctx, jetstream.WithPurgeSequence(d.Begins)); err != nil {
-		return d, fmt.Errorf("pipeline: NATS stream %s: input is not removed: %w", d.Input, err)
-	}
-	now, err := own.In.Info(ctx)
-	if err == nil && now.State.LastSeq == in.LastSeq { // otherwise the difference is not the removed messages
-		d.Removed, d.Bytes = in.Msgs-min(in.Msgs, now.State.Msgs), in.Bytes-min(in.Bytes, now.State.Bytes)
-	}
-	return d, nil
+	return d, in, nil
 }
 
 // listJobs returns the jobs with a possible need for the input.
