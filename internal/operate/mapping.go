@@ -78,23 +78,23 @@ const lookBehind = 10_000
 // partition: the message before the first unambiguous message of a new partition.
 // Messages whose key has the same partition before and after are ambiguous.
 func (j *change) findCut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
-	cut := last
 	if last <= after {
-		return cut, nil
+		return last, nil
 	}
 	cons, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, HeadersOnly: true})
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: input not read: %w", err)
 	}
 	if cons.CachedInfo().NumPending == 0 { // removed meanwhile
-		return cut, nil
+		return last, nil
 	}
 	it, err := cons.Messages()
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: input not read: %w", err)
 	}
 	defer it.Stop()
-	r, switched, looked := j.entry.Resize, false, 0
+	r := j.entry.Resize
+	c := cutSearch{in: j.in, from: r.Partitions, to: r.To, cut: last}
 	for n := 1; ; n++ {
 		next, cancel := context.WithTimeout(ctx, patience)
 		m, err := it.Next(jetstream.NextContext(next))
@@ -111,25 +111,41 @@ func (j *change) findCut(ctx context.Context, s jetstream.Stream, after, last ui
 			j.reportStep(r.Step, int(min(seq, last)-after), int(last-after))
 		}
 		if seq > last {
-			return cut, nil
+			return c.cut, nil
 		}
-		if p, key, ok := j.in.PlaceOf(m.Subject()); ok {
-			before, then := j.in.Pattern.PartitionOf(key, r.Partitions), j.in.Pattern.PartitionOf(key, r.To)
-			switch {
-			case before == then:
-			case p == then && !switched:
-				cut, switched = seq-1, true
-			case p == before && switched:
-				return 0, fmt.Errorf("pipeline: input message %d on %s: %w: wait a minute, and run the command again", seq, m.Subject(), ErrMixed)
-			}
+		if err := c.examineMessage(seq, m.Subject()); err != nil {
+			return 0, err
 		}
-		if switched {
-			looked++
-		}
-		if seq == last || meta.NumPending == 0 || looked > lookBehind {
-			return cut, nil
+		if seq == last || meta.NumPending == 0 || c.looked > lookBehind {
+			return c.cut, nil
 		}
 	}
+}
+
+// cutSearch searches the cut between the messages of the old and the new partitions.
+type cutSearch struct {
+	in       *store.Input
+	from, to int    // numbers of partitions
+	cut      uint64 // last message that may belong to an old partition
+	switched bool   // a message of a new partition was found
+	looked   int    // messages examined since
+}
+
+func (c *cutSearch) examineMessage(seq uint64, subject string) error {
+	if p, key, ok := c.in.PlaceOf(subject); ok {
+		before, then := c.in.Pattern.PartitionOf(key, c.from), c.in.Pattern.PartitionOf(key, c.to)
+		switch {
+		case before == then:
+		case p == then && !c.switched:
+			c.cut, c.switched = seq-1, true
+		case p == before && c.switched:
+			return fmt.Errorf("pipeline: input message %d on %s: %w: wait a minute, and run the command again", seq, subject, ErrMixed)
+		}
+	}
+	if c.switched {
+		c.looked++
+	}
+	return nil
 }
 
 // storedAt returns the storage time of message seq, or of the previous remaining message:

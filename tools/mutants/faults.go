@@ -48,8 +48,8 @@ var protocol = []planted{
 	{
 		name: "resize: the cut is one message late",
 		file: "internal/operate/mapping.go", pkg: "pipeline", test: "TestResizeInterrupted",
-		old: "cut, switched = seq-1, true",
-		new: "cut, switched = seq, true",
+		old: "c.cut, c.switched = seq-1, true",
+		new: "c.cut, c.switched = seq, true",
 	},
 	{
 		name: "alarms: an event does not name the message before it",
