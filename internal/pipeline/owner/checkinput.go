@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -58,23 +60,27 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 }
 
 // checkSameInput requires that the partition's last input message is unchanged in the
-// input, and reports whether input of the partition may have been lost between that
-// message and the message received now.
-func (t *Ownership) checkSameInput(next wire.Place) (lost bool, err error) {
+// input; otherwise the ownership ends. lost: input of the partition may have been lost
+// between that message and the message received now.
+func (t *Ownership) checkSameInput(next wire.Place) (lost, same bool) {
 	if t.w.Trusting {
-		return false, nil
+		return false, true
 	}
 	at := t.Input.Came.Load()
-	if err := t.w.Server.In.CheckUnchanged(t.ctx, t.part.State.ID, at); err != nil {
-		return false, err
+	err := t.w.Server.In.CheckUnchanged(t.ctx, t.part.State.ID, at)
+	var info *jetstream.StreamInfo
+	if err == nil {
+		info, err = t.w.Server.In.Info(t.ctx, at.Seq)
 	}
-	info, err := t.w.Server.In.Info(t.ctx, at.Seq)
 	if err != nil {
-		return false, err
+		if t.ctx.Err() == nil {
+			t.Fail(err)
+		}
+		return false, false
 	}
 	lost = info.State.FirstSeq > t.Input.knownLast()+1
 	t.Input.Doubt.Store(info.State.FirstSeq > next.Seq+1 || store.Overtakes(info, next, doubtLeases*t.w.Lease))
-	return lost, nil
+	return lost, true
 }
 
 // checkUnanswered refuses to begin a partition that may have begun before: the job's

@@ -69,18 +69,7 @@ func (e *Emitter) Run(ctx context.Context, in <-chan *shard.Batch, free chan<- *
 // partition's ownership.
 func (e *Emitter) publishBatch(ctx context.Context, b *shard.Batch) {
 	start := time.Now()
-	for i := range b.Dead {
-		d := &b.Dead[i]
-		if d.Part.Failed() {
-			continue
-		}
-		letter := store.DeadLetter{Part: d.Part.State.ID, Seq: d.Msg.Seq, Key: d.Msg.Key, Header: d.Msg.Header, Data: d.Msg.Data, Reason: d.Why, Text: d.Reason}
-		if err := e.dead.Publish(ctx, &letter, ownerOf(d.Part)); err != nil {
-			d.Part.Owner.Fail(err)
-			continue
-		}
-		e.counters.DeadLetters[d.Why].Add(1)
-	}
+	e.publishDead(ctx, b)
 	for _, i := range b.Touched {
 		e.cursor[i] = 0
 		if a := &b.Answers[i]; a.Tick && !a.Part.Failed() {
@@ -121,6 +110,22 @@ func (e *Emitter) publishBatch(ctx context.Context, b *shard.Batch) {
 			a.Part.Answered.Store(a.InSeq)
 		}
 		a.Part.Waiting.Add(-int64(a.Messages))
+	}
+}
+
+// publishDead publishes a batch's dead letters.
+func (e *Emitter) publishDead(ctx context.Context, b *shard.Batch) {
+	for i := range b.Dead {
+		d := &b.Dead[i]
+		if d.Part.Failed() {
+			continue
+		}
+		letter := store.DeadLetter{Part: d.Part.State.ID, Seq: d.Msg.Seq, Key: d.Msg.Key, Header: d.Msg.Header, Data: d.Msg.Data, Reason: d.Why, Text: d.Reason}
+		if err := e.dead.Publish(ctx, &letter, ownerOf(d.Part)); err != nil {
+			d.Part.Owner.Fail(err)
+			continue
+		}
+		e.counters.DeadLetters[d.Why].Add(1)
 	}
 }
 

@@ -59,12 +59,7 @@ func (w *InputWatch) CheckSame(ctx context.Context, breaks uint64, owned map[int
 // before the input's beginning ask with each message; see Receive.
 func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {
 	in := info.State
-	type silence struct {
-		state.Interval
-		known  uint64
-		unread int64
-	}
-	found := map[*inputView]silence{} // valid if nothing was removed meanwhile
+	found := map[*inputView]silence{}
 	for _, t := range owned {
 		if !t.isRebuilt.Load() || t.failed.Load() {
 			continue
@@ -85,9 +80,21 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 			found[v] = silence{state.Interval{From: at.Seq, To: in.LastSeq}, known, unread}
 		}
 	}
-	if len(found) == 0 {
-		return
+	if len(found) > 0 {
+		w.noteSilences(ctx, found, (in.LastSeq-in.FirstSeq)/2)
 	}
+}
+
+// silence is an empty range of a partition, if nothing was removed meanwhile.
+type silence struct {
+	state.Interval
+	known  uint64
+	unread int64
+}
+
+// noteSilences notes the silences without removed messages. A record stores ranges that
+// have grown by more than grown.
+func (w *InputWatch) noteSilences(ctx context.Context, found map[*inputView]silence, grown uint64) {
 	try, cancel := w.worker.Server.Link.Attempt(ctx)
 	defer cancel()
 	now, err := w.worker.Server.In.Stream.Info(try)
@@ -100,7 +107,7 @@ func (w *InputWatch) LookBehind(ctx context.Context, info *jetstream.StreamInfo,
 		}
 		v.empty.Store(&e.Interval)
 		v.noteIdle(e.unread)
-		if e.To-max(e.From, v.told.Load()) > (in.LastSeq-in.FirstSeq)/2 {
+		if e.To-max(e.From, v.told.Load()) > grown {
 			v.tell.Store(true)
 		}
 	}

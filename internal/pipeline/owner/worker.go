@@ -49,6 +49,9 @@ type Drain struct {
 	To uint64 // the last input message of the old partitions
 }
 
+// endsBefore reports whether an input message belongs to the new partitions.
+func (d *Drain) endsBefore(seq uint64) bool { return d != nil && seq > d.To }
+
 // Server is a job's data on its NATS server.
 type Server struct {
 	JS        jetstream.JetStream // for commits
