@@ -156,30 +156,9 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 		case <-l.Due:
 			return Message{}, ErrDue
 		case m := <-l.came:
-			if m.first {
-				if err := l.checkSameInput(ctx); err != nil {
-					return Message{}, err
-				}
+			if next, found, err := l.acceptMessage(ctx, m); found || err != nil {
+				return next, err
 			}
-			if m.Seq <= l.at.Seq {
-				continue
-			}
-			if m.Seq > l.last { // all messages up to last are removed
-				l.skipMessages(l.last - l.at.Seq)
-				l.at.Seq = l.last
-				return Message{}, io.EOF
-			}
-			lost := l.Only == "" && (m.Seq > l.at.Seq+1 || l.at.Stored == 0 && m.Seq > 1)
-			l.skipMessages(m.Seq - l.at.Seq - 1)
-			l.at = m.Place
-			l.final = m.final
-			part, ok := partitionIn(m.Subject(), l.Input.Job)
-			if !ok {
-				continue // the live stage does not find it either
-			}
-			return Message{Stored: part, Message: state.Message{
-				Seq: m.Seq, Stored: m.Place.Stored, Key: wire.KeyOf(m.Subject()), Header: m.Headers(), Data: m.Data(), Lost: lost,
-			}}, nil
 		case err := <-l.fault:
 			return Message{}, err
 		case <-time.After(silence):
@@ -191,6 +170,29 @@ func (l *Log) Next(ctx context.Context) (Message, error) {
 		}
 	}
 	return Message{}, io.EOF
+}
+
+// acceptMessage moves to a delivered message, and reports whether a partition has it.
+func (l *Log) acceptMessage(ctx context.Context, m delivered) (next Message, found bool, err error) {
+	if m.first {
+		if err := l.checkSameInput(ctx); err != nil {
+			return next, false, err
+		}
+	}
+	switch {
+	case m.Seq <= l.at.Seq:
+		return next, false, nil
+	case m.Seq > l.last:
+		l.skipRemaining()
+		return next, false, nil
+	}
+	lost := l.Only == "" && (m.Seq > l.at.Seq+1 || l.at.Stored == 0 && m.Seq > 1)
+	l.skipMessages(m.Seq - l.at.Seq - 1)
+	l.at, l.final = m.Place, m.final
+	part, found := partitionIn(m.Subject(), l.Input.Job) // otherwise the live stage does not find it either
+	return Message{Stored: part, Message: state.Message{
+		Seq: m.Seq, Stored: m.Place.Stored, Key: wire.KeyOf(m.Subject()), Header: m.Headers(), Data: m.Data(), Lost: lost,
+	}}, found, nil
 }
 
 // knownLast returns the last message known to be in the log.
@@ -210,8 +212,7 @@ func (l *Log) readInfo(ctx context.Context) error {
 	case info.State.LastSeq < l.knownLast():
 		return fmt.Errorf("inlog: %s ends at message %d, and had message %d: it lost its last messages: restore its store: %w", info.Config.Name, info.State.LastSeq, l.knownLast(), ErrOtherLog)
 	case info.State.FirstSeq > l.last:
-		l.skipMessages(l.last - l.at.Seq)
-		l.at.Seq = l.last
+		l.skipRemaining()
 	}
 	return l.confirmEmpty(ctx)
 }
@@ -222,6 +223,12 @@ func (l *Log) skipMessages(n uint64) {
 	if l.Only == "" {
 		l.removed += n
 	}
+}
+
+// skipRemaining ends the reading: all messages up to the last are removed.
+func (l *Log) skipRemaining() {
+	l.skipMessages(l.last - l.at.Seq)
+	l.at.Seq = l.last
 }
 
 // confirmEmpty ends the reading if no wanted message remains.
