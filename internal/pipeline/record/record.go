@@ -315,10 +315,10 @@ func (r *recording) commitFile(released bool) error {
 	if err != nil {
 		return err
 	}
-	if err := readNumbers(meta, keyEnds, t.ends); err != nil {
+	if err := encodeNumbers(meta, keyEnds, t.ends); err != nil {
 		return err
 	}
-	if err := readNumbers(meta, keySilent, t.silent); err != nil {
+	if err := encodeNumbers(meta, keySilent, t.silent); err != nil {
 		return err
 	}
 	file := r.file
@@ -335,8 +335,8 @@ func (r *recording) commitFile(released bool) error {
 	return nil
 }
 
-// readNumbers adds a list of samples.
-func readNumbers(meta map[string]string, key string, list []int64) error {
+// encodeNumbers adds a list of samples.
+func encodeNumbers(meta map[string]string, key string, list []int64) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -346,4 +346,14 @@ func readNumbers(meta map[string]string, key string, list []int64) error {
 	}
 	meta[key] = string(text)
 	return nil
+}
+
+// decodeNumbers reads a list of samples, empty if missing.
+func decodeNumbers(meta map[string]string, key string) (list []int64, err error) {
+	if text := meta[key]; text != "" {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+	}
+	return list, nil
 }

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -116,55 +115,68 @@ func (c *Check) listFiles(ctx context.Context) (all []checked, err error) {
 }
 
 // checkFile recomputes the fingerprint of a file.
-func (c *Check) checkFile(f *checked) error {
-	sum, samples, ended, silent := wire.Digest{}, uint64(0), []int64{}, map[int64]bool{}
-	channels, next, buf := 0, int64(0), []byte(nil)
-	meta, err := c.Files.Read(f.path, func(r *Rows) error {
-		if r.Len() == 0 {
-			return nil
+func (c *Check) checkFile(f *checked) (err error) {
+	var s fileSum
+	if f.meta, err = c.Files.Read(f.path, s.addRows); err != nil {
+		return err
+	}
+	if f.at, err = decodePosition(f.meta); err != nil {
+		return err
+	}
+	if err := s.addEnds(f.meta); err != nil {
+		return err
+	}
+	if got := s.sum.String(); got != f.at.Part.Fingerprint || s.samples != f.at.Part.Samples {
+		return fmt.Errorf("its %d samples have the fingerprint %s, but it says %d with %s: %w", s.samples, got, f.at.Part.Samples, f.at.Part.Fingerprint, ErrDiffers)
+	}
+	return nil
+}
+
+// fileSum computes the fingerprint of a file's samples.
+type fileSum struct {
+	sum     wire.Digest
+	samples uint64
+	next    int64   // number of the next sample, 0 before the first
+	ended   []int64 // samples with an end mark
+	buf     []byte
+}
+
+func (s *fileSum) addRows(r *Rows) error {
+	for i, number := range r.Number {
+		if s.next != 0 && number != s.next {
+			return fmt.Errorf("sample %d follows sample %d: %w", number, s.next-1, ErrDiffers)
 		}
-		channels = len(r.Values) / r.Len()
-		for i := range r.Len() {
-			if next != 0 && r.Number[i] != next {
-				return fmt.Errorf("sample %d follows sample %d: %w", r.Number[i], next-1, ErrDiffers)
-			}
-			next = r.Number[i] + 1
-			var h wire.Digest
-			h, buf = r.hashRow(buf, i, channels)
-			sum.Add(h)
-			samples++
-			if r.End[i] {
-				ended = append(ended, r.Number[i])
-			}
+		s.next = number + 1
+		var h wire.Digest
+		h, s.buf = r.hashRow(s.buf, i, len(r.Values)/r.Len())
+		s.sum.Add(h)
+		s.samples++
+		if r.End[i] {
+			s.ended = append(s.ended, number)
 		}
-		return nil
-	})
+	}
+	return nil
+}
+
+// addEnds adds the ends of sequences: marks of samples, and lists in the metadata.
+func (s *fileSum) addEnds(meta map[string]string) error {
+	later, err := decodeNumbers(meta, keyEnds)
 	if err != nil {
 		return err
 	}
-	if f.at, err = decodePosition(meta); err != nil {
+	silent, err := decodeNumbers(meta, keySilent)
+	if err != nil {
 		return err
 	}
-	f.meta = meta
-	var later, quiet []int64
-	for key, list := range map[string]*[]int64{keyEnds: &later, keySilent: &quiet} {
-		if text := meta[key]; text != "" {
-			if err := json.Unmarshal([]byte(text), list); err != nil {
-				return fmt.Errorf("%s: %w", key, err)
-			}
+	isSilent := map[int64]bool{}
+	for _, n := range silent {
+		isSilent[n] = true
+		s.sum.Add(hashOfEnd(n, true))
+	}
+	for _, n := range append(s.ended, later...) {
+		if !isSilent[n] {
+			s.sum.Add(hashOfEnd(n, false))
 		}
-	}
-	for _, n := range quiet {
-		silent[n] = true
-		sum.Add(hashOfEnd(n, true))
-	}
-	for _, n := range append(ended, later...) {
-		if !silent[n] {
-			sum.Add(hashOfEnd(n, false))
-		}
-	}
-	if got := sum.String(); got != f.at.Part.Fingerprint || samples != f.at.Part.Samples {
-		return fmt.Errorf("its %d samples have the fingerprint %s, but it says %d with %s: %w", samples, got, f.at.Part.Samples, f.at.Part.Fingerprint, ErrDiffers)
 	}
 	return nil
 }
@@ -176,26 +188,10 @@ func (c *Check) compareFiles(ctx context.Context, files []checked, from int) (eq
 	if differs := c.compareAsked(first.at.Asked).Differs(first.at.Asked); differs != "" {
 		return 0, fmt.Errorf("record: %s: %w: %s", c.Dir, ErrOther, differs)
 	}
-	m, err := c.Machine()
+	t, err := c.resumeTaker(files, from)
 	if err != nil {
 		return 0, err
 	}
-	takes, err := c.Takes(first.at.Asked.Streams)
-	if err != nil {
-		return 0, err
-	}
-	var part *state.Partition
-	var open map[place]int64
-	next := int64(1)
-	if first.at.File > 1 {
-		before := files[from-1]
-		if part, open, err = decodeState(before.meta, m.Shape); err != nil {
-			return 0, fmt.Errorf("record: %s: %w", before.path, err)
-		}
-		next = int64(before.at.Total.Samples) + 1
-	}
-	t := newTaker(m, part, open, takes, first.at.First)
-	t.next = next
 	src, err := c.Open(ctx, Range{Begin: first.at.Begin, First: first.at.First, Last: files[len(files)-1].at.To.Seq}, first.at.After)
 	if err != nil {
 		return 0, err
@@ -205,14 +201,13 @@ func (c *Check) compareFiles(ctx context.Context, files []checked, from int) (eq
 	}
 	removed := uint64(0)
 	for i := from; i < len(files); {
-		f := files[i]
 		m, err := src.Next(ctx)
 		over := errors.Is(err, io.EOF)
 		if err != nil && !over {
 			return equal, err
 		}
 		for ; i < len(files) && (over || m.Seq > files[i].at.To.Seq); i++ {
-			f = files[i]
+			f := files[i]
 			gone := src.Removed() - removed - f.at.Part.Removed
 			if err := c.compareRows(t, &f, int64(gone)); err != nil {
 				return equal, err
@@ -232,6 +227,27 @@ func (c *Check) compareFiles(ctx context.Context, files []checked, from int) (eq
 		t.rows.clearRows()
 	}
 	return equal, nil
+}
+
+// resumeTaker returns a taker with the state before the file of index from.
+func (c *Check) resumeTaker(files []checked, from int) (*taker, error) {
+	first := files[from].at
+	m, err := c.Machine()
+	if err != nil {
+		return nil, err
+	}
+	takes, err := c.Takes(first.Asked.Streams)
+	if err != nil || first.File == 1 {
+		return newTaker(m, nil, nil, takes, first.First), err
+	}
+	before := files[from-1]
+	part, open, err := decodeState(before.meta, m.Shape)
+	if err != nil {
+		return nil, fmt.Errorf("record: %s: %w", before.path, err)
+	}
+	t := newTaker(m, part, open, takes, first.First)
+	t.next = int64(before.at.Total.Samples) + 1
+	return t, nil
 }
 
 // compareRows compares the collected samples with a file, and begins the next file.
