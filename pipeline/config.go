@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -281,7 +282,7 @@ func (c Config) Validate() error {
 	if c.Forget > 0 && c.Forget < c.Idle {
 		bad("Forget is %v, want 0 (never), or no less than Idle, %v", c.Forget, c.Idle)
 	}
-	if c.NonFinite != "reject" && c.NonFinite != "hold" && c.NonFinite != "zero" {
+	if !slices.Contains([]codec.NonFinite{codec.Reject, codec.Hold, codec.Zero}, c.NonFinite) {
 		bad("non-finite policy %q, want reject, hold or zero", c.NonFinite)
 	}
 	if err := c.Input.Validate(); err != nil {

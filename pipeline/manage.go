@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,18 +113,12 @@ func (m *manager) leaveJob(last context.Context) {
 func (m *manager) takeTurn(ctx context.Context) error {
 	try, cancel := context.WithTimeout(ctx, m.run.cfg.Lease)
 	defer cancel()
-	workers, err := m.run.members.renewLease(try)
-	if err != nil {
-		if now := time.Now(); ctx.Err() == nil && now.Sub(m.warned) >= store.ToldEvery {
-			m.warned = now
-			m.run.log.Warn("lease not renewed: other workers may take over the partitions of this one", "err", err)
-		}
+	workers, ok := m.renewLease(ctx, try)
+	if !ok {
 		return nil
 	}
-	m.renewed, m.warned = time.Now(), time.Time{}
-	all := assignOwners(workers, m.run.cfg.Partitions)
 	m.share = nil
-	for p, owner := range all {
+	for p, owner := range assignOwners(workers, m.run.cfg.Partitions) {
 		if owner == m.run.self.worker {
 			m.share = append(m.share, p)
 		}
@@ -133,38 +128,54 @@ func (m *manager) takeTurn(ctx context.Context) error {
 		common.ExpectPartitions(len(m.share))
 	}
 	m.publishView() // before any release: Status must show the new share first
-	mine, started := 0, 0
-	reading := new(sync.WaitGroup)
-	for p, owner := range all {
-		t := m.owned[p]
-		switch {
-		case owner == m.run.self.worker && t == nil && m.stopped[p] == nil:
-			if !m.isDeferred(ctx, p) {
-				m.startOwnership(p, reading)
-				started++
-			}
-		case owner != m.run.self.worker:
-			delete(m.deferred, p)
-			if t != nil {
-				t.Stop()
-			}
-		case t != nil:
-			t.Tick()
-			m.resetDeferral(p, t)
-		}
-		if owner == m.run.self.worker && m.stopped[p] == nil {
-			mine++
-		}
-	}
-	if started > 0 {
-		m.announceReady(reading)
-	}
-	if len(m.stopped) > 0 && mine == 0 && len(m.owned) == 0 {
+	m.followShare(ctx)
+	canContinue := func(p int) bool { return m.stopped[p] == nil }
+	if len(m.stopped) > 0 && len(m.owned) == 0 && !slices.ContainsFunc(m.share, canContinue) {
 		return errors.Join(m.stoppedErrors(), fmt.Errorf("pipeline: none of this worker's partitions can continue"))
 	}
 	m.followEntry(try)
 	m.sweepOrphans(ctx)
 	return nil
+}
+
+// renewLease renews the lease within try, and returns the living workers.
+func (m *manager) renewLease(ctx, try context.Context) (workers []string, ok bool) {
+	workers, err := m.run.members.renewLease(try)
+	now := time.Now()
+	if err == nil {
+		m.renewed, m.warned = now, time.Time{}
+	} else if ctx.Err() == nil && now.Sub(m.warned) >= store.ToldEvery {
+		m.warned = now
+		m.run.log.Warn("lease not renewed: other workers may take over the partitions of this one", "err", err)
+	}
+	return workers, err == nil
+}
+
+// followShare starts the ownerships of this worker's share, and stops all others.
+func (m *manager) followShare(ctx context.Context) {
+	started, reading := false, new(sync.WaitGroup)
+	for p := range m.run.cfg.Partitions {
+		t := m.owned[p]
+		_, assigned := slices.BinarySearch(m.share, p)
+		switch {
+		case assigned && t != nil:
+			t.Tick()
+			m.resetDeferral(p, t)
+		case assigned:
+			if m.stopped[p] == nil && !m.isDeferred(ctx, p) {
+				m.startOwnership(p, reading)
+				started = true
+			}
+		default:
+			delete(m.deferred, p)
+			if t != nil {
+				t.Stop()
+			}
+		}
+	}
+	if started {
+		m.announceReady(reading)
+	}
 }
 
 // followEntry applies the promotions and shadows in the job's entry.

@@ -76,9 +76,28 @@ func (w *Worker) prepareRun() (*run, error) {
 	return r, nil
 }
 
-// openRun connects, creates or checks the job's NATS streams, and sets up shards and
-// emitters.
+// openRun connects, creates or checks the job's NATS streams, joins the job, and sets up
+// shards and emitters.
 func (r *run) openRun(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		r.connectServer,
+		r.retrying(r.ensureStreams), r.retrying(r.settleInput), r.retrying(r.settleModel),
+		r.openShards,
+		r.retrying(r.openJob), r.retrying(r.publishModel), r.retrying(r.joinJob),
+		r.retrying(r.confirmSource),
+		r.openShadows,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	r.owners.Generation, r.owners.Drain, err = r.worker.drain.generationOf(r.cfg, r.self.resize)
+	return err
+}
+
+// connectServer opens the connection of the commits, and checks the server.
+func (r *run) connectServer(ctx context.Context) error {
 	r.conns.open = func(name string) (*nats.Conn, error) { return r.worker.Dial(ctx, name) }
 	nc, err := r.conns.dialAnother("commit")
 	if err != nil {
@@ -101,48 +120,29 @@ func (r *run) openRun(ctx context.Context) error {
 		return fmt.Errorf("pipeline: JetStream: %w", err)
 	}
 	r.server.Link = store.Follow(nc)
-	if err := checkDomains(ctx, nc, r.server.JS, r.cfg.Job); err != nil {
+	return checkDomains(ctx, nc, r.server.JS, r.cfg.Job)
+}
+
+// joinJob joins the job with this worker's model.
+func (r *run) joinJob(ctx context.Context) error {
+	try, cancel := context.WithTimeout(ctx, joinWait)
+	defer cancel()
+	if err := r.self.joinJob(try, r.server, r.members, r.cfg.Job, r.log); err != nil {
 		return err
 	}
-	if err := r.retryRequest(ctx, func() error { return r.ensureStreams(ctx) }); err != nil {
-		return err
-	}
-	if err := r.retryRequest(ctx, func() error { return r.settleInput(ctx) }); err != nil {
-		return err
-	}
-	if err := r.retryRequest(ctx, func() error { return r.settleModel(ctx) }); err != nil {
-		return err
-	}
-	if err := r.openShards(ctx); err != nil {
-		return err
-	}
-	if err := r.retryRequest(ctx, func() error { return r.openJob(ctx) }); err != nil {
-		return err
-	}
-	if err := r.retryRequest(ctx, func() error { return r.publishModel(ctx) }); err != nil {
-		return err
-	}
-	err = r.retryRequest(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, joinWait)
-		defer cancel()
-		return r.self.joinJob(ctx, r.server, r.members, r.cfg.Job, r.log)
-	})
-	if err == nil {
-		r.server.In.From, r.owners.Server.Entered = r.self.source.From, r.self.entered
-	}
-	if err == nil && r.self.entered {
+	r.server.In.From, r.owners.Server.Entered = r.self.source.From, r.self.entered
+	if r.self.entered {
 		store.MarkBegun(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.cfg.Shared.Job == "", r.log)
 	}
-	if err == nil && r.worker.drain == nil {
-		err = r.retryRequest(ctx, func() error { return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source) })
+	return nil
+}
+
+// confirmSource rechecks the job with the input.
+func (r *run) confirmSource(ctx context.Context) error {
+	if r.worker.drain != nil {
+		return nil
 	}
-	if err == nil {
-		err = r.openShadows(ctx)
-	}
-	if err == nil {
-		r.owners.Generation, r.owners.Drain, err = r.worker.drain.generationOf(r.cfg, r.self.resize)
-	}
-	return err
+	return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source)
 }
 
 // ensureStreams creates or checks the job's NATS streams. A worker that leaves
@@ -297,6 +297,11 @@ func (r *run) retryRequest(ctx context.Context, f func() error) error {
 		}
 		r.log.Warn("the server did not answer in time during the start, trying again", "attempt", attempt, "err", err)
 	}
+}
+
+// retrying returns f with retries.
+func (r *run) retrying(f func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return r.retryRequest(ctx, func() error { return f(ctx) }) }
 }
 
 // openJob finds the NATS streams and buckets of the job.
