@@ -286,43 +286,51 @@ func lists[V any](g *rowGroup, name string) (values []V, lengths []int32, err er
 	if err != nil {
 		return nil, nil, err
 	}
-	maxDef := descr.MaxDefinitionLevel()
-	if descr.MaxRepetitionLevel() != 1 || maxDef > 3 {
+	levels := listLevels{maxDef: descr.MaxDefinitionLevel()}
+	if descr.MaxRepetitionLevel() != 1 || levels.maxDef > 3 {
 		return nil, nil, fmt.Errorf("column %q: want a list of plain values", name)
 	}
-	// The level of an empty list is 0, or 1 if the list itself may be null.
-	empty := int16(0)
 	if g.optional(name) {
-		empty = 1
+		levels.empty = 1
 	}
 	err = each(g, name, math.MaxInt64, func(batch []V, def, rep []int16) error {
-		used := 0
-		for i, d := range def {
-			if rep[i] == 0 {
-				lengths = append(lengths, 0)
-			}
-			switch {
-			case len(lengths) == 0 || rep[i] > 1 || d > maxDef:
-				return fmt.Errorf("impossible levels: the file is damaged")
-			case d == maxDef:
-				lengths[len(lengths)-1]++
-				used++
-			case d < empty:
-				return fmt.Errorf("row %d of the row group is null, want a list", len(lengths)-1)
-			case d > empty:
-				return fmt.Errorf("row %d of the row group holds a null, want NaN for a missing value", len(lengths)-1)
-			}
-		}
-		if used != len(batch) {
-			return fmt.Errorf("values and levels disagree: the file is damaged")
-		}
 		values = append(values, batch...)
-		return nil
+		return levels.addBatch(len(batch), def, rep)
 	})
-	if err == nil && len(lengths) != g.rows {
-		err = fmt.Errorf("column %q has %d rows, the row group %d: the file is damaged", name, len(lengths), g.rows)
+	if err == nil && len(levels.lengths) != g.rows {
+		err = fmt.Errorf("column %q has %d rows, the row group %d: the file is damaged", name, len(levels.lengths), g.rows)
 	}
-	return values, lengths, err
+	return values, levels.lengths, err
+}
+
+// listLevels computes the lengths of lists from the levels of their values.
+type listLevels struct {
+	lengths       []int32
+	maxDef, empty int16 // levels of a value, and of an empty list: 0, or 1 if the list itself may be null
+}
+
+// addBatch adds the levels of a batch that has this number of values.
+func (l *listLevels) addBatch(values int, def, rep []int16) error {
+	for i, d := range def {
+		if rep[i] == 0 {
+			l.lengths = append(l.lengths, 0)
+		}
+		switch last := len(l.lengths) - 1; {
+		case last < 0 || rep[i] > 1 || d > l.maxDef:
+			return fmt.Errorf("impossible levels: the file is damaged")
+		case d == l.maxDef:
+			l.lengths[last]++
+			values--
+		case d < l.empty:
+			return fmt.Errorf("row %d of the row group is null, want a list", last)
+		case d > l.empty:
+			return fmt.Errorf("row %d of the row group holds a null, want NaN for a missing value", last)
+		}
+	}
+	if values != 0 {
+		return fmt.Errorf("values and levels disagree: the file is damaged")
+	}
+	return nil
 }
 
 // optional reports whether a top-level column may be null.

@@ -20,6 +20,10 @@ type timeColumn struct {
 	checked bool  // the unit is known to be meant
 }
 
+// timestampTicks are the nanoseconds in the units of timestamps; other tools round to
+// microseconds.
+var timestampTicks = map[schema.TimeUnitType]int64{schema.TimeUnitNanos: 1, schema.TimeUnitMicros: 1e3, schema.TimeUnitMillis: 1e6}
+
 // newTimeColumn finds the unit of a column: the metadata's, or the column's own.
 func newTimeColumn(in *parquetFile, unit string, checked bool) (t timeColumn, err error) {
 	t.ticks, t.checked = timeunit.Ticks(unit), checked || unit != ""
@@ -30,25 +34,19 @@ func newTimeColumn(in *parquetFile, unit string, checked bool) (t timeColumn, er
 	if err != nil {
 		return t, err
 	}
-	logical := column.LogicalType()
-	_, whole := logical.(*schema.IntLogicalType)
+	kind, logical := column.PhysicalType(), column.LogicalType()
 	own, isTimestamp := logical.(*schema.TimestampLogicalType)
-	switch kind := column.PhysicalType(); {
+	_, isInteger := logical.(*schema.IntLogicalType)
+	isNumber := kind == parquet.Types.Int64 && (isInteger || !logical.IsValid() || logical.IsNone())
+	switch {
 	case kind == parquet.Types.Int96:
 		t.old = true
-	case kind == parquet.Types.Int64 && t.ticks != 0 && (isTimestamp || whole || !logical.IsValid() || logical.IsNone()):
+	case t.ticks != 0 && (isTimestamp || isNumber):
 	case isTimestamp:
-		switch own.TimeUnit() {
-		case schema.TimeUnitNanos:
-			t.ticks = 1
-		case schema.TimeUnitMicros: // other tools round so
-			t.ticks = 1e3
-		case schema.TimeUnitMillis:
-			t.ticks = 1e6
-		default:
+		if t.ticks = timestampTicks[own.TimeUnit()]; t.ticks == 0 {
 			return t, fmt.Errorf("column %q: unknown unit of time", "time")
 		}
-	case kind == parquet.Types.Int64 && (whole || !logical.IsValid() || logical.IsNone()):
+	case isNumber:
 		return t, fmt.Errorf("column %q: numbers without a unit, want a timestamp: cast the column when the file is written, or set the metadata key %s to one of %q", "time", KeyTimeUnit, timeunit.Names)
 	default:
 		return t, fmt.Errorf("column %q: stored as %s (%s), want a timestamp", "time", kind, logical)
