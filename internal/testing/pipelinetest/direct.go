@@ -32,24 +32,8 @@ func Direct(t testing.TB, m *reservoir.Model, streams []Recording, seqOf map[str
 		}
 		spans := sequencetest.Spans(m.Policy, r.Times, r.Ends, false)
 		for i, sp := range spans {
-			e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
-			if err != nil {
-				t.Fatal(err)
-			}
 			linear := m.Readouts[0].For(!sp.End)
-			if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
-				t.Fatal(err)
-			}
-			scores := make([]float32, e.ScoreWidth())
-			x := Behind(m, r.X, sp.From, sp.To)
-			if err := e.Advance(nil, []reservoir.Run{{Reset: true, Emit: true}}, scores); err != nil {
-				t.Fatal(err)
-			}
-			for i := 0; i < len(x); i += 2 {
-				if err := e.Advance(x[i:i+2], []reservoir.Run{{Emit: true, To: 1}}, scores); err != nil {
-					t.Fatal(err)
-				}
-			}
+			scores := directScores(t, m, linear, Behind(m, r.X, sp.From, sp.To))
 			class := linear.Class(scores)
 			var at place
 			if len(places) > 0 {
@@ -79,6 +63,28 @@ func Direct(t testing.TB, m *reservoir.Model, streams []Recording, seqOf map[str
 		}
 	}
 	return out
+}
+
+// directScores returns the scores of a sequence with the network's inputs x.
+func directScores(t testing.TB, m *reservoir.Model, linear *readout.Linear, x []float32) []float32 {
+	t.Helper()
+	e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
+		t.Fatal(err)
+	}
+	scores := make([]float32, e.ScoreWidth())
+	if err := e.Advance(nil, []reservoir.Run{{Reset: true, Emit: true}}, scores); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(x); i += 2 {
+		if err := e.Advance(x[i:i+2], []reservoir.Run{{Emit: true, To: 1}}, scores); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scores
 }
 
 // Clean removes a flag from predictions before a comparison.
