@@ -97,7 +97,7 @@ func Embed(ctx context.Context, path string, d *archive.Dataset, o EmbedOptions,
 
 // validate reports reasons why d cannot be embedded.
 func (o EmbedOptions) validate(d *archive.Dataset) error {
-	if o.Words < 1 || o.Tokens < 1 || o.Epochs < 1 {
+	if min(o.Words, o.Tokens, o.Epochs) < 1 {
 		return fmt.Errorf("%d words, %d tokens, %d epochs, want at least 1 of each", o.Words, o.Tokens, o.Epochs)
 	}
 	if err := errors.Unwrap(d.Validate()); err != nil { // without its prefix
