@@ -26,6 +26,9 @@
 //   - meter.go: computes rates
 //   - ask.go: asks the processes of a job, or of all jobs
 //   - look.go: creates the report of a job from its processes and the server
+//   - partitions.go: combines the data about partitions; reads records and waiting messages
+//   - stored.go: reads model, alarms and storage of the job from the server
 //   - report.go: defines the report of a job
-//   - judge.go: finds problems in a report and writes the verdict (docs/status.md)
+//   - judge.go: finds problems in a report (docs/status.md)
+//   - verdict.go: writes the verdict and the numbers in sentences
 package fleet

@@ -134,6 +134,7 @@
 //   - standby.go: follows the process that keeps the alarms
 //   - pulse.go: asks whether another process keeps the alarms
 //   - book.go: writes the alarm log as its only writer
+//   - publish.go: publishes an event, and finds out its result without an answer
 //   - tail.go: reads events from the alarm log
 //   - together.go: publishes events in batches
 //   - events.go: reads alarms for other commands

@@ -59,7 +59,7 @@ var protocol = []planted{
 	},
 	{
 		name: "alarms: an identical message of another writer is taken for one's own",
-		file: "internal/watch/book.go", pkg: "internal/watch", test: "TestEventOfAnotherWriter",
+		file: "internal/watch/publish.go", pkg: "internal/watch", test: "TestEventOfAnotherWriter",
 		old: " && there.Header.Get(wire.HeaderWorker) == b.writer:",
 		new: ":",
 	},

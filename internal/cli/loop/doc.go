@@ -6,6 +6,7 @@
 //
 //   - labels.go: defines the commands labels add, list and export
 //   - learn.go: defines the command learn
+//   - learn_flags.go: defines the flags of learn
 //   - learn_round.go: reads new input and fits, once or repeatedly
 //   - learn_known.go: selects the features or sums to fit from
 //   - learn_sites.go: tests each site with a readout fitted without the site
