@@ -7,7 +7,6 @@ package integration
 var cycleExceptions = map[string]limit{
 	"internal/paper":    {18, "a run, its results and its models name each other; to be cut where models are compared"},
 	"integration/chaos": {19, "a test harness in one piece: scenario, fleet and audit name each other"},
-	"offline":           {12, "a training, its plan and its cuts name each other, as an evaluation uses all of them"},
 }
 
 // fileExceptions are packages with more files.

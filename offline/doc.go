@@ -42,7 +42,8 @@
 //   - sequence_samples.go: moves the track of a stream and keeps its transformed samples
 //   - sample_source.go: reads the series of a data set as streams
 //   - recording_source.go: reads the streams of a recording
-//   - sites.go: finds the label and the group of each example
+//   - labels.go: finds the label and the group of each point
+//   - sites.go: describes the groups of a training
 //   - states.go: computes the states of sequences on engines
 //   - collect.go: passes features on in the order of the plan
 //   - inputs.go: computes the input statistics of a training part
@@ -55,7 +56,7 @@
 //   - novelty_check.go: checks a new detector with simulated signals
 //   - novelty_count.go: evaluates a detector
 //   - evaluate.go: evaluates a model exactly as the live stage predicts
-//   - prediction.go: defines a prediction of an evaluation
+//   - evaluation.go: defines predictions and figures of an evaluation
 //   - predictions.go: writes predictions to a Parquet file
 //   - update.go: fits a readout from stored features
 //   - update_sums.go: fits a readout from stored sums

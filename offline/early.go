@@ -9,7 +9,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -125,49 +124,4 @@ func prefixOf(scores []float64, samples int64, temperature float64) early.Prefix
 		}
 	}
 	return early.Prefix{Samples: samples, Class: class, Margin: temperature * (scores[class] - second)}
-}
-
-// EarlyReport is the result of taking the first decided prediction of each sequence, or otherwise the prediction at
-// its end.
-type EarlyReport struct {
-	Sequences int `json:"sequences"` // that have ended, with a known class
-	early.Result
-}
-
-// decided returns the report of early decisions; nil if the readout has no rule, or nothing is labelled.
-func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
-	if linear.Prefixes == nil {
-		return nil
-	}
-	r := new(EarlyReport)
-	first := map[string]*Prediction{} // of each stream's open sequence, the first decided prediction
-	for i := range ev.Predictions {
-		p := &ev.Predictions[i]
-		if p.Early() {
-			if p.Flags&outcome.FlagDecided != 0 && first[p.ID] == nil {
-				first[p.ID] = p
-			}
-			continue
-		}
-		at := first[p.ID]
-		delete(first, p.ID)
-		if p.Label < 0 {
-			continue
-		}
-		if at == nil {
-			at = p
-		} else {
-			r.Decided++
-		}
-		if r.Sequences++; int(at.Class) == p.Label {
-			r.Accuracy++
-		}
-		r.Earliness += float64(at.Samples) / float64(p.Samples)
-	}
-	if r.Sequences == 0 {
-		return nil
-	}
-	n := float64(r.Sequences)
-	r.Result = early.Result{Accuracy: r.Accuracy / n, Earliness: r.Earliness / n, Decided: r.Decided / n}
-	return r
 }

@@ -7,14 +7,10 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/eusn-stream/eusn-stream/internal/abstain"
-	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
-	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/internal/quality"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -37,58 +33,6 @@ type EvaluateOptions struct {
 	LabelDelay int
 	Groups     *groups.Rule  // groups for accuracies; nil: none, or the groups of Parts
 	Parts      *groups.Parts // groups of each part; nil: the archive's parts, and all of a recording
-}
-
-// Evaluation is the result of a readout on one part of a data set, or on a recording.
-type Evaluation struct {
-	Dataset     string           `json:"dataset"`
-	Split       archive.Split    `json:"split,omitempty"` // empty for a recording
-	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
-	Model       string           `json:"model"`           // fingerprint of the model
-	Readout     string           `json:"readout"`
-	Policy      reservoir.Policy `json:"policy"`         // of the model: how the series were cut
-	Classes     []string         `json:"classes"`        // the readout's, in its order
-	Series      int              `json:"series"`         // all of the part; of a recording: its streams
-	Sequences   int              `json:"sequences"`      // predictions counted below: predictions that close a sequence; early ones under the policy endless, which closes no sequence
-	Mixed       int              `json:"mixed,omitzero"` // sequences with several labels
-	Labelled    int              `json:"labelled"`       // sequences with a known class; all following fields count only these
-	Unused      int64            `json:"unused_samples"` // samples after the last prediction of their series
-	Missing     int64            `json:"missing"`        // values filled, see Retrain
-	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
-
-	// Counts of an evaluation.
-	Correct   int     `json:"correct"`           // predictions equal to the label
-	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 if Labelled is 0
-	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
-	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
-
-	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
-
-	Answers *abstain.Count `json:"answers,omitempty"` // nil if nothing is labelled, or the readout answers always
-
-	Adaptive        *adaptive.Report  `json:"adaptive,omitempty"`         // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled, or numbers are predicted
-	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // the same for numbers
-
-	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labelled, or the readout makes no sets
-
-	Quality     *quality.Report `json:"quality,omitempty"`  // nil if nothing is labelled
-	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
-	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil if the readout has no detector
-	Early       *EarlyCount     `json:"early,omitempty"`    // nil without early predictions, or if these are counted above
-	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
-	Predictions []Prediction    `json:"-"`                  // all, with the predictions of a series in order
-
-	detects bool // the readout only detects: class 1 is everything except class 0
-}
-
-// EarlyCount counts early predictions.
-type EarlyCount struct {
-	Predictions int     `json:"predictions"`
-	Labelled    int     `json:"labelled"`
-	Correct     int     `json:"correct"`
-	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 if Labelled is 0
-
-	Decided *EarlyReport `json:"decided,omitempty"` // nil if the readout has no rule for sufficient prefixes
 }
 
 // Evaluate makes the stage's predictions for every series of one part of d, each series as its own stream: the
@@ -153,20 +97,6 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 	return ev, err
 }
 
-// index maps classes to the readout's classes.
-func (ev *Evaluation) index(classes []string) []int {
-	class := make([]int, len(classes))
-	for i, name := range classes {
-		if class[i] = names.ClassIndex(ev.Classes, name); class[i] < 0 {
-			class[i] = len(ev.Classes) // allowed by matchModel if there is a detector
-			if ev.detects {
-				class[i] = 1
-			}
-		}
-	}
-	return class
-}
-
 // run makes and counts all predictions.
 func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress archive.Progress) error {
 	linear, err := chooseReadout(m, opt.Readout)
@@ -226,34 +156,6 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	return ev.measure(linear, opt, pl, mixed, sites)
 }
 
-// measure fills in the figures of the predictions. mixed and sites are by prediction: a flag for samples with several
-// labels, and the site of the stream.
-func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *plan, mixed []bool, sites []int) (err error) {
-	ev.count()
-	ev.Novelty = ev.novelty(linear)
-	if ev.Early != nil {
-		ev.Early.Decided = ev.decided(linear)
-	}
-	if linear.Interval != nil {
-		ev.Numbers = numbersOf(ev.Predictions, ev.Counts)
-		return ev.adapt(linear, opt)
-	}
-	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
-		return err
-	}
-	ev.Answers = ev.answers(linear)
-	if err := ev.adapt(linear, opt); err != nil {
-		return err
-	}
-	for k := range mixed {
-		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
-			ev.Mixed++
-		}
-	}
-	ev.ByGroup = ev.byGroup(pl, sites)
-	return nil
-}
-
 func chooseReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 	var names []string
 	for _, h := range m.Readouts {
@@ -284,166 +186,23 @@ func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) er
 	return nil
 }
 
-// Counts reports whether a prediction is one of Sequences.
-func (ev *Evaluation) Counts(p *Prediction) bool {
-	return ev.Policy.Whole(p.Early())
+// ofModel is the target of the numbers of a model's readout; empty: classes.
+func ofModel(m *reservoir.Model, name string) (string, error) {
+	linear, err := chooseReadout(m, name)
+	if err != nil || linear.Interval == nil {
+		return "", err
+	}
+	return linear.Classes[0], nil
 }
 
-// countFlags counts the flags of predictions unlike the training.
-func (ev *Evaluation) countFlags(p *Prediction) {
-	for _, f := range []outcome.Flag{outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
-		if p.Flags&f != 0 {
-			if ev.Flagged == nil {
-				ev.Flagged = map[string]int{}
-			}
-			ev.Flagged[f.String()]++
-		}
+// datasetFor returns d in the form for a model's readout: a regression can predict a data set with unknown numbers.
+func datasetFor(d *archive.Dataset, m *reservoir.Model, name string) (*archive.Dataset, error) {
+	target, err := ofModel(m, name)
+	if err != nil || target == d.Target {
+		return d, err
 	}
+	if target == "" {
+		return nil, fmt.Errorf("offline: data set %q has numbers of %q, and the model predicts classes", d.Name, d.Target)
+	}
+	return d.WithoutNumbers(target), nil
 }
-
-// count fills in all figures that follow from the predictions.
-func (ev *Evaluation) count() {
-	if !ev.numeric() {
-		ev.Confusion = make([][]int, len(ev.Classes))
-	}
-	for i := range ev.Confusion {
-		ev.Confusion[i] = make([]int, len(ev.Classes))
-	}
-	for i := range ev.Predictions {
-		p := &ev.Predictions[i]
-		ev.countFlags(p)
-		if !ev.Counts(p) {
-			ev.countEarly(p)
-			continue
-		}
-		ev.Sequences++
-		if p.Label < 0 {
-			continue
-		}
-		ev.Labelled++
-		if ev.numeric() {
-			continue
-		}
-		ev.Confusion[p.Label][p.Class]++
-		if p.Label == int(p.Class) {
-			ev.Correct++
-		}
-	}
-	if e := ev.Early; e != nil && e.Labelled > 0 {
-		e.Accuracy = float64(e.Correct) / float64(e.Labelled)
-	}
-	if ev.Labelled == 0 || ev.numeric() {
-		return
-	}
-	ev.Accuracy = float64(ev.Correct) / float64(ev.Labelled)
-	present := 0
-	for i, row := range ev.Confusion {
-		total := 0
-		for _, n := range row {
-			total += n
-		}
-		if total > 0 {
-			present++
-			ev.Balanced += float64(row[i]) / float64(total)
-		}
-	}
-	ev.Balanced /= float64(present)
-}
-
-// quality measures the counted predictions.
-func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality.Sets, error) {
-	if ev.Labelled == 0 {
-		return nil, nil, nil
-	}
-	var labels []int
-	var sets [][]int32
-	var scores []float64
-	for i := range ev.Predictions {
-		p := &ev.Predictions[i]
-		if !ev.Counts(p) || p.Label < 0 {
-			continue
-		}
-		labels, sets = append(labels, p.Label), append(sets, p.Set)
-		if len(p.Scores) == 1 { // of two classes
-			scores = append(scores, 0)
-		}
-		for _, s := range p.Scores {
-			scores = append(scores, float64(s))
-		}
-	}
-	q, err := quality.New(ev.Classes, labels, scores, linear.Temperature)
-	if err != nil || linear.Coverage == nil {
-		return q, nil, err
-	}
-	s, err := quality.OfSets(ev.Classes, labels, func(i int) []int32 { return sets[i] })
-	return q, s, err
-}
-
-// answers counts the answers among the counted predictions.
-func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
-	if ev.Labelled == 0 || linear.Abstain == nil {
-		return nil
-	}
-	of := ev.labelled()
-	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&outcome.FlagAbstain == 0 }, func(i int) bool { return int(of[i].Class) == of[i].Label })
-}
-
-// adapt lets the labels of the predictions that are counted move the thresholds of their
-// sets, or the edges of their intervals.
-func (ev *Evaluation) adapt(linear *readout.Linear, opt EvaluateOptions) (err error) {
-	switch of := ev.labelled(); {
-	case opt.Adaptive == 0 || len(of) == 0:
-	case linear.Interval != nil:
-		ev.AdaptiveNumbers, err = adaptNumbers(linear.Interval, of, opt.Adaptive, opt.LabelDelay)
-	default:
-		ev.Adaptive, err = adaptSets(linear, of, opt.Adaptive, opt.LabelDelay)
-	}
-	return err
-}
-
-// Adapted returns m, the evaluated model, with the thresholds or the interval after the last label. An error reports
-// that EvaluateOptions.Adaptive was 0, or nothing is labelled. m is not changed.
-func (ev *Evaluation) Adapted(m *reservoir.Model) (*reservoir.Model, error) {
-	linear, err := chooseReadout(m, ev.Readout)
-	if err != nil {
-		return nil, err
-	}
-	next, l := *m, *linear
-	switch {
-	case ev.Adaptive != nil:
-		l.Coverage = fit.ActingCoverage(l.Coverage, ev.Adaptive.Share)
-	case ev.AdaptiveNumbers != nil:
-		l.Interval = fit.MoveInterval(l.Interval, ev.AdaptiveNumbers.Low, ev.AdaptiveNumbers.High)
-	default:
-		return nil, fmt.Errorf("offline: %s: no label has moved a threshold or an interval: want labels, or numbers, and a rate", ev.Dataset)
-	}
-	next.Readouts = slices.Clone(m.Readouts)
-	next.Readouts[slices.Index(next.Readouts, linear)] = &l
-	return &next, next.Validate()
-}
-
-// labelled returns the counted predictions with a known class.
-func (ev *Evaluation) labelled() (of []*Prediction) {
-	for i := range ev.Predictions {
-		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
-			of = append(of, p)
-		}
-	}
-	return of
-}
-
-func (ev *Evaluation) countEarly(p *Prediction) {
-	if ev.Early == nil {
-		ev.Early = new(EarlyCount)
-	}
-	ev.Early.Predictions++
-	if p.Label >= 0 {
-		ev.Early.Labelled++
-		if p.Label == int(p.Class) && !ev.numeric() {
-			ev.Early.Correct++
-		}
-	}
-}
-
-// numeric reports whether the readout is a regression.
-func (ev *Evaluation) numeric() bool { return len(ev.Classes) == 1 }

@@ -49,20 +49,6 @@ func Retrain(ctx context.Context, d *archive.Dataset, opt RetrainOptions, progre
 	return m, report, err
 }
 
-// labelledData is the data for training or evaluating a model.
-type labelledData struct {
-	sampleSource
-	what        string // for messages: data set "x"
-	name        string
-	fingerprint func() string
-	channels    []string
-	classes     []string
-	bytes       int64         // in memory
-	target      string        // target of the samples' numbers; empty: samples have classes
-	sites       *groups.Table // of the groups that are asked for; nil: none
-	prefixes    bool          // early points are learnt from, too
-}
-
 // trainingPart lists the labelled training series.
 func trainingPart(d *archive.Dataset, o *NoveltyOptions) (src labelledData, unlabelled int, err error) {
 	if err := checkNumeric(d); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -92,4 +93,18 @@ func timeOf(times []int64, i int) int64 {
 		return archive.NoTime
 	}
 	return times[i]
+}
+
+// labelledData is the data for training or evaluating a model.
+type labelledData struct {
+	sampleSource
+	what        string // for messages: data set "x"
+	name        string
+	fingerprint func() string
+	channels    []string
+	classes     []string
+	bytes       int64         // in memory
+	target      string        // target of the samples' numbers; empty: samples have classes
+	sites       *groups.Table // of the groups that are asked for; nil: none
+	prefixes    bool          // early points are learnt from, too
 }

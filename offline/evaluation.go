@@ -1,0 +1,334 @@
+package offline
+
+import (
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/abstain"
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
+	"github.com/eusn-stream/eusn-stream/internal/early"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/quality"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Prediction is the stage's prediction at a place of a series, or of a stream of a recording.
+type Prediction struct {
+	ID       string // of the series, or of the stream
+	Position int64  // samples of the series so far
+	Samples  int    // samples of the sequence
+	Label    int    // index into Evaluation.Classes of the class that all samples of the sequence have; -1 if there is none
+	Unknown  bool   // the label is a class that the readout does not know
+	// Truth is the true number, of a regression; NaN if unknown. Label is 0 for a known number.
+	Truth          float64
+	outcome.Answer // with the flags that the stage sets for the same samples
+}
+
+// Evaluation is the result of a readout on one part of a data set, or on a recording.
+type Evaluation struct {
+	Dataset     string           `json:"dataset"`
+	Split       archive.Split    `json:"split,omitempty"` // empty for a recording
+	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
+	Model       string           `json:"model"`           // fingerprint of the model
+	Readout     string           `json:"readout"`
+	Policy      reservoir.Policy `json:"policy"`         // of the model: how the series were cut
+	Classes     []string         `json:"classes"`        // the readout's, in its order
+	Series      int              `json:"series"`         // all of the part; of a recording: its streams
+	Sequences   int              `json:"sequences"`      // predictions counted below: predictions that close a sequence; early ones under the policy endless, which closes no sequence
+	Mixed       int              `json:"mixed,omitzero"` // sequences with several labels
+	Labelled    int              `json:"labelled"`       // sequences with a known class; all following fields count only these
+	Unused      int64            `json:"unused_samples"` // samples after the last prediction of their series
+	Missing     int64            `json:"missing"`        // values filled, see Retrain
+	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
+
+	// Counts of an evaluation.
+	Correct   int     `json:"correct"`           // predictions equal to the label
+	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 if Labelled is 0
+	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
+	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
+
+	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
+
+	Answers *abstain.Count `json:"answers,omitempty"` // nil if nothing is labelled, or the readout answers always
+
+	Adaptive        *adaptive.Report  `json:"adaptive,omitempty"`         // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled, or numbers are predicted
+	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // the same for numbers
+
+	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labelled, or the readout makes no sets
+
+	Quality     *quality.Report `json:"quality,omitempty"`  // nil if nothing is labelled
+	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
+	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil if the readout has no detector
+	Early       *EarlyCount     `json:"early,omitempty"`    // nil without early predictions, or if these are counted above
+	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
+	Predictions []Prediction    `json:"-"`                  // all, with the predictions of a series in order
+
+	detects bool // the readout only detects: class 1 is everything except class 0
+}
+
+// EarlyCount counts early predictions.
+type EarlyCount struct {
+	Predictions int     `json:"predictions"`
+	Labelled    int     `json:"labelled"`
+	Correct     int     `json:"correct"`
+	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 if Labelled is 0
+
+	Decided *EarlyReport `json:"decided,omitempty"` // nil if the readout has no rule for sufficient prefixes
+}
+
+// index maps classes to the readout's classes.
+func (ev *Evaluation) index(classes []string) []int {
+	class := make([]int, len(classes))
+	for i, name := range classes {
+		if class[i] = names.ClassIndex(ev.Classes, name); class[i] < 0 {
+			class[i] = len(ev.Classes) // allowed by matchModel if there is a detector
+			if ev.detects {
+				class[i] = 1
+			}
+		}
+	}
+	return class
+}
+
+// measure fills in the figures of the predictions. mixed and sites are by prediction: a flag for samples with several
+// labels, and the site of the stream.
+func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *plan, mixed []bool, sites []int) (err error) {
+	ev.count()
+	ev.Novelty = ev.novelty(linear)
+	if ev.Early != nil {
+		ev.Early.Decided = ev.decided(linear)
+	}
+	if linear.Interval != nil {
+		ev.Numbers = ev.numbers()
+		return ev.adapt(linear, opt)
+	}
+	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
+		return err
+	}
+	ev.Answers = ev.answers(linear)
+	if err := ev.adapt(linear, opt); err != nil {
+		return err
+	}
+	for k := range mixed {
+		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
+			ev.Mixed++
+		}
+	}
+	ev.ByGroup = ev.byGroup(pl, sites)
+	return nil
+}
+
+// Counts reports whether a prediction is one of Sequences.
+func (ev *Evaluation) Counts(p *Prediction) bool {
+	return ev.Policy.Whole(p.Early())
+}
+
+// countFlags counts the flags of predictions unlike the training.
+func (ev *Evaluation) countFlags(p *Prediction) {
+	for _, f := range []outcome.Flag{outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
+		if p.Flags&f != 0 {
+			if ev.Flagged == nil {
+				ev.Flagged = map[string]int{}
+			}
+			ev.Flagged[f.String()]++
+		}
+	}
+}
+
+// count fills in all figures that follow from the predictions.
+func (ev *Evaluation) count() {
+	if !ev.numeric() {
+		ev.Confusion = make([][]int, len(ev.Classes))
+	}
+	for i := range ev.Confusion {
+		ev.Confusion[i] = make([]int, len(ev.Classes))
+	}
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		ev.countFlags(p)
+		if !ev.Counts(p) {
+			ev.countEarly(p)
+			continue
+		}
+		ev.Sequences++
+		if p.Label < 0 {
+			continue
+		}
+		ev.Labelled++
+		if ev.numeric() {
+			continue
+		}
+		ev.Confusion[p.Label][p.Class]++
+		if p.Label == int(p.Class) {
+			ev.Correct++
+		}
+	}
+	if e := ev.Early; e != nil && e.Labelled > 0 {
+		e.Accuracy = float64(e.Correct) / float64(e.Labelled)
+	}
+	if ev.Labelled == 0 || ev.numeric() {
+		return
+	}
+	ev.Accuracy = float64(ev.Correct) / float64(ev.Labelled)
+	present := 0
+	for i, row := range ev.Confusion {
+		total := 0
+		for _, n := range row {
+			total += n
+		}
+		if total > 0 {
+			present++
+			ev.Balanced += float64(row[i]) / float64(total)
+		}
+	}
+	ev.Balanced /= float64(present)
+}
+
+// quality measures the counted predictions.
+func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality.Sets, error) {
+	if ev.Labelled == 0 {
+		return nil, nil, nil
+	}
+	var labels []int
+	var sets [][]int32
+	var scores []float64
+	for _, p := range ev.labelled() {
+		labels, sets = append(labels, p.Label), append(sets, p.Set)
+		if len(p.Scores) == 1 { // of two classes
+			scores = append(scores, 0)
+		}
+		for _, s := range p.Scores {
+			scores = append(scores, float64(s))
+		}
+	}
+	q, err := quality.New(ev.Classes, labels, scores, linear.Temperature)
+	if err != nil || linear.Coverage == nil {
+		return q, nil, err
+	}
+	s, err := quality.OfSets(ev.Classes, labels, func(i int) []int32 { return sets[i] })
+	return q, s, err
+}
+
+// numbers measures the predicted numbers; nil if no number is known.
+func (ev *Evaluation) numbers() *quality.Numbers {
+	of := ev.labelled()
+	if len(of) == 0 {
+		return nil
+	}
+	return quality.OfNumbers(len(of), func(i int) (number, value, low, high float64) {
+		n := &of[i].Number
+		return of[i].Truth, float64(n.Value), float64(n.Low), float64(n.High)
+	})
+}
+
+// answers counts the answers among the counted predictions.
+func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
+	if ev.Labelled == 0 || linear.Abstain == nil {
+		return nil
+	}
+	of := ev.labelled()
+	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&outcome.FlagAbstain == 0 }, func(i int) bool { return int(of[i].Class) == of[i].Label })
+}
+
+// labelled returns the counted predictions with a known class.
+func (ev *Evaluation) labelled() (of []*Prediction) {
+	for i := range ev.Predictions {
+		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
+			of = append(of, p)
+		}
+	}
+	return of
+}
+
+func (ev *Evaluation) countEarly(p *Prediction) {
+	if ev.Early == nil {
+		ev.Early = new(EarlyCount)
+	}
+	ev.Early.Predictions++
+	if p.Label >= 0 {
+		ev.Early.Labelled++
+		if p.Label == int(p.Class) && !ev.numeric() {
+			ev.Early.Correct++
+		}
+	}
+}
+
+// numeric reports whether the readout is a regression.
+func (ev *Evaluation) numeric() bool { return len(ev.Classes) == 1 }
+
+// byGroup counts the predictions of each group; nil if not requested.
+func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
+	if pl.sites == nil {
+		return nil
+	}
+	all, across := make([]groups.Result, len(pl.sites.Names)), 0
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if !ev.Counts(p) || p.Label < 0 {
+			continue
+		}
+		if sites[i] == groups.None {
+			across++
+			continue
+		}
+		all[sites[i]].Sequences++
+		if p.Label == int(p.Class) {
+			all[sites[i]].Correct++
+		}
+	}
+	for i, name := range pl.sites.Names {
+		all[i].Group = name
+	}
+	all = slices.DeleteFunc(all, func(g groups.Result) bool { return g.Sequences == 0 })
+	r := groups.NewReport(pl.sites.Rule, all)
+	r.Across = across
+	return r
+}
+
+// EarlyReport is the result of taking the first decided prediction of each sequence, or otherwise the prediction at
+// its end.
+type EarlyReport struct {
+	Sequences int `json:"sequences"` // that have ended, with a known class
+	early.Result
+}
+
+// decided returns the report of early decisions; nil if the readout has no rule, or nothing is labelled.
+func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
+	if linear.Prefixes == nil {
+		return nil
+	}
+	r := new(EarlyReport)
+	first := map[string]*Prediction{} // of each stream's open sequence, the first decided prediction
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if p.Early() {
+			if p.Flags&outcome.FlagDecided != 0 && first[p.ID] == nil {
+				first[p.ID] = p
+			}
+			continue
+		}
+		at := first[p.ID]
+		delete(first, p.ID)
+		if p.Label < 0 {
+			continue
+		}
+		if at == nil {
+			at = p
+		} else {
+			r.Decided++
+		}
+		if r.Sequences++; int(at.Class) == p.Label {
+			r.Accuracy++
+		}
+		r.Earliness += float64(at.Samples) / float64(p.Samples)
+	}
+	if r.Sequences == 0 {
+		return nil
+	}
+	n := float64(r.Sequences)
+	r.Result = early.Result{Accuracy: r.Accuracy / n, Earliness: r.Earliness / n, Decided: r.Decided / n}
+	return r
+}
