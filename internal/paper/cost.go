@@ -7,12 +7,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 )
 
-// Metering describes the energy measurement from this line of a file on.
-type Metering struct {
-	CPU *energy.Idle `json:"cpu,omitempty"`
-	GPU *energy.Idle `json:"gpu,omitempty"`
-}
-
 // cost is the time and energy of a piece of work.
 type cost struct {
 	seconds float64 // wall clock

@@ -1,12 +1,5 @@
 package paper
 
-import (
-	"slices"
-
-	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/archive"
-)
-
 // Data identifies a data set in a results file.
 type Data struct {
 	Dataset  string `json:"dataset"`
@@ -33,41 +26,4 @@ func storable(classes []int) []int {
 		return nil
 	}
 	return classes
-}
-
-// describe returns the description of a data set in a results file.
-func describe(d *archive.Dataset) Data {
-	p := problem{}
-	index := p.classesOf(d)
-	data := Data{
-		Dataset: d.Name, Train: d.Fingerprint(archive.Train), Test: d.Fingerprint(archive.Test),
-		Series: len(labelled(d, archive.Train)), Channels: len(d.Channels), Classes: len(p.classes),
-	}
-	for _, i := range labelled(d, archive.Test) {
-		class := index[d.Series[i].Label]
-		data.Asked++
-		if class < 0 {
-			data.Unknown++
-		}
-		data.Truth = append(data.Truth, class)
-	}
-	data.Truth = storable(data.Truth)
-	return data
-}
-
-// bankClasses are the predicted classes of the labeled test series, counted as in
-// Data.Truth.
-func bankClasses(d *archive.Dataset, ev *offline.Evaluation) (predicted []int) {
-	p := problem{}
-	p.classesOf(d)
-	index := make([]int, len(ev.Classes))
-	for c, name := range ev.Classes {
-		index[c] = slices.Index(p.classes, name)
-	}
-	for _, q := range ev.Predictions {
-		if q.Label >= 0 {
-			predicted = append(predicted, index[q.Class])
-		}
-	}
-	return predicted
 }

@@ -108,10 +108,10 @@
 //   - protocol.go: defines the protocols and settings of the experiments
 //   - banks.go: defines the training options of banks
 //   - scales.go: defines the hyper-parameters of the paper's networks
-//   - search.go: lists the random configurations of the paper's search
+//   - search.go: lists the random configurations of the paper's searches
 //   - split.go: splits training data as the published program does
 //   - numpy.go: computes the random numbers of NumPy
-//   - problem.go: prepares a data set for the networks of the paper
+//   - problem.go: prepares a data set for the networks of the paper, and describes it
 //   - data.go: describes a data set in a results file
 //   - memory.go: creates the memorization tasks
 //   - trial.go: computes one configuration on a network

@@ -16,3 +16,6 @@ func lockFile(f *os.File) error {
 	}
 	return err
 }
+
+// ErrInUse reports that another process is writing the results file.
+var ErrInUse = errors.New("another run is writing this file")

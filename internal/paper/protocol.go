@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -141,22 +140,4 @@ const drawSeeds = 10_000
 func (s Settings) trialSeed(i int) uint64 { return s.Seed + uint64(i) }
 func (s Settings) drawSeed(i int) uint64  { return s.Seed + drawSeeds + uint64(i) }
 
-// search returns the assessment of a configuration, final the assessment of the chosen
-// configuration.
-func (s Settings) search(p *problem) assessment {
-	return s.assessment(p.fit, p.validation)
-}
-
-func (s Settings) final(p *problem) assessment {
-	if s.Protocol == PaperExact {
-		return s.assessment(p.fit, p.test)
-	}
-	return s.assessment(p.train, p.test)
-}
-
-func (s Settings) assessment(learn, ask []int) assessment {
-	if s.Protocol == PaperExact {
-		return assessment{learn: learn, ask: ask, alphas: []float64{1}}
-	}
-	return assessment{learn: learn, ask: ask, alphas: fit.DefaultAlphas(), standardise: true}
-}
+func isTrained(model string) bool { return slices.Contains(TrainedModels, model) }

@@ -113,9 +113,6 @@ type Store struct {
 	failed error   // of the first failed write: the line may be incomplete, and no line may follow it
 }
 
-// ErrInUse reports that another process is writing the results file.
-var ErrInUse = errors.New("another run is writing this file")
-
 // SettingsError reports a results file with other settings.
 type SettingsError struct {
 	Path       string
@@ -239,3 +236,9 @@ func (st *Store) beginData(d Data) error {
 
 // Close syncs and closes the file.
 func (st *Store) Close() error { return errors.Join(st.file.Sync(), st.file.Close()) }
+
+// Metering describes the energy measurement from this line of a file on.
+type Metering struct {
+	CPU *energy.Idle `json:"cpu,omitempty"`
+	GPU *energy.Idle `json:"gpu,omitempty"`
+}

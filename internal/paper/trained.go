@@ -5,61 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
 )
 
-// Training is the method of training a model of TrainedModels.
-type Training struct {
-	Rate   float64 `json:"learning_rate"`
-	Batch  int     `json:"batch"`
-	Epochs int     `json:"max_epochs"`
-
-	// Arithmetic is baseline.Arithmetic; absent in earlier results, in float64.
-	Arithmetic int `json:"arithmetic,omitzero"`
-}
-
 // patience is the number of epochs without a smaller validation loss that end a training.
 const patience = 50
-
-func isTrained(model string) bool { return slices.Contains(TrainedModels, model) }
-
-// trainable is a configuration of a search among trained models.
-type trainable struct {
-	scales   Scales   // units, and of arnn eps and gamma
-	training Training // its rate and batch
-}
-
-// trainables is the published list of 200 random configurations of a model, as drawn by
-// the published program if no previous search exceeds its time. The program searches an
-// LSTM, GRU, A-RNN and RNN, in this order, in one stream.
-func trainables(model string) []trainable {
-	rng := newRandomState(searchSeed)
-	for _, m := range []string{"lstm", string(baseline.GRU), string(baseline.ARNN), string(baseline.RNN)} {
-		list := make([]trainable, MaxConfigurations)
-		for i := range list {
-			c := &list[i]
-			c.scales.Units = 10 * rng.randint(1, 21)
-			c.training.Rate = decade(rng.randint(-5, 0))
-			c.training.Batch = 1 << rng.randint(5, 9)
-			if m == string(baseline.ARNN) {
-				c.scales.Gamma = decade(rng.randint(-5, 1))
-				c.scales.Eps = decade(rng.randint(-5, 1))
-			}
-		}
-		if m == model {
-			return list
-		}
-	}
-	return nil
-}
-
-// trainables returns the searched list.
-func (s Settings) trainables(model string) []trainable {
-	return slices.DeleteFunc(trainables(model), func(c trainable) bool { return c.training.Rate < s.LeastRate })
-}
 
 // trainables returns the configurations of the plan.
 func (r *runner) trainables(model string) []trainable {

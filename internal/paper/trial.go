@@ -226,3 +226,23 @@ func (p *problem) startSlots(e reservoir.Engine, series []int) error {
 	}
 	return nil
 }
+
+// search returns the assessment of a configuration, final the assessment of the chosen
+// configuration.
+func (s Settings) search(p *problem) assessment {
+	return s.assessment(p.fit, p.validation)
+}
+
+func (s Settings) final(p *problem) assessment {
+	if s.Protocol == PaperExact {
+		return s.assessment(p.fit, p.test)
+	}
+	return s.assessment(p.train, p.test)
+}
+
+func (s Settings) assessment(learn, ask []int) assessment {
+	if s.Protocol == PaperExact {
+		return assessment{learn: learn, ask: ask, alphas: []float64{1}}
+	}
+	return assessment{learn: learn, ask: ask, alphas: fit.DefaultAlphas(), standardise: true}
+}
