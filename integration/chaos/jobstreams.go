@@ -61,6 +61,9 @@ func retryRequest(ctx context.Context, request func(context.Context) error) erro
 	}
 }
 
+// streamsWithin is how long a first worker may take to create the NATS streams.
+const streamsWithin = 60 * time.Second
+
 // awaitStreams returns when the job's NATS streams exist, created by a worker.
 func awaitStreams(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithTimeout(ctx, streamsWithin)

@@ -241,3 +241,62 @@ func (p *producers) sendClosing(ctx context.Context, t *truth, seed uint64) erro
 	}
 	return nil
 }
+
+// closeSequences reads the input into the truth, publishes missing messages and samples
+// that close every sequence, and reads those as well.
+func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error {
+	if r.scenario.May.isLenient() {
+		return r.closeMeant(ctx, js)
+	}
+	for _, then := range []func() error{
+		r.allStored,
+		func() error { return r.producers.sendMissing(ctx, r.holdsMessage) },
+		func() error { return r.producers.sendClosing(ctx, r.truth, r.seed) },
+		r.allStored,
+	} {
+		var err error
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.readInput); err == nil {
+			err = then()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeMeant is closeSequences for runs whose truth is the producers' plan.
+func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
+	taken := map[string]int{}
+	if err := r.sendAgain(ctx, js); err != nil {
+		return err
+	}
+	if err := r.truth.readMeant(taken); err != nil {
+		return err
+	}
+	if err := r.producers.sendClosing(ctx, r.truth, r.seed); err != nil {
+		return err
+	}
+	return r.truth.readMeant(taken)
+}
+
+// sendAgain publishes the messages missing in the input, as a producer that keeps its
+// numbers and queries the server.
+func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
+	clear(r.stored)
+	if _, err := readOn(ctx, js, inputStream, 0, true, r.readInput); err != nil {
+		return err
+	}
+	if !r.scenario.Loses {
+		if err := r.allStored(); err != nil {
+			return err
+		}
+	}
+	return r.producers.sendMissing(ctx, r.hasOrHad)
+}
+
+// hasOrHad reports whether a message need not be resent: the input has it, or its
+// producer has no numbers, cannot query the server, and once got an acknowledgement.
+func (r *run) hasOrHad(key string, seq uint64) bool {
+	return r.holdsMessage(key, seq) || r.scenario.Traffic.Unnumbered && r.producers.acknowledged[key][seq]
+}
