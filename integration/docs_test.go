@@ -150,6 +150,8 @@ func TestDocsFunctions(t *testing.T) {
 // commandLine matches a documented call of the program, without shell syntax.
 var (
 	commandLine = regexp.MustCompile("(?m)(?:^ {4,}|^\\$ |`|&& |\\| )(?:\\./|\\.\\./)?(?:go run \\./cmd/)?eusn-stream((?: [^\\n`|#>&;)]+)?)")
+	codeLine    = regexp.MustCompile(`(?m)^ {4,}.*$`)
+	quotedWord  = regexp.MustCompile(`'[^'\n]*'`)
 	flagWord    = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
 	command     = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
@@ -174,6 +176,7 @@ func TestDocsCommands(t *testing.T) {
 			continue
 		}
 		text = strings.ReplaceAll(text, "\\\n", " ") // a continued line
+		text = codeLine.ReplaceAllStringFunc(text, func(line string) string { return quotedWord.ReplaceAllString(line, "VALUE") })
 		var lines [][]string
 		for _, m := range commandLine.FindAllStringSubmatch(text, -1) {
 			for line := range strings.SplitSeq(strings.ReplaceAll(m[1], "\n", " "), " -- ") { // followed by another command, of a service
