@@ -23,8 +23,8 @@ const (
 	maintainer  = "eusn-stream maintainers <eusn-stream@users.noreply.github.com>"
 	homepage    = "https://github.com/eusn-stream/eusn-stream"
 	summary     = "classify streams of sensor samples with Euler State Networks"
-	description = "eusn-stream learns from recordings of machines what their states look like, on a CPU in seconds to minutes. Then it reads live samples from a NATS server and says for each machine, for example every second, which state it is in, how sure that is, and whether a sensor is at fault.\n" +
-		"It brings a NATS server, and takes samples over MQTT, HTTP and from field buses. Predictions are made exactly once, also when it is killed. This build has no support for GPUs."
+	description = "eusn-stream trains a model with recordings of machines, on a CPU in seconds to minutes. The program then reads live samples from a NATS server and predicts the state of each machine, for example every second, with a probability and with flags for faulty sensors.\n" +
+		"A NATS server is built in. Samples can arrive over MQTT, HTTP and field buses. Predictions are made exactly once, also after a kill. This build does not support GPUs."
 )
 
 // files are the files of a release for a platform, before packing.
@@ -241,7 +241,7 @@ func systemVersion(version string) string {
 }
 
 func (f *files) debChangelog(version string) []byte {
-	return fmt.Appendf(nil, "eusn-stream (%s) unstable; urgency=medium\n\n  * What changed is in CHANGELOG.md.gz beside this file.\n\n -- %s  %s\n", version, maintainer, f.time.Format(time.RFC1123Z))
+	return fmt.Appendf(nil, "eusn-stream (%s) unstable; urgency=medium\n\n  * CHANGELOG.md.gz in this folder lists the changes.\n\n -- %s  %s\n", version, maintainer, f.time.Format(time.RFC1123Z))
 }
 
 // gzipped compresses data as Debian requires for documents: best compression, no name, no
