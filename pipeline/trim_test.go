@@ -1,8 +1,11 @@
 package pipeline_test
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -310,5 +314,88 @@ func TestTrimRefused(t *testing.T) {
 	refused(admin.Trim{Job: "green"}, admin.ErrNotOwner, "trim that of job \"blue\"")
 	if in, err := b.js.Stream(t.Context(), "BLUE-IN"); err != nil || in.CachedInfo().State.FirstSeq != 1 {
 		t.Errorf("input was removed (%v)", err)
+	}
+}
+
+// The oldest predictions and input are removed between kills. The next worker continues
+// from the last message of each partition: nothing is predicted twice, nothing is lost,
+// every bit is equal.
+func TestOldestRemoved(t *testing.T) {
+	t.Parallel()
+	streams := pipelinetest.Recordings(12, 160)
+	packets, sent := pipelinetest.Mixed(streams, 4)
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	b, c := newRig(t), quickConfig("old", 2)
+	c.SnapshotMessages = 3
+	stored := map[uint64]consumer.Output{}
+	readAll := func() {
+		b.collectMessages(wire.OutputStream(c.Job), func(ctx context.Context, seen func() error) error {
+			return consumer.Predictions(ctx, b.js, c.Job, 1, func(o consumer.Output) error {
+				stored[o.Seq] = o
+				return seen()
+			})
+		})
+	}
+	const rounds = 4
+	var predictions, input uint64
+	for round := range rounds {
+		r := b.startStage(m, c)
+		b.publishPackets(packets[len(packets)*round/rounds : len(packets)*(round+1)/rounds])
+		if round == rounds-1 {
+			r.waitUntil(t, "the end", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+			r.stopStage(t)
+			readAll()
+			break
+		}
+		r.waitUntil(t, "some predictions", func(s pipeline.Stats) bool { return s.Predictions > 5 })
+		waitFor(t, "input that is not needed", func() bool { return b.trimInput(admin.Trim{Job: c.Job, Dry: true}).Removed > 0 })
+		r.crashStage(t)
+		b.expireMembers(c.Job)
+		readAll()
+		removed, err := admin.RemoveOldest(t.Context(), b.js, wire.OutputStream(c.Job), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		predictions += removed
+		input += b.trimInput(admin.Trim{Job: c.Job, Bytes: 1}).Removed
+		out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := out.CachedInfo().State.Msgs; n != uint64(c.Partitions)+1 {
+			t.Errorf("%d messages stay, want the last one of %d partitions and the job's entry", n, c.Partitions)
+		}
+	}
+	if predictions == 0 || input == 0 {
+		t.Errorf("%d messages of predictions and %d of input were removed, want some of both", predictions, input)
+	}
+	got := map[string][]codec.Prediction{}
+	for _, seq := range slices.Sorted(maps.Keys(stored)) {
+		for _, p := range stored[seq].Predictions {
+			got[p.Stream] = append(got[p.Stream], p)
+		}
+	}
+	same(t, got, direct(t, m, streams, sent))
+}
+
+// A removal by size keeps the newest messages, and input that a job needs.
+func TestTrimBySize(t *testing.T) {
+	t.Parallel()
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	b, c := newRig(t), quickConfig("size", 1)
+	b.answerPackets(m, c, endedSequences("s", 100, 1), 100)
+	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := in.CachedInfo().State.Bytes
+	if d := b.trimInput(admin.Trim{Job: c.Job, Bytes: size}); d.Removed != 0 {
+		t.Errorf("input within its limit was removed: %+v", d)
+	}
+	if d := b.trimInput(admin.Trim{Job: c.Job, Bytes: size / 2, Keep: time.Hour}); d.Removed != 0 || !d.Young {
+		t.Errorf("young input was removed: %+v", d)
+	}
+	if d := b.trimInput(admin.Trim{Job: c.Job, Bytes: size / 2}); d.Removed < 49 || d.Removed > 51 {
+		t.Errorf("want half of the input removed: %+v", d)
 	}
 }

@@ -1,6 +1,13 @@
 package admin
 
-import "github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+)
 
 // Trim removes unneeded input; see its method Run.
 type Trim = store.Trim
@@ -10,6 +17,16 @@ type Trimmed = store.Trimmed
 
 // Need is the first input message that a job or a person still needs.
 type Need = store.Need
+
+// TrimLeast is the age of input that an output needs to go back after a power failure
+// (pipeline/doc.go, Delivery, step 5), plus a few minutes.
+const TrimLeast = 15 * time.Minute
+
+// RemoveOldest removes the oldest messages of a job's output or dead letters until about
+// keep bytes remain, and returns their number. The last message of each partition stays.
+func RemoveOldest(ctx context.Context, js jetstream.JetStream, stream string, keep uint64) (removed uint64, err error) {
+	return store.RemoveOldest(ctx, js, stream, keep)
+}
 
 // The reasons against trimming an input.
 var (

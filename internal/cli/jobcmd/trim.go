@@ -18,13 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
-const (
-	// trimKeep is enough time to notice and repair a lost snapshot.
-	trimKeep = 24 * time.Hour
-	// trimLeast is the time that an output needs to go back after a power failure
-	// (pipeline/doc.go, Delivery, step 5), plus a few minutes.
-	trimLeast = 15 * time.Minute
-)
+// trimKeep is enough time to notice and repair a lost snapshot.
+const trimKeep = 24 * time.Hour
 
 type trimOptions struct {
 	keep, every time.Duration
@@ -80,8 +75,8 @@ Look first with --dry-run, which removes nothing. --interval repeats it until Ct
 }
 
 func trim(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, o trimOptions) error {
-	if o.keep < trimLeast && !o.dryRun {
-		a.Say("--min-age %v is less than %v: if the server loses the last minutes in a power failure, partitions may lack input to begin from", o.keep, trimLeast)
+	if o.keep < admin.TrimLeast && !o.dryRun {
+		a.Say("--min-age %v is less than %v: if the server loses the last minutes in a power failure, partitions may lack input to begin from", o.keep, admin.TrimLeast)
 	}
 	for {
 		err := trimOnce(ctx, a, js, job, o)

@@ -25,6 +25,7 @@ type Need struct {
 type Trim struct {
 	Job     string
 	Keep    time.Duration // younger messages stay
+	Bytes   uint64        // the newest messages of about this size stay; 0 = only by age
 	Without []string      // jobs whose needs are ignored
 	Also    []Need        // additional needs, not of jobs
 	Dry     bool          // only find out
@@ -102,6 +103,9 @@ func (t Trim) findBegin(ctx context.Context, js jetstream.JetStream, input jetst
 		return d, in, err
 	}
 	d.Begins = min(young, in.LastSeq+1)
+	if t.Bytes > 0 {
+		d.Begins = min(d.Begins, newestFrom(in, t.Bytes))
+	}
 	for _, n := range d.Needs {
 		d.Begins = min(d.Begins, n.Message)
 	}
@@ -225,4 +229,45 @@ func neededFrom(r *wire.Record) uint64 {
 		return max(r.InSeq, r.EmptyTo) + 1
 	}
 	return r.SnapSeq + 1
+}
+
+// newestFrom returns the first of the newest messages with a total size of about keep
+// bytes, by their mean size.
+func newestFrom(in jetstream.StreamState, keep uint64) uint64 {
+	if in.Bytes <= keep {
+		return in.FirstSeq
+	}
+	return max(in.FirstSeq, in.LastSeq+1-uint64(float64(in.Msgs)*float64(keep)/float64(in.Bytes)))
+}
+
+// RemoveOldest removes the oldest messages of a job's output or dead letters until about
+// keep bytes remain, and returns their number. The last message of each subject stays:
+// in the output it is the position of a partition.
+func RemoveOldest(ctx context.Context, js jetstream.JetStream, stream string, keep uint64) (removed uint64, err error) {
+	failed := func(err error) (uint64, error) {
+		return 0, fmt.Errorf("pipeline: NATS stream %s: old messages are not removed: %w", stream, err)
+	}
+	s, err := js.Stream(ctx, stream)
+	if err != nil {
+		return failed(err)
+	}
+	before, err := s.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return failed(err)
+	}
+	first := newestFrom(before.State, keep)
+	for subject := range before.State.Subjects {
+		last, err := s.GetLastMsgForSubject(ctx, subject)
+		if err == nil {
+			err = s.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(min(first, last.Sequence)))
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return failed(err)
+		}
+	}
+	after, err := s.Info(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	return before.State.Msgs + after.State.LastSeq - before.State.LastSeq - after.State.Msgs, nil
 }
