@@ -117,9 +117,9 @@ type Config struct {
 	// every state.
 	InputMaxAge time.Duration
 	// InputMaxBytes bounds the input kept; when full, producers' messages
-	// are refused. Default 0: only the server's own limit.
+	// are refused. 0 or -1: only the server's own limit.
 	InputMaxBytes int64
-	// OutputKeep is how many messages of predictions are kept per partition. Default 0:
+	// OutputKeep is how many messages of predictions are kept per partition. 0 or -1:
 	// all. There is no limit by age: the last message is the partition's position and
 	// must never be removed.
 	OutputKeep int64

@@ -152,10 +152,10 @@ func TestConfigValidate(t *testing.T) {
 	}
 	err := pipeline.Config{
 		Job: "A b", InputSubject: "x.>.y", Partitions: -1, Shards: 9, RowBudget: -1, MaxMessage: 1, MaxSlots: -1, MaxStreams: -1,
-		NonFinite: "maybe", Replicas: 9, Latency: time.Hour, OutputKeep: -1,
+		NonFinite: "maybe", Replicas: 9, Latency: time.Hour, OutputKeep: -2,
 	}.Validate()
 	mentions(t, err, "job", "input subject", "Partitions is -1, want 0 to 4096", "Shards is 9, want at most 1", "RowBudget", "MaxMessage", "MaxSlots", "MaxStreams",
-		"non-finite", "Replicas", "Latency is 1h0m0s, want at most 1m0s", "OutputKeep is -1, want at least 0")
+		"non-finite", "Replicas", "Latency is 1h0m0s, want at most 1m0s", "OutputKeep is -2, want at least -1")
 	for _, s := range []string{"sensors", "*", "a..*", "a.>.*", "$JS.*", "a\tb.*", "a.{b", "eusn.>", "eusn.in.*"} {
 		if err := (pipeline.Config{InputSubject: s}).Validate(); err == nil {
 			t.Errorf("input subject %q passed", s)

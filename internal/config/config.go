@@ -25,14 +25,13 @@ type Config struct {
 	NATS NATS `mapstructure:"nats"`
 	// The embedded NATS server, used if nats.url is empty.
 	Server Server `mapstructure:"server"`
-	// The input, and how much of it is stored. By default only the disk limits the input: 2,000
-	// messages of 3 kB per second are half a terabyte per day. "eusn-stream run" and
-	// "eusn-stream doctor" report the rate of your job.
+	// The input, and how much of it is stored. 2,000 messages of 3 kB per second are half a
+	// terabyte per day.
 	Input Input `mapstructure:"input"`
 	// How much of the output is stored.
 	Output Output `mapstructure:"output"`
 	// Dead letters: copies of unusable messages, with the reason. The oldest are deleted first.
-	// The input keeps the originals until they expire there.
+	// The input keeps the originals until they are deleted there.
 	DeadLetters DeadLetters `mapstructure:"dead_letters"`
 	// Settings of the stage's processing.
 	Stage Stage `mapstructure:"stage"`
@@ -210,8 +209,9 @@ type Input struct {
 	MaxMessage Bytes `mapstructure:"max_message" default:"1008KiB" minimum:"1KiB" maximum:"64MiB"`
 	// Older input is deleted. 0s: never deleted, so that a restart can rebuild every state.
 	MaxAge time.Duration `mapstructure:"max_age" default:"0s" minimum:"0s"`
-	// Maximum size of the stored input; beyond it, producers are refused. 0: no limit.
-	MaxBytes Bytes `mapstructure:"max_bytes" default:"0" minimum:"0"`
+	// Maximum size of the stored input; beyond it, producers are refused. 0: no limit. -1:
+	// beyond a fifth of the disk, the oldest input that no job needs is deleted.
+	MaxBytes Bytes `mapstructure:"max_bytes" default:"-1" minimum:"-1"`
 }
 
 // Beginning is a value of input.from.
@@ -219,8 +219,9 @@ const Beginning = "beginning"
 
 // Output limits the stored output.
 type Output struct {
-	// Number of stored prediction messages per partition. 0: all, until the disk is full.
-	Keep int64 `mapstructure:"keep" default:"0" minimum:"0"`
+	// Number of stored prediction messages per partition. 0: all, until the disk is full. -1:
+	// beyond a fifth of the disk, the oldest are deleted (docs/operations.md, Disk).
+	Keep int64 `mapstructure:"keep" default:"-1" minimum:"-1"`
 	// Fraction of predictions that also store their features, for "learn" when the samples are
 	// deleted (docs/learn.md): 100 is one in a hundred, 1 is all. 0: none. Use the same value
 	// for all workers of a job.
@@ -229,7 +230,8 @@ type Output struct {
 
 // DeadLetters limits the stored dead letters.
 type DeadLetters struct {
-	// Number of stored dead letters. -1: all, until the disk is full.
+	// Number of stored dead letters, within a fifth of the disk. -1: all, until the disk is
+	// full.
 	Keep int64 `mapstructure:"keep" default:"100000" not:"0"`
 }
 

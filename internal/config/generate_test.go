@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -400,8 +401,8 @@ func atMostOne(keys []field) []object {
 	return pairs
 }
 
-// jobFields maps fields of pipeline.Config to keys. If the zero value of a key has its own
-// meaning, pipeline.Config has no default for it.
+// jobFields maps fields of pipeline.Config to keys. pipeline.Config has no default for the keys
+// of zeroMeans.
 var jobFields = [][2]string{
 	{"job", "Job"}, {"nats.replicas", "Replicas"},
 	{"input.subject", "InputSubject"}, {"input.non_finite", "NonFinite"}, {"input.rate_tolerance", "RateTolerance"}, {"input.reorder", "Reorder"},
@@ -411,6 +412,9 @@ var jobFields = [][2]string{
 	{"stage.max_streams", "MaxStreams"}, {"stage.idle", "Idle"}, {"stage.forget", "Forget"}, {"stage.snapshot_messages", "SnapshotMessages"},
 	{"stage.snapshot_every", "SnapshotEvery"}, {"stage.lease", "Lease"}, {"stage.stop_timeout", "StopTimeout"},
 }
+
+// zeroMeans are the keys of jobFields whose zero value has its own meaning.
+var zeroMeans = []string{"stage.forget", "input.max_bytes", "output.keep"}
 
 // settingsOf returns pipeline/settings.go.
 func settingsOf(t *testing.T) string {
@@ -423,7 +427,7 @@ func settingsOf(t *testing.T) string {
 			t.Fatal(err)
 		}
 		switch value := reflect.ValueOf(v); {
-		case value.IsZero() || f[0] == "stage.forget":
+		case value.IsZero() || slices.Contains(zeroMeans, f[0]):
 		case value.Kind() == reflect.String:
 			fmt.Fprintf(&b, "%s: %q,\n", f[1], v)
 		default:

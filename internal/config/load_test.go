@@ -164,7 +164,7 @@ func TestProblems(t *testing.T) {
 		{"stage:\n  latency: 5\n", `config: c.yaml:2: key stage.latency: want a duration with its unit, such as 5ms or 10s, at most 1m, not 0s, got 5`},
 		{"stage:\n  lease: 3m\n", `config: c.yaml:2: key stage.lease: want a duration with its unit, such as 5ms or 10s, 200ms to 2m, got "3m"`},
 		{"stage:\n  lease: 9999999999h\n", `config: c.yaml:2: key stage.lease: want a duration with its unit, such as 5ms or 10s, 200ms to 2m, got "9999999999h"`},
-		{"input:\n  max_bytes: 10000000TiB\n", `config: c.yaml:2: key input.max_bytes: want a number of bytes, or a size with its unit, such as 8MiB, at least 0, got "10000000TiB"`},
+		{"input:\n  max_bytes: 10000000TiB\n", `config: c.yaml:2: key input.max_bytes: want a number of bytes, or a size with its unit, such as 8MiB, at least -1, got "10000000TiB"`},
 		{"input:\n  max_message: 1kib\n", `config: c.yaml:2: key input.max_message: want a number of bytes, or a size with its unit, such as 8MiB, 1KiB to 64MiB, got "1kib"`},
 		{"nats:\n  tls_first: 2\n", `config: c.yaml:2: key nats.tls_first: want true or false, got 2`},
 		{"nats:\n  user: a\n  token: b\n", `config: c.yaml:1: key nats: want at most one of nats.creds, nats.nkey, nats.user, nats.token, got nats.user and nats.token`},

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
@@ -33,6 +32,7 @@ const soon = 7
 // space is the free space of a job, and the disk or limit that defines it.
 type space struct {
 	bytes     float64 // NaN = unknown
+	shared    float64 // free space of the disk or account, which the job's NATS streams share; NaN = unknown
 	limitedBy string
 	used      float64 // used fraction of the whole; 0 = unknown
 }
@@ -42,47 +42,46 @@ var boundedBy = map[string]string{"IN": "input.max_age or input.max_bytes", "OUT
 
 func streamKind(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// LogGrowth measures a job's output and logs the growth of its disk use until ctx ends. It
-// retries if the server does not answer.
-func LogGrowth(ctx context.Context, log *slog.Logger, b *server.Broker, c config.Config, first, interval time.Duration) {
-	nc, err := b.Dial(ctx, "eusn-stream/"+c.Job+"/disk")
+// Watch measures a job's stored data until ctx ends, removes the oldest beyond their limits, and
+// logs the limits and the growth.
+func Watch(ctx context.Context, log *slog.Logger, b *server.Broker, c config.Config, first, interval time.Duration) {
+	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/disk")
 	if err != nil {
 		log.Warn("disk use is not monitored", "err", err)
 		return
 	}
 	defer nc.Close()
+	l := limiter{js: js, conf: c, log: log, age: admin.TrimLeast}
 	var previous admin.Stored
-	started := false
-	for wait := time.Duration(0); ; {
+	var due time.Time // of the next report; zero: nothing is measured yet
+	for {
+		current, room, err := measure(ctx, js, b, c)
+		switch now := time.Now(); {
+		case err != nil:
+			log.Debug("disk use could not be read", "err", err)
+		case due.IsZero():
+			l.limit = limitOf(current.Average(), room)
+			log.Info("disk: "+boundsText(addLimit(current.Average(), c, l.limit), math.Inf(1)), "free_of", room.limitedBy)
+			previous, due = current, now.Add(first)
+		case !now.Before(due):
+			logGrowth(log, addLimit(current.Since(previous), c, l.limit), room)
+			previous, due = current, now.Add(interval)
+		}
+		if err == nil {
+			l.enforceLimit(ctx, current.Average())
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(min(first, checkEvery)):
 		}
-		current, room, err := measure(ctx, nc, b, c)
-		switch {
-		case err != nil:
-			log.Debug("disk use could not be read", "err", err)
-			wait = first
-			continue
-		case started:
-			logGrowth(log, current.Since(previous), room)
-			wait = interval
-		default:
-			started, wait = true, first
-		}
-		previous = current
 	}
 }
 
 // measure returns the stored amounts of a job, and its free space.
-func measure(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Config) (admin.Stored, space, error) {
+func measure(ctx context.Context, js jetstream.JetStream, b *server.Broker, c config.Config) (admin.Stored, space, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return admin.Stored{}, space{}, err
-	}
 	j, err := admin.Open(ctx, js, c.Job)
 	if err != nil {
 		return admin.Stored{}, space{}, err
@@ -107,11 +106,12 @@ func localRoom(s *natsserver.Server, dir string) space {
 			room.bytes = float64(bytes)
 		}
 	}
-	if free, _, ok := diskFree(dir); ok && !(room.bytes <= float64(free)) {
-		room = space{bytes: float64(free), limitedBy: "the disk of " + dir}
-	}
+	room.shared = room.bytes
 	if free, total, ok := diskFree(dir); ok {
-		room.used = 1 - float64(free)/float64(max(total, 1))
+		if !(room.bytes <= float64(free)) {
+			room = space{bytes: float64(free), limitedBy: "the disk of " + dir}
+		}
+		room.shared, room.used = float64(free), 1-float64(free)/float64(max(total, 1))
 	}
 	return room
 }
@@ -120,9 +120,10 @@ func localRoom(s *natsserver.Server, dir string) space {
 func accountRoom(ctx context.Context, js jetstream.JetStream) space {
 	info, err := js.AccountInfo(ctx)
 	if err != nil || info.Limits.MaxStore < 0 {
-		return space{bytes: math.NaN(), limitedBy: "the server's disk (only its operator can see it)"}
+		return space{bytes: math.NaN(), shared: math.NaN(), limitedBy: "the server's disk (only its operator can see it)"}
 	}
-	return space{max(0, float64(info.Limits.MaxStore)-float64(info.Store)), "the account's max_store", float64(info.Store) / float64(max(info.Limits.MaxStore, 1))}
+	free := max(0, float64(info.Limits.MaxStore)-float64(info.Store))
+	return space{free, free, "the account's max_store", float64(info.Store) / float64(max(info.Limits.MaxStore, 1))}
 }
 
 // logGrowth logs one line about the growth.
@@ -199,14 +200,17 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) finding {
 		return describePlan(c)
 	}
 	f := finding{"note", fmt.Sprintf("the disk use of job %q is unknown", c.Job)}
-	nc, err := b.Dial(ctx, "eusn-doctor/disk")
+	nc, js, err := b.Open(ctx, "eusn-doctor/disk")
 	if err != nil {
 		f.sentence += ": the server cannot be reached."
 		return f
 	}
 	defer nc.Close()
-	stored, room, err := measure(ctx, nc, b, c)
+	stored, room, err := measure(ctx, js, b, c)
 	if errors.Is(err, admin.ErrNoJob) {
+		if c.NATS.URL != "" && math.IsNaN(accountRoom(ctx, js).shared) { // nothing to share
+			c.Input.MaxBytes, c.Output.Keep = max(0, c.Input.MaxBytes), max(0, c.Output.Keep)
+		}
 		f.sentence += ": the job has not run there. " + keysText(c)
 		return f
 	}
@@ -214,7 +218,8 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) finding {
 		f.sentence += fmt.Sprintf(": %v.", err)
 		return f
 	}
-	return describeAverage(stored.Average(), room)
+	g := stored.Average()
+	return describeAverage(addLimit(g, c, limitOf(g, room)), room)
 }
 
 // describeAverage describes the stored amounts of a job.

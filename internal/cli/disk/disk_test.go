@@ -56,6 +56,10 @@ func TestDiskWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Server.Dir = filepath.Join(t.TempDir(), "a", "b")
+	if f := describePlan(c); f.status != "ok" && !strings.Contains(f.sentence, "of the disk are used") {
+		t.Errorf("the defaults: %+v", f)
+	}
+	c.Input.MaxBytes, c.Output.Keep = 0, 0
 	if f := describePlan(c); f.status != "note" || !strings.Contains(f.sentence, "the input (input.max_age or input.max_bytes), the predictions (output.keep)") || !strings.Contains(f.sentence, "GB are free") {
 		t.Errorf("%+v", f)
 	}

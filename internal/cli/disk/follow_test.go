@@ -3,6 +3,7 @@ package disk_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestDiskIsForetold(t *testing.T) {
 	done := make(chan bool)
 	go func() {
 		defer close(done)
-		disk.LogGrowth(ctx, slog.New(slog.NewTextHandler(&log, nil)), b, c, 300*time.Millisecond, 300*time.Millisecond)
+		disk.Watch(ctx, slog.New(slog.NewTextHandler(&log, nil)), b, c, 300*time.Millisecond, 300*time.Millisecond)
 	}()
 	for !strings.Contains(log.String(), "in_gb=") { // the first line is for an idle job
 		time.Sleep(20 * time.Millisecond)
@@ -81,6 +82,87 @@ func TestDiskIsForetold(t *testing.T) {
 		t.Errorf("listed:\n%s", r.Out)
 	}
 	stage.Stop(t).Want(t, cli.ExitOK, "3 dead letters")
+}
+
+// The start of a stage names the limits of the stored data and their keys. Beyond a limit the oldest
+// messages go, and the log names them; input that a job needs stays.
+func TestOldestAreDeleted(t *testing.T) {
+	t.Parallel()
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model, data := filepath.Join(dir, "m"), filepath.Join(dir, "data")
+	clitest.Must(t, "train", archive, "--output", model, "--members", "1", "--units", "5")
+	stage := clitest.Start(t, "disk: limits: EUSN-IN by ", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "1")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	for _, want := range []string{"(input.max_bytes; the oldest messages are deleted)", "(output.keep; ", "(dead_letters.keep; "} {
+		if !strings.Contains(stage.Messages(), want) {
+			t.Errorf("the start lacks %q:\n%s", want, stage.Messages())
+		}
+	}
+	var found []jobcmd.Finding
+	clitest.Must(t, "doctor", "--json", "--dir", data).Parse(t, &found)
+	if f := found[len(found)-1]; !strings.Contains(f.Sentence, "limits: EUSN-IN by ") {
+		t.Errorf("doctor finds %+v", f)
+	}
+	for range 3 {
+		clitest.Must(t, "replay", archive, "--nats-url", url)
+	}
+	clitest.Await(t, url, 3, 0)
+	for i := range 9 {
+		publishJunk(t, url, i)
+	}
+	clitest.Await(t, url, 0, 9)
+	stage.Stop(t).Want(t, cli.ExitOK, "")
+	c, err := config.Load("", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Server.Dir, c.Server.Port = data, -1
+	b, err := server.Open(t.Context(), c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	nc, js, err := b.Open(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	count := func(name string) (messages uint64) {
+		s, err := js.Stream(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.CachedInfo().State.Msgs
+	}
+	var log clitest.LockedBuffer
+	enforce := func(limit float64, age time.Duration) {
+		if err := disk.EnforceLimit(t.Context(), js, c, slog.New(slog.NewTextHandler(&log, nil)), limit, age); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enforce(math.NaN(), 0)
+	enforce(1e9, 0)
+	if log.String() != "" {
+		t.Errorf("within the limits:\n%s", log.String())
+	}
+	enforce(900, time.Hour)
+	if n := count("EUSN-IN"); n < 9 || !strings.Contains(log.String(), "younger than 1h0m0s") {
+		t.Errorf("%d young messages of input stay:\n%s", n, log.String())
+	}
+	enforce(900, 0)
+	for _, name := range []string{"EUSN-IN", "EUSN-OUT", "EUSN-DLQ"} {
+		if !strings.Contains(log.String(), "deleted, to stay within the limit\" stream="+name) {
+			t.Errorf("nothing of %s is deleted:\n%s", name, log.String())
+		}
+		if n := count(name); n == 0 && name != "EUSN-IN" || n > 8 {
+			t.Errorf("%s holds %d messages:\n%s", name, n, log.String())
+		}
+	}
+	c.Input.MaxBytes, c.Output.Keep, c.DeadLetters.Keep = 0, 0, -1
+	before := count("EUSN-OUT")
+	if enforce(1, 0); count("EUSN-OUT") != before {
+		t.Error("predictions were deleted without a limit")
+	}
 }
 
 func publishJunk(t *testing.T, url string, n int) {

@@ -56,10 +56,10 @@ cleanly with exit code 0: it commits the last batch, and the next run continues
 from there. Machines that run the same job on one NATS server share its
 partitions.
 
-After two minutes, and then every hour, the log reports how many GB a day the job
-stores, how much space is free, and which limits apply. By default only the disk
-limits input and predictions (to change that: input.max_age, input.max_bytes,
-output.keep), and the newest 100,000 dead letters are kept.
+By default, input that no job needs, predictions and dead letters are each limited to a
+fifth of the disk: the oldest are deleted (to change that: input.max_bytes, input.max_age,
+output.keep, dead_letters.keep). The log reports the limits, and every hour how many GB a
+day the job stores and how much space is free.
 
 With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, /healthz, and
 /readyz, which returns 200 when all its partitions are restored and being read.`,
@@ -244,7 +244,7 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 	}
 	r.followers.Go(func() { logStatus(ctx, log, r.counters) })
 	r.followers.Go(func() { service.Notify(ctx, log, func() string { return statusLine(r.counters) }) })
-	r.followers.Go(func() { disk.LogGrowth(ctx, log, b, c, disk.First, disk.Every) })
+	r.followers.Go(func() { disk.Watch(ctx, log, b, c, disk.First, disk.Every) })
 	if r.printer != nil {
 		r.followers.Go(func() {
 			if r.printed = r.printer.printOutput(ctx); r.printed != nil {

@@ -38,8 +38,8 @@ func PipelineConfig(c config.Config) pipeline.Config {
 	return pipeline.Config{
 		Input: InputOf(c.Input), Shared: pipeline.SharedInput{Job: c.Input.Job, From: c.Input.From},
 		Job: c.Job, InputSubject: subject, Keys: c.Input.Keys, NonFinite: codec.NonFinite(c.Input.NonFinite),
-		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
-		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
+		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: max(0, int64(c.Input.MaxBytes)),
+		OutputKeep: max(0, c.Output.Keep), DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
 		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Readout: c.Stage.Readout, StopTimeout: c.Stage.StopTimeout,
 		RateTolerance: c.Input.RateTolerance, Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Layout is the configuration of a job's new NATS streams: limits of 0 (except
+// Layout is the configuration of a job's new NATS streams: limits of 0 or -1 (except
 // MaxMessage and Replicas) mean none.
 type Layout struct {
 	Job            string
