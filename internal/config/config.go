@@ -35,10 +35,11 @@ type Config struct {
 	DeadLetters DeadLetters `mapstructure:"dead_letters"`
 	// Settings of the stage's processing.
 	Stage Stage `mapstructure:"stage"`
-	// Samples over MQTT, HTTP, line protocol and field buses, for "eusn-stream gateway"
-	// (docs/gateway.md). The stage does not use these keys.
+	// Samples over MQTT, HTTP, line protocol and field buses (docs/gateway.md), for
+	// "eusn-stream gateway", and for "eusn-stream run" if an input is configured.
 	Gateway Gateway `mapstructure:"gateway"`
-	// Alarms, for "eusn-stream alarms run" (docs/alarms.md). The stage does not use these keys.
+	// Alarms (docs/alarms.md), for "eusn-stream alarms run", and for "eusn-stream run" if rules
+	// or a receiver are configured.
 	Alarms Alarms `mapstructure:"alarms"`
 	// The log on standard error.
 	Log Log `mapstructure:"log"`

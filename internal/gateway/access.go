@@ -19,6 +19,7 @@ type Access struct {
 	TLS            *tls.Config // nil: none
 	Open           bool        // every host in the network may send, without encryption
 	PerAddress     int         // connections from one address; 0 = a quarter of all
+	Others         int         // open files of other parts of the process, such as an embedded server
 	Log            *slog.Logger
 }
 
@@ -79,7 +80,7 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	most := Connections()
+	most := Connections(a.Others)
 	l = listen.Limit(l, listen.Limits{Connections: most, PerAddress: cmp.Or(a.PerAddress, most/4), Name: addr, Log: a.Log})
 	if a.TLS != nil {
 		l = tls.NewListener(l, a.TLS)
@@ -96,5 +97,6 @@ const (
 
 // Connections returns how many connections a listener accepts at a time: a quarter of
 // the files available to the process beyond its own, because there are up to three
-// listeners. Further connections wait in the system's queue.
-func Connections() int { return listen.Share(mostConnections, OwnFiles, 4) }
+// listeners. others are open files of other parts of the process. Further connections wait
+// in the system's queue.
+func Connections(others int) int { return listen.Share(mostConnections, OwnFiles+others, 4) }

@@ -20,6 +20,8 @@ import (
 const (
 	maxKeys = 1 << 18         // keys of a gateway, so that senders of invented keys cannot fill the memory
 	askWait = 3 * time.Second // for one request to the server
+
+	quietAttempts = 4 // to find the input, within a second
 )
 
 // job is the gateway's knowledge of the job's input.
@@ -131,9 +133,10 @@ func (g *Gateway) inputStream(ctx context.Context) (jetstream.Stream, error) {
 	return in, err
 }
 
-// findInput waits for the job's input; the outbox may have numbers of this input.
+// findInput waits for the job's input; the outbox may have numbers of this input. A stage that
+// starts at the same time creates the input, so the first attempts are not reported.
 func (g *Gateway) findInput(ctx context.Context) error {
-	for {
+	for attempt := 0; ; attempt++ {
 		once, cancel := context.WithTimeout(ctx, askWait)
 		in, err := g.inputStream(once)
 		cancel()
@@ -144,7 +147,9 @@ func (g *Gateway) findInput(ctx context.Context) error {
 			return ctx.Err()
 		}
 		g.stats.held.Store(true)
-		g.told.logComplaint("holding back: the job's input is not found", "nats", err)
+		if attempt >= quietAttempts {
+			g.told.logComplaint("holding back: the job's input is not found", "nats", err)
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

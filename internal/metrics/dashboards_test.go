@@ -168,7 +168,7 @@ func TestDashboardQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := ListenGateway("127.0.0.1:0", access, g.Stats, nil, nil, s.book.Logger())
+	port, err := Listen("127.0.0.1:0", Options{Gateway: g.Stats, Access: access, Log: s.book.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

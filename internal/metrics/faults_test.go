@@ -253,7 +253,7 @@ func (f *recording) startGateway() {
 		f.Fatal(err)
 	}
 	f.Cleanup(device.Close)
-	port, err := ListenGateway("127.0.0.1:0", Access{}, g.Stats, nil, nil, log)
+	port, err := Listen("127.0.0.1:0", Options{Gateway: g.Stats, Log: log})
 	if err != nil {
 		f.Fatal(err)
 	}

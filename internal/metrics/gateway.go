@@ -1,16 +1,9 @@
 package metrics
 
 import (
-	"log/slog"
-	"net/http"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
-	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // The metrics of a gateway; docs/metrics.md lists them.
@@ -61,24 +54,4 @@ func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
 	gatewayHeld.sendValue(out, boolValue(s.HoldingBack))
 	gatewayWaiting.sendValue(out, float64(s.Waiting))
 	gatewayBytes.sendValue(out, float64(s.OutboxBytes))
-}
-
-// ListenGateway serves the metrics of a gateway, and /healthz.
-func ListenGateway(addr string, access Access, stats func() gateway.Stats, traces func() trace.Stats, used *certs.Watch, log *slog.Logger) (*Server, error) {
-	r := prometheus.NewRegistry()
-	r.MustRegister(gatewayCollector{stats}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if traces != nil {
-		r.MustRegister(tracesCollector{traces})
-	}
-	if used != nil {
-		r.MustRegister(certificates{used})
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{log}, ErrorHandling: promhttp.ContinueOnError}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "alive") })
-	d, err := access.openDoor(log)
-	if err != nil {
-		return nil, err
-	}
-	return d.serveGuarded(addr, mux, requestTime)
 }

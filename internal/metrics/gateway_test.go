@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,9 +12,9 @@ import (
 
 // TestGatewayMetrics: a gateway serves the metrics that its document lists.
 func TestGatewayMetrics(t *testing.T) {
-	s, err := ListenGateway("127.0.0.1:0", Access{}, func() gateway.Stats {
+	s, err := Listen("127.0.0.1:0", Options{Gateway: func() gateway.Stats {
 		return gateway.Stats{Messages: map[string]uint64{"mqtt": 7}, Refused: map[string]uint64{"mqtt": 3}, HoldingBack: true, Waiting: 5}
-	}, func() trace.Stats { return trace.Stats{Sent: 9, Dropped: 8, Limited: 7} }, nil, slog.New(slog.DiscardHandler))
+	}, Traces: func() trace.Stats { return trace.Stats{Sent: 9, Dropped: 8, Limited: 7} }})
 	if err != nil {
 		t.Fatal(err)
 	}

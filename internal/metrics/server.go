@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
+	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -41,17 +42,20 @@ var ErrOpen = errors.New("others than this machine can reach this address, so it
 
 // Options configure a server.
 type Options struct {
-	Counters *pipeline.Counters // of the stage, which may start and end during the server's life
-	Version  string             // of the program
-	GPUs     GPUs               // nil = none
-	Access   Access             // access control
-	Traces   func() trace.Stats // of traces; nil = no traces
+	Counters *pipeline.Counters   // of the stage, which may start and end during the server's life; nil = no stage, and no /readyz
+	Gateway  func() gateway.Stats // of a gateway; nil = none
+	Version  string               // of the program
+	GPUs     GPUs                 // nil = none
+	Access   Access               // access control
+	Traces   func() trace.Stats   // of traces; nil = no traces
 	// Page serves GET / and paths below /page/ (package internal/page); nil = no page. The access
 	// control applies to it.
 	Page http.Handler
 	// Alive returns the reason for a failing /healthz, after which the process must be restarted;
 	// nil = never fails.
 	Alive func() error
+	// Unready returns the reasons of other parts than the stage for a failing /readyz; nil = none.
+	Unready func() []string
 	// Certificates are the process's certificates; nil = none.
 	Certificates *certs.Watch
 	Log          *slog.Logger // optional
@@ -132,7 +136,13 @@ func (s *Server) Close() error {
 // newRegistry returns a registry with all exported metrics.
 func newRegistry(o Options) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(newStage(o.Counters, o.Version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.Counters != nil {
+		r.MustRegister(newStage(o.Counters, o.Version))
+	}
+	if o.Gateway != nil {
+		r.MustRegister(gatewayCollector{o.Gateway})
+	}
 	if o.Traces != nil {
 		r.MustRegister(tracesCollector{o.Traces})
 	}
@@ -157,19 +167,28 @@ func newHandler(o Options, r *prometheus.Registry) http.Handler {
 		}
 		writeText(w, http.StatusOK, "alive")
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		status := o.Counters.Status()
-		if why := status.Unready(); len(why) > 0 {
-			writeText(w, http.StatusServiceUnavailable, strings.Join(why, "\n"))
-			return
-		}
-		writeText(w, http.StatusOK, fmt.Sprintf("ready: %d partitions", len(status.Partitions)))
-	})
+	if o.Counters != nil {
+		mux.HandleFunc("GET /readyz", o.answerReadiness)
+	}
 	if o.Page != nil {
 		mux.Handle("GET /{$}", o.Page)
 		mux.Handle("GET /page/", o.Page)
 	}
 	return mux
+}
+
+// answerReadiness answers /readyz.
+func (o *Options) answerReadiness(w http.ResponseWriter, _ *http.Request) {
+	status := o.Counters.Status()
+	why := status.Unready()
+	if o.Unready != nil {
+		why = append(why, o.Unready()...)
+	}
+	if len(why) > 0 {
+		writeText(w, http.StatusServiceUnavailable, strings.Join(why, "\n"))
+		return
+	}
+	writeText(w, http.StatusOK, fmt.Sprintf("ready: %d partitions", len(status.Partitions)))
 }
 
 func writeText(w http.ResponseWriter, code int, text string) {

@@ -3,28 +3,16 @@ package alarms
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
-	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
-	"github.com/eusn-stream/eusn-stream/internal/fleet"
-	"github.com/eusn-stream/eusn-stream/internal/natsclient"
-	"github.com/eusn-stream/eusn-stream/internal/notify"
-	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
@@ -57,56 +45,6 @@ func newCommand(a *cli.App, cmd *cobra.Command, stage func() bool, run func(ctx 
 		}
 		return err
 	})
-}
-
-// newOutputs returns the configured outputs, or an error in their configuration.
-func newOutputs(c config.Alarms, job string, log *slog.Logger) (outputs []notify.Output, err error) {
-	if err := configcmd.CheckOutputs(c); err != nil {
-		return nil, err
-	}
-	trusted, err := certs.ClientTLS(c.TLS.CA, c.TLS.Cert, c.TLS.Key)
-	if err != nil {
-		return nil, err
-	}
-	if c.Webhook != "" {
-		outputs = append(outputs, &notify.Webhook{Job: job, URL: c.Webhook, Secret: c.WebhookSecret, TLS: trusted, Log: log})
-	}
-	if c.MQTT != "" {
-		outputs = append(outputs, &notify.MQTT{
-			Job: job, URL: c.MQTT, ID: c.MQTTID, User: c.MQTTUser, Password: c.MQTTPassword, Prefix: c.MQTTPrefix, Retain: c.MQTTRetain, TLS: trusted, Log: log,
-		})
-	}
-	if c.Alertmanager != "" {
-		for address := range strings.SplitSeq(c.Alertmanager, ",") {
-			outputs = append(outputs, &notify.Alertmanager{Job: job, URL: address, Labels: c.AlertmanagerLabels.Map(), TLS: trusted, Log: log})
-		}
-	}
-	return outputs, nil
-}
-
-// runWith manages the alarms and, while it writes the alarm log, sends them to the outputs.
-func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, outputs []notify.Output) error {
-	ctx, stop := context.WithCancel(ctx)
-	var sending sync.WaitGroup
-	defer sending.Wait()
-	defer stop()
-	for _, output := range outputs {
-		if err := output.Prepare(ctx, nc); err != nil { // before the first event
-			return err
-		}
-	}
-	startSending := sync.OnceFunc(func() {
-		for _, output := range outputs {
-			sending.Go(func() {
-				if err := output.Run(ctx, nc); err != nil {
-					o.Log.Error("alarms are not sent on: start the process again", "err", err)
-				}
-			})
-		}
-	})
-	writes := o.Writes
-	o.Writes = func() { writes(); startSending() }
-	return watch.Run(ctx, nc, o)
 }
 
 // runFlags are the flags of alarms run.
@@ -148,56 +86,24 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 	return cmd
 }
 
-// watchOptions returns the options from flags and configuration.
-func (r *runFlags) watchOptions(ctx context.Context, c config.Config, js jetstream.JetStream) (o watch.Options, err error) {
-	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
-	if err != nil {
-		return o, cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
-	}
-	if len(rules) == 0 {
-		rules = nil // the current rules stay
-	}
-	o = watch.Options{Job: c.Job, Rules: rules, Missing: r.missing, TakeOver: r.takeOver, Who: "configuration"}
-	if o.Since, err = cli.PointInTime("since", r.since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms run --help"); err != nil {
-		return o, err
-	}
-	if r.save != "" {
-		if o.Save, err = time.ParseDuration(r.save); err != nil || o.Save <= 0 {
-			return o, cli.Fail(cli.ExitUsage, errors.New("--save "+r.save+", want a time such as 30s"), "eusn-stream alarms run --help")
-		}
-	}
-	return o, nil
-}
-
 // runAlarms manages the alarms of a job until ctx ends.
 func (r *runFlags) runAlarms(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream) error {
-	o, err := r.watchOptions(ctx, c, js)
+	k, err := NewKeeper(a, c)
 	if err != nil {
 		return err
 	}
-	journal := new(fleet.Journal)
-	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
-	server.LogWarnings(c, log, "alarms")
-	outputs, err := newOutputs(c.Alarms, c.Job, log)
-	if err != nil {
-		return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
+	server.LogWarnings(c, k.log, "alarms")
+	k.options.Missing, k.options.TakeOver = r.missing, r.takeOver
+	if k.options.Since, err = cli.PointInTime("since", r.since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms run --help"); err != nil {
+		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	state := &status{ctx: ctx, log: log}
-	state.current.Store(new(fleet.Watch))
-	o.Log = log
-	addReports(a, &o, state)
-	another := func(ctx context.Context, name string) (*nats.Conn, error) {
-		return natsclient.Another(ctx, js.Conn(), name)
+	if r.save != "" {
+		if k.options.Save, err = time.ParseDuration(r.save); err != nil || k.options.Save <= 0 {
+			return cli.Fail(cli.ExitUsage, errors.New("--save "+r.save+", want a time such as 30s"), "eusn-stream alarms run --help")
+		}
 	}
-	used := server.Certificates(c, log, server.UsesNATS)
-	go used.Run(ctx)
-	stopAnswers := server.Answer(ctx, another, c.Job, fleet.NewAlarmsSource(func() fleet.Watch { return *state.current.Load() }), used, journal, log)
-	err = runWith(ctx, js.Conn(), o, outputs)
-	stopAnswers()
-	stop()
-	state.reports.Wait()
+	k.manager = true
+	err = k.run(ctx, js.Conn())
 	switch {
 	case errors.Is(err, watch.ErrFenced):
 		return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it stands by while the other one runs")
@@ -209,82 +115,4 @@ func (r *runFlags) runAlarms(ctx context.Context, a *cli.App, c config.Config, j
 		a.Say("stopped; the next run continues from here")
 	}
 	return err
-}
-
-// addReports makes the options report the process's state to the user, the log and the status.
-func addReports(a *cli.App, o *watch.Options, state *status) {
-	o.StandsBy = func() {
-		a.Say("another process keeps the alarms of job %s: this one stands by, and takes them over when that one does not answer; Ctrl-C stops", o.Job)
-		state.set(fleet.Watch{Standby: true})
-	}
-	o.Writes = func() {
-		a.Say("keeping the alarms of job %s", o.Job)
-		state.set(fleet.Watch{})
-	}
-	o.Begun = func(rules alarm.Rules) {
-		state.set(fleet.Watch{Begun: true, Rules: len(rules)})
-		a.Say("%d rules hold for job %s; Ctrl-C stops", len(rules), o.Job)
-		for _, r := range rules {
-			state.log.Info("rule", "name", r.Name, "text", r.Text)
-		}
-		if len(rules) == 0 {
-			state.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules set")
-		}
-	}
-	o.Event = func(e *alarm.Event) {
-		state.countEvent()
-		if e.Kind != alarm.RulesChanged {
-			state.log.Info("alarm "+e.Kind, eventAttrs(e)...)
-		}
-	}
-}
-
-// status is the state of the process, for status requests.
-type status struct {
-	ctx     context.Context
-	log     *slog.Logger
-	current atomic.Pointer[fleet.Watch] // written by one goroutine
-	once    sync.Once
-	reports sync.WaitGroup
-}
-
-// set stores the state of the process. At the first standby or judging state, it starts the
-// reports to the service manager.
-func (s *status) set(current fleet.Watch) {
-	current.Events = s.current.Load().Events
-	s.current.Store(&current)
-	if current.Begun || current.Standby {
-		s.once.Do(func() { s.reports.Go(func() { service.Notify(s.ctx, s.log, s.text) }) })
-	}
-}
-
-// countEvent counts a published event.
-func (s *status) countEvent() {
-	current := *s.current.Load()
-	current.Events++
-	s.current.Store(&current)
-}
-
-// text returns the status for people.
-func (s *status) text() string {
-	switch current := s.current.Load(); {
-	case current.Standby:
-		return "standing by: another process keeps the alarms"
-	case !current.Begun:
-		return "catching up with the alarm log"
-	default:
-		return fmt.Sprintf("keeping the alarms: %d rules held at the start, %d events published", current.Rules, current.Events)
-	}
-}
-
-// eventAttrs returns the log attributes of an event, without absent values.
-func eventAttrs(e *alarm.Event) []any {
-	attrs := []any{"rule", e.Rule, "key", e.Key}
-	if e.Class != "" {
-		attrs = append(attrs, "class", e.Class)
-	}
-	if e.Probability > 0 {
-		attrs = append(attrs, "probability", e.Probability)
-	}
-	return append(attrs, "number", e.Number)
 }

@@ -19,9 +19,10 @@ import (
 
 const defaultConfigFile = "eusn-stream.yaml"
 
-// NewCommand returns the command "config" with its subcommands.
-func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("config", "Write and check configuration files", newConfigInit(a), newConfigCheck(a), newConfigSchema(a))
+// NewCommand returns the command "config" with its subcommands. checkGateway reports errors in the
+// configuration of a gateway.
+func NewCommand(a *cli.App, checkGateway func(config.Config) error) *cobra.Command {
+	return cli.Group("config", "Write and check configuration files", newConfigInit(a), newConfigCheck(a, checkGateway), newConfigSchema(a))
 }
 
 func newConfigInit(a *cli.App) *cobra.Command {
@@ -90,12 +91,12 @@ func configInit(a *cli.App, path string, force, full bool) error {
 	return nil
 }
 
-func newConfigCheck(a *cli.App) *cobra.Command {
+func newConfigCheck(a *cli.App, checkGateway func(config.Config) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
-types, ranges, alarm rules, where alarms are sent. A rule with a class that the model
+types, ranges, inputs of the gateway, alarm rules, where alarms are sent. A rule with a class that the model
 file does not have is an error, and a rule whose alarm that model never raises is a
 warning. If the model cannot be read, classes are not checked, which is a warning.
 Nothing is started and nothing is connected to. With --json, each problem has its
@@ -103,19 +104,22 @@ key, place, wanted value and message.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(_ context.Context, args []string) error {
-			return configCheck(a, fileArg(args))
+			return configCheck(a, fileArg(args), checkGateway)
 		}),
 	}
 }
 
-func configCheck(a *cli.App, path string) error {
+func configCheck(a *cli.App, path string, checkGateway func(config.Config) error) error {
 	c, err := Load(path, nil, nil)
 	var warnings []string
 	if err == nil {
 		wrong := append(checkRules(c.Alarms.Rules.Map()), splitErrors(CheckOutputs(c.Alarms))...)
 		foreign, never := compareRules(c)
+		if err := checkGateway(c); err != nil {
+			wrong = append(wrong, err)
+		}
 		wrong, warnings = append(wrong, foreign...), append(c.Warnings(), never...)
-		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarms.md says how a rule is written, and where alarms can be sent")
+		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarms.md says how a rule is written, and where alarms can be sent; docs/gateway.md has the inputs")
 	}
 	if a.JSON {
 		report := struct {

@@ -4,6 +4,7 @@
 // # Files
 //
 //   - run.go: defines the command run: starts server, stage, metrics and page; logs the status
+//   - together.go: runs the gateway and the alarms in the process of the stage
 //   - replay.go: defines the command replay
 //   - gateway.go: defines the command gateway
 //   - gateway_payloads.go: decodes payloads with one decoder per goroutine

@@ -35,6 +35,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
+	"github.com/eusn-stream/eusn-stream/internal/traces"
 	"github.com/eusn-stream/eusn-stream/internal/webguard"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -95,7 +96,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 		if err != nil {
 			return err
 		}
-		if err := checkGatewayFiles(c.Gateway); err != nil {
+		if err := filesFailure(listen.CheckFiles(gatewayFiles(c.Gateway, 0)...)); err != nil {
 			return err
 		}
 		return runGateway(ctx, a, c)
@@ -141,6 +142,35 @@ func (o *gatewayInputs) serve(ctx context.Context, a *cli.App, nc *nats.Conn, c 
 		return err
 	}
 	defer endTraces()
+	g, err := o.open(a, nc, c, spans, log)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	another := func(ctx context.Context, name string) (*nats.Conn, error) { return natsclient.Another(ctx, nc, name) }
+	used := server.Certificates(c, log, server.UsesGateway, server.UsesMetrics, server.UsesNATS)
+	go used.Run(ctx)
+	defer server.Answer(ctx, another, c.Job, fleet.NewGatewaySource(g.gateway.Stats), used, journal, log)()
+	if c.Metrics.Listen != "" {
+		s, err := metrics.Listen(c.Metrics.Listen, metrics.Options{Gateway: g.gateway.Stats, Access: metricsAccess(c.Metrics), Traces: tracesStats(spans), Certificates: used, Log: log})
+		if err != nil {
+			return metricsFailure(err)
+		}
+		defer s.Close()
+		a.Say("metrics at %s/metrics", s.URL())
+	}
+	a.Say("publishing to %s of job %s; Ctrl-C stops", c.Input.Subject, c.Job)
+	return g.end(a, runReporting(ctx, g.gateway, log))
+}
+
+// openGateway is a gateway with open inputs.
+type openGateway struct {
+	gateway *gateway.Gateway
+	close   func() // closes the inputs
+}
+
+// open opens the outbox and the inputs.
+func (o *gatewayInputs) open(a *cli.App, nc *nats.Conn, c config.Config, spans *traces.Traces, log *slog.Logger) (*openGateway, error) {
 	var tracer trace.Tracer
 	if spans != nil {
 		tracer = spans
@@ -150,53 +180,45 @@ func (o *gatewayInputs) serve(ctx context.Context, a *cli.App, nc *nats.Conn, c 
 		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log, Tracer: tracer,
 	})
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
+		return nil, cli.Fail(cli.ExitFailure, err, "gateway.outbox (--outbox) with a directory of its own for each gateway")
 	}
-	another := func(ctx context.Context, name string) (*nats.Conn, error) { return natsclient.Another(ctx, nc, name) }
-	used := server.Certificates(c, log, server.UsesGateway, server.UsesMetrics, server.UsesNATS)
-	go used.Run(ctx)
-	defer server.Answer(ctx, another, c.Job, fleet.NewGatewaySource(g.Stats), used, journal, log)()
-	if c.Metrics.Listen != "" {
-		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, tracesStats(spans), used, log)
-		if err != nil {
-			return metricsFailure(err)
-		}
-		defer s.Close()
-		a.Say("metrics at %s/metrics", s.URL())
-	}
-	endFieldbus, err := o.openFieldbus(g, log)
-	defer endFieldbus()
+	closeFieldbus, err := o.openFieldbus(g, log)
 	if err != nil {
-		return err
+		closeFieldbus()
+		return nil, err
 	}
 	closeInputs, err := o.openInputs(a, g, log)
 	if err != nil {
-		return cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
+		closeFieldbus()
+		return nil, cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
 	}
-	a.Say("publishing to %s of job %s; Ctrl-C stops", c.Input.Subject, c.Job)
-	err = runReporting(ctx, g, log)
-	closeInputs()
-	s := g.Stats()
+	return &openGateway{g, sync.OnceFunc(func() { closeInputs(); closeFieldbus() })}, nil
+}
+
+// end closes the inputs of a gateway that ended with err, and prints its totals.
+func (g *openGateway) end(a *cli.App, err error) error {
+	g.close()
 	if errors.Is(err, gateway.ErrOtherInput) {
 		return cli.Fail(cli.ExitConfig, err, "another job, with an input.subject of its own, for the stage and the gateway")
 	}
+	s := g.gateway.Stats()
 	a.Say("stopped: %d samples taken in %d batches, %d messages recognised as repeats; %d batches wait in the outbox", s.Samples, s.Batches, s.Repeats, s.Waiting)
 	return err
 }
 
-// checkGatewayFiles refuses to start if devices could use up the files that the outbox
-// needs.
-func checkGatewayFiles(g config.Gateway) error {
+// gatewayFiles are the open files of the outbox and of the devices. others are the open files of
+// other parts of the process.
+func gatewayFiles(g config.Gateway, others int) []listen.Need {
 	needs := []listen.Need{{What: "the outbox, the metrics port, and what else this process has open", Files: gateway.OwnFiles}}
 	for _, l := range []struct {
 		addr, what string
 		files      int
-	}{{g.MQTT, "clients of gateway.mqtt", gateway.Connections()}, {g.HTTP, "clients of gateway.http", gateway.Connections()}, {g.TCP, "clients of gateway.tcp", line.MaxConnections()}} {
+	}{{g.MQTT, "clients of gateway.mqtt", gateway.Connections(others)}, {g.HTTP, "clients of gateway.http", gateway.Connections(others)}, {g.TCP, "clients of gateway.tcp", line.MaxConnections(others)}} {
 		if l.addr != "" {
 			needs = append(needs, listen.Need{What: l.what, Files: l.files})
 		}
 	}
-	return filesFailure(listen.CheckFiles(needs...))
+	return needs
 }
 
 // loadModel loads the configured model; with a connection, the model of the job.
@@ -212,12 +234,18 @@ func (o *gatewayInputs) loadModel(ctx context.Context, a *cli.App, nc *nats.Conn
 	return m, cli.Fail(cli.ExitFailure, err, "eusn-stream run --model MODEL, which creates the job; or the same command with --model")
 }
 
-// readModel makes the decoders of the model's channels.
+// readModel makes the decoders of the channels of the configured model; with a connection, of
+// the job's model.
 func (o *gatewayInputs) readModel(ctx context.Context, a *cli.App, nc *nats.Conn, c config.Config) error {
 	m, err := o.loadModel(ctx, a, nc, c)
 	if err != nil {
 		return err
 	}
+	return o.useModel(m, c)
+}
+
+// useModel makes the decoders of the model's channels.
+func (o *gatewayInputs) useModel(m *reservoir.Model, c config.Config) (err error) {
 	o.schema = codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
 	o.in = server.InputOf(c.Input)
 	if o.decoder, err = newPayloads(o.in, formats.Format(c.Gateway.Format), o.schema); err != nil {
@@ -317,10 +345,15 @@ type gatewayInputs struct {
 	schema    codec.Schema
 }
 
+// hasInput reports whether a gateway has an input.
+func hasInput(g config.Gateway) bool {
+	return g.MQTT+g.HTTP+g.TCP+g.UDP+g.Broker+g.OPCUA.URL+g.Modbus.Servers != ""
+}
+
 // checkGateway refuses settings that exclude each other.
 func checkGateway(c config.Config) error {
 	g := c.Gateway
-	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && g.OPCUA.URL == "" && g.Modbus.Servers == "" {
+	if !hasInput(g) {
 		return errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
 	}
 	if err := checkFieldbus(g); err != nil {
@@ -333,6 +366,15 @@ func checkGateway(c config.Config) error {
 		return errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
 	}
 	return nil
+}
+
+// CheckGateway checks the configuration of a gateway with an input.
+func CheckGateway(c config.Config) error {
+	if !hasInput(c.Gateway) {
+		return nil
+	}
+	_, err := gatewayOptions(c, slog.New(slog.DiscardHandler))
+	return err
 }
 
 // gatewayOptions checks the configuration of the inputs.
@@ -386,40 +428,40 @@ func (o *gatewayInputs) openInputs(a *cli.App, g *gateway.Gateway, log *slog.Log
 			c()
 		}
 	}
-	start := func(addr, what string, listen func() (net.Addr, func(), error)) {
+	start := func(key, addr, what string, listen func() (net.Addr, func(), error)) {
 		if addr == "" || err != nil {
 			return
 		}
 		at, end, failed := listen()
 		if failed != nil {
-			err = failed
+			err = fmt.Errorf("gateway.%s %s: %w", key, addr, failed)
 			return
 		}
 		closers = append(closers, end)
 		a.Say("%s at %s", what, at)
 	}
-	start(o.c.MQTT, "MQTT broker", func() (net.Addr, func(), error) {
+	start("mqtt", o.c.MQTT, "MQTT broker", func() (net.Addr, func(), error) {
 		b, err := mqtt.Listen(g, mqtt.BrokerOptions{Addr: o.c.MQTT, Access: o.access, Topics: o.topics, Sparkplug: o.sparkplug, MaxMessage: int(o.c.MaxMessage), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
 		return b.Addr(), b.Close, nil
 	})
-	start(o.c.HTTP, "HTTP", func() (net.Addr, func(), error) {
+	start("http", o.c.HTTP, "HTTP", func() (net.Addr, func(), error) {
 		s, err := web.Listen(g, web.Options{Addr: o.c.HTTP, Access: o.access, Topics: o.topics, Guard: o.guard, MaxMessage: int(o.c.MaxMessage), Lines: o.lines, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}
 		return s.Addr(), s.Close, nil
 	})
-	start(o.c.TCP, "lines over TCP", func() (net.Addr, func(), error) {
-		t, err := line.ListenTCP(g, o.c.TCP, gateway.Access{}, log)
+	start("tcp", o.c.TCP, "lines over TCP", func() (net.Addr, func(), error) {
+		t, err := line.ListenTCP(g, o.c.TCP, gateway.Access{Others: o.access.Others}, log)
 		if err != nil {
 			return nil, nil, err
 		}
 		return t.Addr(), t.Close, nil
 	})
-	start(o.c.UDP, "lines over UDP", func() (net.Addr, func(), error) {
+	start("udp", o.c.UDP, "lines over UDP", func() (net.Addr, func(), error) {
 		u, err := line.ListenUDP(g, o.c.UDP, log)
 		if err != nil {
 			return nil, nil, err

@@ -202,10 +202,10 @@ func TestKilledGateway(t *testing.T) {
 func TestGatewayRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	clitest.Exec(t, t.Context(), "gateway").Want(t, cli.ExitConfig, "there is no input", "try:")
 	for _, c := range []struct {
 		text, says string
 	}{
-		{"", "there is no input"},
 		{"gateway: {mqtt: ':1883'}", "gateway.user with gateway.password, and gateway.tls.cert"},
 		{"gateway: {http: '0.0.0.0:80', user: u, password: p}", "the password would be sent in clear"},
 		{"gateway: {tcp: ':8094'}", "lines have no login"},
@@ -219,7 +219,9 @@ func TestGatewayRefuses(t *testing.T) {
 		{"gateway: {mqtt: '127.0.0.1:0'}\ninput: {format: json}", "set input.format: auto"},
 	} {
 		file := clitest.Write(t, filepath.Join(dir, "c.yaml"), c.text+"\n")
-		clitest.Exec(t, t.Context(), "gateway", "-c", file).Want(t, cli.ExitConfig, c.says, "try:")
+		for _, command := range [][]string{{"gateway", "-c", file}, {"config", "check", file}} {
+			clitest.Exec(t, t.Context(), command...).Want(t, cli.ExitConfig, c.says, "try:")
+		}
 	}
 }
 

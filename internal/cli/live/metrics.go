@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
@@ -20,7 +19,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/internal/traces"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // closeTime is how long the end waits for the GPUs' driver.
@@ -42,15 +40,19 @@ func metricsFailure(err error) error {
 	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream secure init, which makes them")
 }
 
-// serveMetrics serves metrics, health and the live page of the stage that counts into
-// counters, until the returned function is called; without a configured address it
-// serves nothing, and the page is nil.
-func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, spans *traces.Traces, used *certs.Watch, alive func() error, log *slog.Logger) (live *page.Page, close func(), err error) {
-	if c.Listen == "" {
-		return nil, func() {}, nil
+// serveMetrics serves metrics, health and the live page of the stage and its companions until the
+// returned function is called; without a configured address it serves nothing, and the page is
+// nil.
+func (r *stageRun) serveMetrics() (close func(), err error) {
+	c, log := r.conf, r.log
+	if c.Metrics.Listen == "" {
+		return func() {}, nil
 	}
-	o := metrics.Options{Counters: counters, Traces: tracesStats(spans), Version: cli.ReadBuildInfo().Version, Access: metricsAccess(c), Alive: alive, Certificates: used, Log: log}
-	live = page.Start(page.Options{Counters: counters, Job: job, Version: o.Version, Log: log})
+	o := metrics.Options{
+		Counters: r.counters, Gateway: r.parts.gatewayStats(), Traces: tracesStats(r.spans), Version: cli.ReadBuildInfo().Version,
+		Access: metricsAccess(c.Metrics), Alive: r.failure, Unready: r.parts.unready, Certificates: r.used, Log: log,
+	}
+	live := page.Start(page.Options{Counters: o.Counters, Job: c.Job, Version: o.Version, Log: log})
 	o.Page = live
 	cards, err := telemetry.Open()
 	if err != nil {
@@ -58,16 +60,17 @@ func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.C
 	} else {
 		o.GPUs = cards
 	}
-	s, err := metrics.Listen(c.Listen, o)
+	s, err := metrics.Listen(c.Metrics.Listen, o)
 	if err != nil {
 		live.Close()
 		if cards != nil {
 			cards.Close()
 		}
-		return nil, nil, metricsFailure(err)
+		return nil, metricsFailure(err)
 	}
-	a.Say("metrics at %s/metrics, health at /healthz and /readyz; a live page at %s/", s.URL(), s.URL())
-	return live, func() {
+	r.live = live
+	r.app.Say("metrics at %s/metrics, health at /healthz and /readyz; a live page at %s/", s.URL(), s.URL())
+	return func() {
 		live.Close() // otherwise the server would wait for viewers
 		if err := s.Close(); err != nil {
 			log.Warn("metrics server did not stop cleanly", "err", err)
@@ -78,6 +81,14 @@ func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.C
 			}
 		}
 	}, nil
+}
+
+// failure returns the reason for a failing /healthz: only a restart of the process helps.
+func (r *stageRun) failure() error {
+	if s := r.embedded.Load(); s != nil && s.Err() != nil {
+		return s.Err()
+	}
+	return r.parts.failure()
 }
 
 // tracesStats returns the statistics of traces for the metrics; nil without traces.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/disk"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
@@ -44,11 +45,16 @@ var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "part
 // NewRun is "run".
 func NewRun(a *cli.App) *cobra.Command {
 	var file string
+	var stageOnly bool
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Run the stage: samples in on NATS, predictions out",
+		Short: "Run the stage, and the gateway and the alarms of its configuration",
 		Long: `Run the stage until it is stopped. Without a NATS URL it starts an embedded
 server that keeps its streams in --dir; producers connect to its port.
+
+If the configuration has an input of the gateway (such as gateway.mqtt) or alarms
+(alarms.rules), this process also accepts samples and raises alarms, as "eusn-stream
+gateway" and "eusn-stream alarms run" do. --stage-only starts neither of them.
 
 With --json every prediction is printed as a line of JSON on standard output.
 Ctrl-C, SIGTERM or SIGHUP (a closed terminal; ignored under nohup) stops it
@@ -83,11 +89,15 @@ With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, 
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
 	f.String("metrics-listen", "", "serve the live page, /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
+	f.BoolVar(&stageOnly, "stage-only", false, "do not start the gateway and the alarms of the configuration: other processes are these")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, runFlags)
 		if err != nil {
 			return err
+		}
+		if stageOnly {
+			c.Gateway, c.Alarms = config.Gateway{}, config.Alarms{}
 		}
 		return runStage(ctx, a, c)
 	})
@@ -98,9 +108,14 @@ With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, 
 type stageRun struct {
 	app       *cli.App
 	conf      config.Config
+	journal   *fleet.Journal
 	log       *slog.Logger
 	counters  *pipeline.Counters
+	spans     *traces.Traces // nil: no traces
+	used      *certs.Watch
 	broker    *server.Broker
+	embedded  atomic.Pointer[natsserver.Server] // nil: none, or not started
+	parts     *companions
 	live      *page.Page // nil: none is served
 	printer   *printer   // nil: predictions are not printed
 	printed   error      // of the printer, after followers have ended
@@ -119,76 +134,51 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return err
 	}
-	journal := new(fleet.Journal)
-	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
-	server.LogWarnings(c, log, "model", "input", "output", "dead_letters", "stage", "metrics", "traces")
-	r := &stageRun{app: a, conf: c, log: log, counters: new(pipeline.Counters)}
-	spans, endTraces, err := startTraces(a, c, "stage", log)
-	if err != nil {
+	r := &stageRun{app: a, conf: c, journal: new(fleet.Journal), counters: new(pipeline.Counters)}
+	r.log = r.journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
+	if r.parts, err = newCompanions(a, c, m); err != nil {
+		return err
+	}
+	server.LogWarnings(c, r.log, append(r.parts.groups(), "model", "input", "output", "dead_letters", "stage", "metrics", "traces")...)
+	var endTraces func()
+	if r.spans, endTraces, err = startTraces(a, c, "stage", r.log); err != nil {
 		return err
 	}
 	defer endTraces()
-	if err := checkFiles(c); err != nil {
+	if err := r.checkFiles(); err != nil {
 		return err
 	}
-	used := server.Certificates(c, log, server.UsesServer, server.UsesMetrics, server.UsesNATS)
-	go used.Run(ctx)
-	var embedded atomic.Pointer[natsserver.Server]
-	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, r.counters, spans, used, func() error {
-		if s := embedded.Load(); s != nil {
-			return s.Err()
-		}
-		return nil
-	}, log)
+	r.used = server.Certificates(c, r.log, server.UsesServer, server.UsesMetrics, server.UsesGateway, server.UsesNATS)
+	go r.used.Run(ctx)
+	closeMetrics, err := r.serveMetrics()
 	if err != nil {
 		return err
 	}
 	defer closeMetrics()
-	r.live = live
-	b, err := server.Open(ctx, c, log)
+	b, err := server.Open(ctx, c, r.log)
 	if err != nil {
 		return ignoreCanceled(err)
 	}
 	defer b.Close()
 	r.broker = b
+	r.embedded.Store(b.Embedded)
 	if b.Embedded != nil && b.Embedded.URL() != "" {
 		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
-	defer server.Answer(ctx, b.Dial, c.Job, fleet.NewStageSource(r.counters), used, journal, log)()
-	stage := r.newStage(spans)
+	defer server.Answer(ctx, b.Dial, c.Job, fleet.NewStageSource(r.counters), r.used, r.journal, r.log)()
+	stage := r.newStage()
 	stage.Model = m
 	r.setEngine(stage, engine, slow)
-	if err := makeUnsafe(stage); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if a.JSON {
-		if r.printer, err = newPrinter(ctx, a.Stdout, c.Job, b, log); err != nil {
-			return err
-		}
-		defer r.printer.nc.Close()
-	}
-	if b.Embedded != nil {
-		ensureLabels(ctx, b, c, log) // by this process, so that a labeller needs no right to create it
-		embedded.Store(b.Embedded)
-		r.followers.Go(func() { cancelWhenFailed(ctx, cancel, b.Embedded) })
-	}
-	r.followers.Go(func() { attach(ctx, r.live, b.Open, c.Job, attachAgain, log) })
-	stage.Ready = func() { r.follow(ctx, cancel) }
-	err = stage.Run(ctx)
-	cancel()
-	r.followers.Wait()
-	return r.reportEnd(err)
+	return r.runParts(ctx, stage)
 }
 
 // newStage makes the configured stage, without model and engines.
-func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Worker {
+func (r *stageRun) newStage() *pipeline.Worker {
 	stage := &pipeline.Worker{Counters: r.counters, Job: pipeline.Job{
 		Config: server.PipelineConfig(r.conf), ModelName: filepath.Base(r.conf.Model), Dial: r.broker.Dial, Log: r.log,
 	}}
-	if spans != nil {
-		stage.Tracer = spans
+	if r.spans != nil {
+		stage.Tracer = r.spans
 	}
 	if n := r.conf.Output.FeaturesOneIn; n > 0 {
 		stage.Carry = 1 / float64(n)
@@ -276,13 +266,19 @@ func (r *stageRun) reportEnd(err error) error {
 }
 
 // checkFiles refuses to start if clients could use up the files that the store needs.
-func checkFiles(c config.Config) error {
+func (r *stageRun) checkFiles() error {
 	var needs []listen.Need
-	if c.NATS.URL == "" {
+	if r.conf.NATS.URL == "" {
 		needs = natsserver.Needs()
 	}
-	if c.Metrics.Listen != "" {
+	if r.conf.Metrics.Listen != "" {
 		needs = append(needs, listen.Need{What: "clients of the metrics port", Files: metrics.Connections})
+	}
+	if o := r.parts.inputs; o != nil {
+		for _, n := range needs {
+			o.access.Others += n.Files
+		}
+		needs = append(needs, gatewayFiles(r.conf.Gateway, o.access.Others)...)
 	}
 	return filesFailure(listen.CheckFiles(needs...))
 }

@@ -104,7 +104,7 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		commands  []*cobra.Command
 	}{
 		{"train", "Train, evaluate and predict:", []*cobra.Command{offlinecmd.NewTrain(a, "train"), offlinecmd.NewEvaluate(a), live.NewPredict(a), offlinecmd.NewImport(a), loop.NewRecord(a), model, offlinecmd.NewCommand(a)}},
-		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
+		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a, live.CheckGateway), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
 		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewLabels(a), loop.NewLearn(a)}},
 		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewState(a, past.NewStateShow(a), past.NewStateDiff(a)), jobcmd.NewJob(a, live.NewBackfill(a)), jobcmd.NewDeadLetter(a), past.NewExplain(a), plan.NewCommand(a), bench.NewCommand(a)}},
 	} {

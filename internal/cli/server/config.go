@@ -2,7 +2,6 @@ package server
 
 import (
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -79,14 +78,6 @@ func LogWarnings(c config.Config, log *slog.Logger, uses ...string) {
 		uses = append(uses, "server")
 	}
 	unused := c.Unused(uses...)
-	if slices.Contains(uses, "stage") {
-		for _, other := range []struct{ group, command string }{{"gateway", "eusn-stream gateway"}, {"alarms", "eusn-stream alarms run"}} {
-			if slices.ContainsFunc(unused, func(key string) bool { return strings.HasPrefix(key, other.group+".") }) {
-				log.Warn("the configuration has "+other.group+".*, which this command does not start", "start", other.command+" -c "+cli.QuoteForShell(c.File))
-			}
-		}
-	}
-	unused = slices.DeleteFunc(unused, func(key string) bool { return strings.HasPrefix(key, "gateway.") || strings.HasPrefix(key, "alarms.") })
 	if len(unused) > 0 {
 		log.Info("keys of the configuration file without an effect on this command; server.* has none with nats.url", "keys", strings.Join(unused, ","))
 	}

@@ -81,22 +81,24 @@ func TestRangesAreThePipelines(t *testing.T) {
 	}
 }
 
-// run names the commands that start what else its configuration file has.
-func TestWhatRunDoesNotStart(t *testing.T) {
+// A command names the keys of its file without an effect: the keys of parts that it does not start.
+func TestKeysWithoutEffect(t *testing.T) {
 	c, err := config.Load("c.yaml", []byte("gateway: {http: 127.0.0.1:1}\nalarms: {rules: {dead: flag flat}}\nstage: {partitions: 2}\n"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b strings.Builder
-	LogWarnings(c, slog.New(slog.NewTextHandler(&b, nil)), "stage")
-	for _, want := range []string{`start="eusn-stream gateway -c c.yaml"`, `start="eusn-stream alarms run -c c.yaml"`} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %s in\n%s", want, b.String())
+	for _, row := range []struct {
+		uses []string
+		want string
+	}{
+		{[]string{"stage"}, "keys=gateway.http,alarms.rules"},
+		{[]string{"gateway"}, "keys=stage.partitions,alarms.rules"},
+		{[]string{"stage", "gateway", "alarms"}, ""},
+	} {
+		var b strings.Builder
+		LogWarnings(c, slog.New(slog.NewTextHandler(&b, nil)), row.uses...)
+		if strings.Contains(b.String(), "WARN") || !strings.Contains(b.String(), row.want) || strings.Contains(b.String(), "keys=") != (row.want != "") {
+			t.Errorf("%v: %s", row.uses, b.String())
 		}
-	}
-	b.Reset()
-	LogWarnings(c, slog.New(slog.NewTextHandler(&b, nil)), "gateway")
-	if strings.Contains(b.String(), "WARN") || !strings.Contains(b.String(), "keys=stage.partitions") {
-		t.Error(b.String())
 	}
 }

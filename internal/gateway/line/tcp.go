@@ -46,12 +46,12 @@ type activity struct {
 }
 
 // MaxConnections returns the maximum number of connections. The listener accepts at least one
-// more, to replace an idle connection by a new one.
-func MaxConnections() int { return min(maxConnections, gateway.Connections()-1) }
+// more, to replace an idle connection by a new one. others is as for gateway.Connections.
+func MaxConnections(others int) int { return min(maxConnections, gateway.Connections(others)-1) }
 
 // ListenTCP starts to accept connections for g.
 func ListenTCP(g *gateway.Gateway, addr string, a gateway.Access, log *slog.Logger) (*TCP, error) {
-	limit := MaxConnections()
+	limit := MaxConnections(a.Others)
 	a.PerAddress, a.Log = limit/4, log
 	l, err := a.Listen(addr)
 	if err != nil {

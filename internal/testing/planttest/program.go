@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
@@ -31,7 +33,9 @@ func Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, natsProcess(os.Args[1:]))
 		os.Exit(1)
 	default:
-		os.Exit(root.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop)
+		os.Exit(root.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
