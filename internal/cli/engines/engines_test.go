@@ -40,7 +40,7 @@ func tiny(t *testing.T) *reservoir.Network {
 func TestAutoWithoutGPU(t *testing.T) {
 	withoutGPU(t)
 	var book bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&book, nil))
+	log := slog.New(slog.NewTextHandler(&book, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	open, fallback := ForStage("auto", 100, log)
 	for range 3 {
 		e, err := open(tiny(t), 4)
@@ -52,8 +52,8 @@ func TestAutoWithoutGPU(t *testing.T) {
 		}
 		e.Close()
 	}
-	if s := book.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "CPU engine in use") || !strings.Contains(s, "gpu: ") {
-		t.Errorf("log is\n%swant one line that says who computes and why", s)
+	if s := book.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "level=DEBUG msg=\"CPU engine in use\"") || !strings.Contains(s, "gpu: ") {
+		t.Errorf("log is\n%swant one line for debugging, with the engine and the reason", s)
 	}
 	if fallback != nil {
 		t.Error("a CPU engine has a fallback")

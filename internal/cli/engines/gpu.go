@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync"
@@ -56,7 +57,11 @@ func ForStage(kind string, maxSlots int, log *slog.Logger) (first, fallback pipe
 	}
 	if kind == "auto" {
 		if _, err := gpu.Devices(); err != nil {
-			log.Info("CPU engine in use", "engine", FastestCPU(), "why", err)
+			level, none := slog.LevelInfo, new(gpu.UnavailableError)
+			if errors.As(err, &none) {
+				level = slog.LevelDebug
+			}
+			log.Log(context.Background(), level, "CPU engine in use", "engine", FastestCPU(), "why", err)
 			return cpu, nil
 		}
 		gpus := NewGPU("gpu", maxSlots)
