@@ -111,8 +111,8 @@ func (t Trim) findBegin(ctx context.Context, js jetstream.JetStream, input jetst
 	}
 	d.Begins = max(d.Begins, in.FirstSeq)
 	d.Young = d.Begins <= in.LastSeq && !slices.ContainsFunc(d.Needs, func(n Need) bool { return n.Message <= d.Begins })
-	if d.Removed = d.Begins - in.FirstSeq; in.LastSeq >= in.FirstSeq && in.Msgs > 0 {
-		share := float64(d.Removed) / float64(in.LastSeq-in.FirstSeq+1)
+	if in.LastSeq >= in.FirstSeq && in.Msgs > 0 {
+		share := float64(d.Begins-in.FirstSeq) / float64(in.LastSeq-in.FirstSeq+1)
 		d.Removed, d.Bytes = uint64(share*float64(in.Msgs)+.5), uint64(share*float64(in.Bytes))
 	}
 	return d, in, nil
