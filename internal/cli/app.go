@@ -75,6 +75,13 @@ func (a *App) Say(format string, args ...any) {
 	}
 }
 
+// SayNone prints a message for people if a list is empty.
+func (a *App) SayNone(count int, things string) {
+	if count == 0 {
+		a.Say("no %s", things)
+	}
+}
+
 // PrintJSON writes a document to standard output.
 func (a *App) PrintJSON(v any) error {
 	enc := json.NewEncoder(a.Stdout)

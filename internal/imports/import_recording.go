@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -14,6 +15,7 @@ import (
 type RecordingImport struct {
 	CSV  string // the file to read; may be compressed with gzip
 	Out  string // the archive to write
+	Dry  bool   // only read: Out is not written
 	Name string // empty: the file's name up to the first dot
 	// TimeUnit is the unit of numeric times, one of timeunit.Names; empty: ns, and then
 	// the first time is refused if it seems to have another unit.
@@ -29,6 +31,7 @@ type RecordingSummary struct {
 	Ends     int64              `json:"ends"`    // number of sequence ends
 	Missing  int64              `json:"missing"` // NaN values
 	Channels []string           `json:"channels"`
+	Columns  []string           `json:"columns"` // the other columns: stream, and those of seq, time, end and label that exist
 	File     archive.SourceFile `json:"file"`
 }
 
@@ -68,6 +71,10 @@ func ImportRecording(ctx context.Context, in RecordingImport, progress archive.P
 	}
 	w.Meta = map[string]string{archive.KeyTimeUnit: "ns"} // the archive's unit is known to be intended
 	w.Source = archive.Provenance{Files: []archive.SourceFile{sum.File}, Format: "csv", Tool: in.Tool, License: in.License, Note: in.Note}
+	if in.Dry {
+		w.Abort()
+		return sum, nil
+	}
 	return sum, w.Close()
 }
 
@@ -100,6 +107,12 @@ func (s *RecordingSummary) copyAll(w *archive.RecordingWriter, r *csvReader) err
 		}
 	}
 	s.Streams, s.Channels = len(r.last), r.channels
+	for name, index := range map[string]int{"stream": r.indexes.stream, "seq": r.indexes.seq, "time": r.indexes.time, "end": r.indexes.end, "label": r.indexes.label} {
+		if index >= 0 {
+			s.Columns = append(s.Columns, name)
+		}
+	}
+	slices.Sort(s.Columns)
 	if s.Rows == 0 {
 		return datafile.InContent(fmt.Errorf("%s: no samples after the header line", r.src.name))
 	}

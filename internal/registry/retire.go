@@ -27,15 +27,8 @@ func (r *Models) Retire(ctx context.Context, fingerprint string, by Retirement) 
 	if err := l.checkLineage(); err != nil {
 		return err
 	}
-	e, err := r.FindEntry(ctx, fingerprint)
-	if err != nil && !errors.Is(err, ErrDamaged) || e.Retired != nil {
-		return err
-	}
-	active, err := r.Active(ctx)
-	switch {
-	case err == nil && active.Fingerprint == fingerprint:
-		return fmt.Errorf("registry: entry %s is not retired: %w", fingerprint, ErrActive)
-	case err != nil && !errors.Is(err, ErrNoEntry) && !errors.Is(err, ErrDamaged):
+	e, err := r.CheckRetire(ctx, fingerprint)
+	if err != nil || e.Retired != nil {
 		return err
 	}
 	by.When = by.When.UTC()
@@ -44,6 +37,22 @@ func (r *Models) Retire(ctx context.Context, fingerprint string, by Retirement) 
 		return fmt.Errorf("registry: %w", err)
 	}
 	return r.store.Put(ctx, fingerprint+retiredEnd, string(b), nil)
+}
+
+// CheckRetire returns an entry, or the reason why Retire refuses the entry.
+func (r *Models) CheckRetire(ctx context.Context, fingerprint string) (Entry, error) {
+	e, err := r.FindEntry(ctx, fingerprint)
+	if err != nil && !errors.Is(err, ErrDamaged) || e.Retired != nil {
+		return e, err
+	}
+	active, err := r.Active(ctx)
+	switch {
+	case err == nil && active.Fingerprint == fingerprint:
+		return e, fmt.Errorf("registry: entry %s is not retired: %w", fingerprint, ErrActive)
+	case err != nil && !errors.Is(err, ErrNoEntry) && !errors.Is(err, ErrDamaged):
+		return e, err
+	}
+	return e, nil
 }
 
 // readRetirement returns nil if an entry is not retired. An unreadable mark counts.

@@ -73,9 +73,7 @@ it. It reads the alarm log: no process of alarms must run.`,
 		for i := range active {
 			a.Print("%s", formatEvent(&active[i]))
 		}
-		if len(active) == 0 {
-			a.Say("no alarm is on")
-		}
+		a.SayNone(len(active), "active alarms")
 		return nil
 	})
 }
@@ -99,14 +97,19 @@ since then and ends; with --follow it continues until Ctrl-C.`,
 		if err != nil {
 			return err
 		}
-		enc := json.NewEncoder(a.Stdout)
-		return watch.ReadEvents(ctx, js, c.Job, start, follow || start.IsZero(), func(e alarm.Event) error {
+		enc, count := json.NewEncoder(a.Stdout), 0
+		err = watch.ReadEvents(ctx, js, c.Job, start, follow || start.IsZero(), func(e alarm.Event) error {
+			count++
 			if a.JSON {
 				return enc.Encode(&e)
 			}
 			a.Print("%s", formatEvent(&e))
 			return nil
 		})
+		if err == nil {
+			a.SayNone(count, "alarm events")
+		}
+		return err
 	})
 	cmd.Flags().StringVar(&since, "since", "", "begin with events stored since then: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "with --since: continue with what comes, until Ctrl-C")
@@ -157,6 +160,7 @@ func newRules(a *cli.App) *cobra.Command {
 
 func newRulesSet(a *cli.App) *cobra.Command {
 	var who string
+	var dry bool
 	cmd := newCommand(a, &cobra.Command{
 		Use:   "set FILE",
 		Short: "Replace all rules in force with those of a file",
@@ -166,12 +170,15 @@ The rules hold until others are set, or until that process starts with a configu
 rules were changed.
 
 Alarms stay on if a rule of their name is about the same streams. Others are cleared.`,
-		Example: "  eusn-stream alarms rules set rules.yaml",
+		Example: "  eusn-stream alarms rules set rules.yaml --dry-run\n  eusn-stream alarms rules set rules.yaml",
 		Args:    cobra.ExactArgs(1),
 	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		rules, err := readRules(args[0])
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
+		}
+		if dry {
+			return printChanges(ctx, a, js, c.Job, rules.Texts())
 		}
 		if who, err = defaultUser(who); err != nil {
 			return err
@@ -183,7 +190,49 @@ Alarms stay on if a rule of their name is about the same streams. Others are cle
 		return printEvent(a, &e)
 	})
 	cmd.Flags().StringVar(&who, "who", "", "who sets them (default the user of this machine)")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show the changes to the rules in force")
 	return cmd
+}
+
+// ruleChange is the change of a rule: the previous and the new text, empty without a rule.
+type ruleChange struct {
+	Rule string `json:"rule"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// printChanges prints the difference between the rules in force and other rules.
+func printChanges(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, rules map[string]string) error {
+	now, err := watch.CurrentRules(ctx, js, job)
+	if err != nil {
+		return err
+	}
+	from := map[string]string{}
+	if now != nil {
+		from = now.Rules
+	}
+	all := maps.Clone(from)
+	maps.Copy(all, rules)
+	changes := []ruleChange{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if from[name] != rules[name] {
+			changes = append(changes, ruleChange{name, from[name], rules[name]})
+		}
+	}
+	if a.JSON {
+		return a.PrintJSON(changes)
+	}
+	for _, c := range changes {
+		if c.From != "" {
+			a.Print("- %s: %s", c.Rule, c.From)
+		}
+		if c.To != "" {
+			a.Print("+ %s: %s", c.Rule, c.To)
+		}
+	}
+	a.SayNone(len(changes), "changes")
+	a.Say("nothing was changed")
+	return nil
 }
 
 func readRules(file string) (alarm.Rules, error) {
@@ -219,8 +268,7 @@ func showRules(ctx context.Context, a *cli.App, js jetstream.JetStream, job stri
 	for _, name := range slices.Sorted(maps.Keys(e.Rules)) {
 		a.Print("%s: %s", name, e.Rules[name])
 	}
-	if len(e.Rules) == 0 {
-		a.Say("no rules hold")
+	if a.SayNone(len(e.Rules), "rules"); len(e.Rules) == 0 {
 		return nil
 	}
 	a.Say("since %s, by %s", e.Time.UTC().Format(time.RFC3339), e.Who)

@@ -74,17 +74,27 @@ holds the originals until its own limits remove them.`,
 		if gone := held.Average().Dropped; gone > 0 {
 			a.Say("note: %d older dead letters were dropped (dead_letters.keep) or purged", gone)
 		}
-		return j.DeadLetters(ctx, f, func(d admin.Letter) error {
-			if a.JSON {
-				return a.PrintJSON(d)
-			}
-			a.Print("%d  %s  %s  input %d, %d bytes: %s%s", d.Seq, d.Stored.UTC().Format(time.RFC3339), d.Subject, d.InSeq, d.Bytes, d.Reason, resent(d))
-			return nil
+		count := 0
+		err = j.DeadLetters(ctx, f, func(d admin.Letter) error {
+			count++
+			return printLetter(a, d)
 		})
+		if err == nil {
+			a.SayNone(count, "dead letters")
+		}
+		return err
 	})
 	which.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&unsent, "unsent", false, "only those that were not sent again")
 	return cmd
+}
+
+func printLetter(a *cli.App, d admin.Letter) error {
+	if a.JSON {
+		return a.PrintJSON(d)
+	}
+	a.Print("%d  %s  %s  input %d, %d bytes: %s%s", d.Seq, d.Stored.UTC().Format(time.RFC3339), d.Subject, d.InSeq, d.Bytes, d.Reason, resent(d))
+	return nil
 }
 
 // resent describes the resending of a dead letter.
@@ -100,7 +110,7 @@ func resent(d admin.Letter) (s string) {
 
 func newResend(a *cli.App) *cobra.Command {
 	var which letterFlags
-	var all, again bool
+	var all, again, dry bool
 	cmd := server.JobCommand(a, &cobra.Command{
 		Use:   "resend NUMBER... | --all",
 		Short: "Publish the original bytes of dead letters to the input again",
@@ -113,7 +123,7 @@ them, with the flag poison-skipped.
 --until select among them. A message that was sent is marked. It is not sent a
 second time without --again, because its samples would count twice.`,
 		Example: `  eusn-stream deadletter resend 12 13 --nats-url nats://127.0.0.1:4222
-  eusn-stream deadletter resend --all --reason value --since 24h`,
+  eusn-stream deadletter resend --all --reason value --since 24h --dry-run`,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		const help = "eusn-stream deadletter resend --help"
 		switch {
@@ -142,8 +152,17 @@ second time without --again, because its samples would count twice.`,
 		if err != nil {
 			return err
 		}
-		for n, seq := range chosen {
-			d, err := j.DeadLetter(ctx, seq)
+		if a.SayNone(len(chosen), "dead letters to send"); dry {
+			a.Say("%d dead letters would be published to the input again; nothing was sent", len(chosen))
+			for _, d := range chosen {
+				if err := printLetter(a, d); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		for n, letter := range chosen {
+			d, err := j.DeadLetter(ctx, letter.Seq)
 			if err == nil {
 				_, err = j.Replay(ctx, d)
 			}
@@ -157,12 +176,13 @@ second time without --again, because its samples would count twice.`,
 	which.addFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&all, "all", false, "all that were not sent before")
 	cmd.Flags().BoolVar(&again, "again", false, "also those that were sent before")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only list what would be sent")
 	return cmd
 }
 
 // chooseLetters finds the dead letters to be sent, before any is.
-func chooseLetters(ctx context.Context, j *admin.Job, f admin.LetterFilter, named map[uint64]bool, all, again bool) ([]uint64, error) {
-	var chosen []uint64
+func chooseLetters(ctx context.Context, j *admin.Job, f admin.LetterFilter, named map[uint64]bool, all, again bool) ([]admin.Letter, error) {
+	var chosen []admin.Letter
 	err := j.DeadLetters(ctx, f, func(d admin.Letter) error {
 		switch {
 		case !all && !named[d.Seq]:
@@ -174,7 +194,7 @@ func chooseLetters(ctx context.Context, j *admin.Job, f admin.LetterFilter, name
 			return nil
 		}
 		delete(named, d.Seq)
-		chosen = append(chosen, d.Seq)
+		chosen = append(chosen, d)
 		return nil
 	})
 	for seq := range named {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,8 +107,14 @@ func TestReplayWrongChannels(t *testing.T) {
 	key := strings.Fields(all[0])[2]
 	key = key[strings.LastIndexByte(key, '.')+1:]
 	of := listed("--key", key)
-	if len(all) != 24 || len(of) == 0 || len(of) == 24 || listed("--until", "1h")[0] != "" {
+	if len(all) != 24 || len(of) == 0 || len(of) == 24 || listed("--until", "1h")[0] != "" || clitest.Must(t, "deadletter", "list", "--until", "1h", "--nats-url", url).ErrOut != "no dead letters\n" {
 		t.Errorf("%d dead letters listed, %d of key %s:\n%s", len(all), len(of), key, all)
+	}
+	if r := clitest.Must(t, "deadletter", "resend", "--all", "--key", key, "--dry-run", "--nats-url", url); strings.Count(r.Out, "\n") != len(of) || !strings.Contains(r.ErrOut, fmt.Sprint(len(of), " dead letters would be published")) {
+		t.Errorf("resend --dry-run prints\n%s%s", r.Out, r.ErrOut)
+	}
+	if sent := listed("--key", key); !slices.Equal(sent, of) {
+		t.Errorf("after resend --dry-run of key %s:\n%s", key, strings.Join(sent, "\n"))
 	}
 	clitest.Must(t, "deadletter", "resend", "--all", "--key", key, "--nats-url", url)
 	clitest.Await(t, url, 0, 24+len(of))

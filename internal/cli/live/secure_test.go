@@ -199,7 +199,16 @@ func TestSecurePlant(t *testing.T) {
 	keeper := clitest.Start(t, "0 rules hold", "alarms", "run")
 	as("operator")
 	rules := clitest.Write(t, filepath.Join(dir, "rules.yaml"), "any: class fast|slow\n")
+	if r := clitest.Must(t, "alarms", "rules", "set", rules, "--dry-run"); r.Out != "+ any: class fast|slow\n" || !strings.HasSuffix(r.ErrOut, "nothing was changed\n") {
+		t.Errorf("rules set --dry-run prints\n%s%s", r.Out, r.ErrOut)
+	}
+	if r := clitest.Must(t, "alarms", "rules"); r.Out != "" || r.ErrOut != "no rules\n" {
+		t.Errorf("rules set --dry-run set rules:\n%s%s", r.Out, r.ErrOut)
+	}
 	clitest.Must(t, "alarms", "rules", "set", rules)
+	if r := clitest.Must(t, "alarms", "rules", "set", rules, "--dry-run"); !strings.HasPrefix(r.ErrOut, "no changes\n") || r.Out != "" {
+		t.Errorf("rules set --dry-run of the same rules prints\n%s%s", r.Out, r.ErrOut)
+	}
 	as("reader")
 	if r := clitest.Must(t, "alarms", "rules"); !strings.Contains(r.Out, "any: class fast|slow") {
 		t.Errorf("a reader reads the rules\n%s", r.Out)

@@ -161,6 +161,7 @@ order in which they were stored.`,
 			}
 			a.Print("%s  %s  %s  %s  %s", term.OneField(l.Stream), place(l), what, term.OneField(l.Who), l.When.UTC().Format(time.RFC3339))
 		}
+		a.SayNone(len(found), "labels")
 		return nil
 	})
 	cmd.Flags().StringVar(&stream, "stream", "", "only this stream")
@@ -207,6 +208,7 @@ who and when. A label has either from and to (RFC 3339), or seq and row.`,
 				return err
 			}
 		}
+		a.SayNone(len(found), "labels")
 		w.Flush()
 		return w.Error()
 	})

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,6 +157,7 @@ and the note. "active" is the one that the job predicts with. The content is not
 		for _, l := range list {
 			a.Print("%s", l.line())
 		}
+		a.SayNone(len(list), "models")
 		return nil
 	})
 }
@@ -277,6 +279,7 @@ func printEntry(a *cli.App, e registry.Entry, describe func() (models.Report, er
 
 func newModelRetire(a *cli.App) *cobra.Command {
 	var who, note string
+	var dry bool
 	cmd := registryCommand(a, &cobra.Command{
 		Use:   "retire FINGERPRINT",
 		Short: "Mark a model of a job that should not be used any more",
@@ -299,6 +302,9 @@ retired. A shadow that is retired ends.`,
 		if err != nil {
 			return err
 		}
+		if dry {
+			return printRetirement(ctx, a, js, r, job, print)
+		}
 		if err := r.Retire(ctx, print, by); err != nil {
 			return err
 		}
@@ -312,5 +318,27 @@ retired. A shadow that is retired ends.`,
 	})
 	cmd.Flags().StringVar(&who, "who", "", "who retires it (default the user of this machine)")
 	cmd.Flags().StringVar(&note, "note", "", "why, one line")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show the entry that would be retired")
 	return cmd
+}
+
+// printRetirement checks and prints an entry that would be retired.
+func printRetirement(ctx context.Context, a *cli.App, js jetstream.JetStream, r *registry.Models, job, print string) error {
+	e, err := r.CheckRetire(ctx, print)
+	if err != nil {
+		return err
+	}
+	shadows, err := operate.ShadowsOf(ctx, js, job)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return a.PrintJSON(listedModel{e, false})
+	}
+	a.Print("%s", (&listedModel{e, false}).line())
+	if slices.ContainsFunc(shadows, func(s operate.Shadow) bool { return s.Readout == print }) {
+		a.Say("this shadow would end")
+	}
+	a.Say("nothing was changed")
+	return nil
 }

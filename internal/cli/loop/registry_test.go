@@ -81,6 +81,13 @@ func TestModelRegistry(t *testing.T) {
 	if r := clitest.Must(t, at("rollback", "--who", "anna")...); !strings.Contains(r.ErrOut, "promotion 2: the readout that the job began with predicts") {
 		t.Errorf("rollback prints\n%s%s", r.Out, r.ErrOut)
 	}
+	if r := clitest.Must(t, at("retire", print, "--dry-run")...); !strings.HasPrefix(r.Out, print+"  ready") || !strings.HasSuffix(r.ErrOut, "nothing was changed\n") {
+		t.Errorf("retire --dry-run prints\n%s%s", r.Out, r.ErrOut)
+	}
+	clitest.Exec(t, t.Context(), at("retire", "active", "--dry-run")...).Want(t, cli.ExitFailure, "the job predicts with it")
+	if r := clitest.Must(t, at("list")...); strings.Contains(r.Out, "retired") {
+		t.Errorf("retire --dry-run retired an entry:\n%s", r.Out)
+	}
 	clitest.Must(t, at("retire", print, "--who", "anna", "--note", "wrong labels")...)
 	clitest.Exec(t, t.Context(), at("promote", print)...).Want(t, cli.ExitFailure, "was retired by anna", "try: eusn-stream model list")
 	if r := clitest.Must(t, at("list")...); strings.Count(r.Out, "retired") != 1 {

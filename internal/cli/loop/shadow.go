@@ -132,8 +132,6 @@ func printShadows(a *cli.App, all []operate.Shadow) error {
 	for _, s := range all {
 		a.Print("%s  since %s  %s", s.Readout, s.When.UTC().Format(time.RFC3339), term.OneField(s.Who))
 	}
-	if len(all) == 0 {
-		a.Say("the job has no shadows")
-	}
+	a.SayNone(len(all), "shadows")
 	return nil
 }

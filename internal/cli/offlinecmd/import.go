@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -38,8 +39,8 @@ func oneData(cmd *cobra.Command, args []string) error {
 // NewImport makes the command "import", also available as "offline import".
 func NewImport(a *cli.App) *cobra.Command {
 	var o imports.Options
-	var out, unit string
-	var force bool
+	var unit string
+	var to importTarget
 	cmd := &cobra.Command{
 		Use:   "import FILE.csv | DIR",
 		Short: "Make a Parquet archive of a CSV recording or of a published data set",
@@ -64,8 +65,9 @@ files with --train and --test.`,
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", imports.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "licence to record in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
-	f.StringVarP(&out, "output", "o", "", "archive to write (default NAME.parquet)")
-	f.BoolVar(&force, "force", false, "overwrite an existing archive")
+	f.StringVarP(&to.out, "output", "o", "", "archive to write (default NAME.parquet)")
+	f.BoolVar(&to.force, "force", false, "overwrite an existing archive")
+	f.BoolVar(&to.dry, "dry-run", false, "only read, and print the content")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Tool = cli.ToolName()
 		if o.NumWords < -1 {
@@ -79,7 +81,7 @@ files with --train and --test.`,
 				return errors.New("--train and --test name the files of a data set, and a CSV file is a recording: give one of them")
 			}
 			r := imports.RecordingImport{CSV: args[0], Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
-			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, out, force) })(cmd, args)
+			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, to) })(cmd, args)
 		}
 		if unit != "" {
 			return errors.New("--time-unit is for recordings: give a CSV file with it")
@@ -90,12 +92,27 @@ files with --train and --test.`,
 		if o.Dir == "" && o.Train == "" && o.Test == "" {
 			return errors.New("nothing to import: give a CSV file, or DIR, or --train and --test")
 		}
-		return a.Do(func(ctx context.Context, _ []string) error { return importDataset(ctx, a, o, out, force) })(cmd, args)
+		return a.Do(func(ctx context.Context, _ []string) error { return importDataset(ctx, a, o, to) })(cmd, args)
 	}
 	return cmd
 }
 
-func importDataset(ctx context.Context, a *cli.App, o imports.Options, out string, force bool) error {
+// importTarget is the archive to write.
+type importTarget struct {
+	out        string
+	force, dry bool // dry: only read
+}
+
+// sayWritten reports what became of the archive.
+func (t importTarget) sayWritten(a *cli.App, out string) {
+	if t.dry {
+		a.Say("nothing was written; without --dry-run: %s", out)
+		return
+	}
+	a.Say("wrote %s", out)
+}
+
+func importDataset(ctx context.Context, a *cli.App, o imports.Options, to importTarget) error {
 	inputs, err := o.Files()
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream import --help")
@@ -105,7 +122,7 @@ func importDataset(ctx context.Context, a *cli.App, o imports.Options, out strin
 			return err
 		}
 	}
-	if err := cli.MayWrite(out, force, inputs...); err != nil {
+	if err := cli.MayWrite(to.out, to.force, inputs...); err != nil {
 		return err
 	}
 	p := a.Progress()
@@ -114,12 +131,14 @@ func importDataset(ctx context.Context, a *cli.App, o imports.Options, out strin
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help")
 	}
-	out = cmp.Or(out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
-	if err := cli.MayWrite(out, force, inputs...); err != nil {
+	out := cmp.Or(to.out, strings.ReplaceAll(d.Name, string(os.PathSeparator), "-")+".parquet")
+	if err := cli.MayWrite(out, to.force, inputs...); err != nil {
 		return err
 	}
-	if err := errors.Join(ctx.Err(), archive.WriteDataset(out, d)); err != nil {
-		return cli.OrInterrupted(err, "the import was complete; if %s exists, it is complete", out)
+	if !to.dry {
+		if err := errors.Join(ctx.Err(), archive.WriteDataset(out, d)); err != nil {
+			return cli.OrInterrupted(err, "the import was complete; if %s exists, it is complete", out)
+		}
 	}
 	s := imports.Summarize(d)
 	if a.JSON {
@@ -129,13 +148,13 @@ func importDataset(ctx context.Context, a *cli.App, o imports.Options, out strin
 		}{out, s})
 	}
 	printSummary(a, s)
-	a.Say("wrote %s", out)
+	to.sayWritten(a, out)
 	return nil
 }
 
-func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport, out string, force bool) error {
-	r.Out = cmp.Or(out, imports.BaseName(r.CSV)+".parquet")
-	if err := cmp.Or(cli.WholeFile(r.CSV), cli.MayWrite(r.Out, force, r.CSV)); err != nil {
+func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport, to importTarget) error {
+	r.Dry, r.Out = to.dry, cmp.Or(to.out, imports.BaseName(r.CSV)+".parquet")
+	if err := cmp.Or(cli.WholeFile(r.CSV), cli.MayWrite(r.Out, to.force, r.CSV)); err != nil {
 		return err
 	}
 	p := a.Progress()
@@ -151,7 +170,8 @@ func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport,
 		}{r.Out, sum})
 	}
 	a.Print("%d samples of %d streams, %d channel(s), %d sequence ends, %d values missing", sum.Rows, sum.Streams, len(sum.Channels), sum.Ends, sum.Missing)
-	a.Say("wrote %s", r.Out)
+	a.Print("columns %s; channels %s", strings.Join(sum.Columns, ", "), models.ListText(sum.Channels))
+	to.sayWritten(a, r.Out)
 	return nil
 }
 

@@ -21,6 +21,16 @@ func TestImportRetrainEvaluate(t *testing.T) {
 	source, dir := clitest.TinyData(t, "Tiny", 2, 24, 40), t.TempDir()
 	path, model := filepath.Join(dir, "tiny.parquet"), filepath.Join(dir, "m.safetensors")
 
+	if r := clitest.Must(t, "import", source, "--output", path, "--dry-run"); !strings.Contains(r.Out, "2 channel(s), 2 classes") || !strings.HasSuffix(r.ErrOut, "nothing was written; without --dry-run: "+path+"\n") {
+		t.Errorf("import --dry-run prints\n%s%s", r.Out, r.ErrOut)
+	}
+	csv := clitest.Write(t, filepath.Join(t.TempDir(), "r.csv"), clitest.RecordingCSV(2, 80))
+	if r := clitest.Must(t, "import", csv, "--output", path, "--dry-run"); !strings.Contains(r.Out, "160 samples of 2 streams, 2 channel(s), 4 sequence ends") || !strings.Contains(r.Out, "columns end, stream, time; channels c0, c1\n") {
+		t.Errorf("import --dry-run of a recording prints\n%s%s", r.Out, r.ErrOut)
+	}
+	if left := clitest.Leftovers(t, dir); len(left) > 0 {
+		t.Errorf("import --dry-run left %v", left)
+	}
 	var imported struct {
 		Archive string
 		imports.Summary
