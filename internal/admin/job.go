@@ -100,6 +100,19 @@ func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error)
 	return e.Input, e.Readout != "", err
 }
 
+// Keys returns the keys in the stored input, with the number of messages of each.
+func (j *Job) Keys(ctx context.Context) (map[string]uint64, error) {
+	info, err := j.job.In.Info(ctx, jetstream.WithSubjectFilter(wire.KeySubjects(j.InputJob(), ">")))
+	if err != nil {
+		return nil, fmt.Errorf("admin: NATS stream %s: %w", wire.InputStream(j.InputJob()), err)
+	}
+	keys := map[string]uint64{}
+	for subject, messages := range info.State.Subjects {
+		keys[wire.KeyOf(subject)] += messages
+	}
+	return keys, nil
+}
+
 // CheckOutput returns a LostError if the job has begun and its predictions are lost.
 func (j *Job) CheckOutput(ctx context.Context) error {
 	return store.CheckOutput(ctx, j.job.JS, j.Name(), j.InputJob())

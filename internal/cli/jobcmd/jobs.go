@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 )
@@ -33,9 +36,35 @@ func newJobList(a *cli.App) *cobra.Command {
 		for _, name := range names {
 			a.Print("%s", name)
 		}
-		if len(names) == 0 {
-			a.Say("this server has no jobs: eusn-stream run --model MODEL makes one")
+		a.SayNone(len(names), "jobs on this server: eusn-stream run --model MODEL creates one")
+		return nil
+	})
+}
+
+func newJobStreams(a *cli.App) *cobra.Command {
+	return server.JobCommand(a, &cobra.Command{
+		Use:   "streams",
+		Short: "List the streams in a job's stored input, by key, with the number of messages",
+		Long: `List the keys in a job's stored input, with the number of messages of each. A key is a stream,
+or a producer, such as a gateway, that names several streams in its messages.`,
+		Example: "  eusn-stream job streams --job eusn",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		j, err := admin.Open(ctx, js, c.Job)
+		if err != nil {
+			return err
 		}
+		keys, err := j.Keys(ctx)
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			return a.PrintJSON(keys)
+		}
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			a.Print("%s  %d messages", term.OneField(key), keys[key])
+		}
+		a.SayNone(len(keys), "stored input")
 		return nil
 	})
 }

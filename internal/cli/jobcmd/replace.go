@@ -19,7 +19,7 @@ import (
 )
 
 // replaceFlags are the flags of job replace that override keys of the configuration.
-var replaceFlags = []string{"job", "nats-url", "dir", "engine", "non-finite"}
+var replaceFlags = []string{"job", "nats-url", "dir", "non-finite"}
 
 type replaceOptions struct {
 	with            string

@@ -19,7 +19,7 @@ import (
 )
 
 // resizeFlags are the flags of job resize that override keys of the configuration.
-var resizeFlags = []string{"model", "job", "nats-url", "dir", "engine", "non-finite"}
+var resizeFlags = []string{"model", "job", "nats-url", "dir", "non-finite"}
 
 // statesPerSecond is a low estimate of a server's throughput for storing and reading
 // states, bytes: 95 to 270 MB/s were measured for each.
@@ -27,7 +27,7 @@ const statesPerSecond = 30e6
 
 // NewJob returns "job" and its subcommands.
 func NewJob(a *cli.App, more ...*cobra.Command) *cobra.Command {
-	return cli.Group("job", "List jobs, and change one as a whole: its partitions, its network, its stored input", append(more, newJobList(a), NewStatus(a), newResize(a), newReplace(a), newTrim(a), newJobDelete(a))...)
+	return cli.Group("job", "List jobs, and change one as a whole: its partitions, its network, its stored input", append(more, newJobList(a), newJobStreams(a), NewStatus(a), newResize(a), newReplace(a), newTrim(a), newJobDelete(a))...)
 }
 
 type resizeOptions struct {

@@ -53,7 +53,10 @@ func NewPredict(a *cli.App) *cobra.Command {
 		Short: "Predict files with a model, and write the predictions to a file",
 		Long: `Predict recordings (CSV or Parquet), one after another, or one data set, each series as a
 stream of its own. The predictions are written to a file, one line each (.jsonl or .csv).
-They have the same bits as those of the live stage. No server is needed.
+They have the same bits as those of the live stage.
+
+The model is --model, otherwise model.safetensors, otherwise the model of the job of a
+running stage. With a model file, no server is needed.
 
 ` + resumeHelp,
 		Example: `  eusn-stream predict pumps.csv --model pumps.safetensors
@@ -116,7 +119,7 @@ func (o *backfillOptions) complete(a *cli.App, cmd *cobra.Command, out string, n
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVarP(&o.out, "output", "o", out, "file of predictions to write: .jsonl or .csv")
 	f.Float64Var(&o.limit, "limit", 0, "samples per second at most; 0 = as fast as possible")
-	f.StringP("model", "m", "", "model file (default model.safetensors; of job backfill the model of the job)")
+	f.StringP("model", "m", "", "model file (default model.safetensors, otherwise the job's model; of job backfill the job's)")
 	config.ShowDefaults(f, names)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !writesLines(o.out) {
@@ -257,13 +260,29 @@ func (o *backfillOptions) openServer(ctx context.Context, a *cli.App, c config.C
 // to its name.
 func (o *backfillOptions) loadModel(ctx context.Context, a *cli.App, b *server.Broker, c *config.Config) (m *reservoir.Model, err error) {
 	if len(o.files) > 0 {
-		return models.LoadForStage(c.Model)
+		return loadForFiles(ctx, a, c)
 	}
 	m, c.Model, err = b.JobModel(ctx, a, *c)
 	if errors.Is(err, admin.ErrNoJob) {
 		err = server.NoJob(ctx, b, err, "eusn-stream job backfill, with the same flags and")
 	}
 	return m, err
+}
+
+// loadForFiles loads the configured model file. If the file does not exist, and no flag names it,
+// the model is the one of the job of a running stage.
+func loadForFiles(ctx context.Context, a *cli.App, c *config.Config) (*reservoir.Model, error) {
+	if _, err := os.Stat(c.Model); err != nil && !a.Changed("model") {
+		if b, err := server.OpenJob(ctx, a, *c, server.Need{Stage: true}, a.Logger("warn", c.Log.Format)); err == nil {
+			defer b.Close()
+			if m, name, err := b.JobModel(ctx, a, *c); err == nil {
+				a.Say("model %s of job %s", name, c.Job)
+				c.Model = name
+				return m, nil
+			}
+		}
+	}
+	return models.LoadForStage(c.Model)
 }
 
 func messagesRead(d replay.BackfillDone) uint64 { return d.Before + d.Messages }

@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,6 +37,11 @@ var beforeRun = []typed{
 	{"run --model none.safetensors", "reservoir: load model: open ...", cli.ExitFailure, "none.safetensors"},
 	{"run --natsurl x", "unknown flag, no suggestion", cli.ExitUsage, "try: eusn-stream run --nats-url"},
 	{"run --port 80x", "strconv.ParseInt: parsing \"80x\": invalid syntax", cli.ExitUsage, "want a whole number"},
+	{"tail -f --since 1h --bogus", "unknown shorthand", cli.ExitUsage, "unknown flag --bogus"},
+	{"run -v", "unknown shorthand", cli.ExitUsage, "try: EUSN_LOG_LEVEL=debug eusn-stream run"},
+	{"predict", "requires at least 1 arg(s), only received 0", cli.ExitUsage, "an argument is missing: want FILES"},
+	{"import p.csv --dry-run --force", "unknown flag", cli.ExitOK, "nothing was written"},
+	{"help exit-codes --json", "text", cli.ExitOK, "\"code\": 64"},
 	{"run -m none.safetensors", "unknown shorthand", cli.ExitFailure, "none.safetensors"},
 	{"demo --train-series 40 --test-series 40 --members 2 --units 8", "clear, ends with proof", cli.ExitOK, "equal"},
 	{"config init", "ok", cli.ExitOK, "wrote eusn-stream.yaml"},
@@ -46,8 +52,19 @@ var besideRun = []typed{
 	{"status", "works", cli.ExitOK, "eusn: "},
 	{"tail --since 1h", "works", cli.ExitOK, ""},
 	{"model list", "works", cli.ExitOK, "active"},
+	{"job trim --dry-run", "data directory is in use", cli.ExitOK, "0 messages would be removed"},
+	{"replay p.csv", "works", cli.ExitOK, "acknowledged"},
+	{"job streams", "unknown command", cli.ExitOK, "pump-1  "},
+	{"predict p.csv --output q.jsonl", "open model.safetensors: no such file", cli.ExitOK, "model model.safetensors of job eusn"},
+	{"record --output rec --until now --since start", "open model.safetensors: no such file", cli.ExitOK, ""},
+	{"job backfill --since 24h --output old.jsonl", "open model.safetensors: no such file", cli.ExitOK, "predictions"},
+	{"partitions", "data directory is in use", cli.ExitUsage, "try: eusn-stream status --partitions"},
+	{"state show 0", "data directory is in use", cli.ExitFailure, "snapshot"},
+	{"alarms list", "no alarm log", cli.ExitFailure, "try: eusn-stream"},
+	{"labels list", "no output", cli.ExitOK, "no labels"},
+	{"model shadow list", "works", cli.ExitOK, "no shadows"},
 	{"status --partitions", "data directory is in use", cli.ExitOK, "PARTITION"},
-	{"deadletter list", "data directory is in use", cli.ExitOK, ""},
+	{"deadletter list", "data directory is in use", cli.ExitOK, "no dead letters"},
 	{"job list", "unknown command", cli.ExitOK, "eusn"},
 	{"job trim --dry-run", "data directory is in use", cli.ExitOK, ""},
 	{"doctor", "a new job eusn would take messages", cli.ExitOK, ""},
@@ -59,7 +76,7 @@ var besideRun = []typed{
 func TestNewcomer(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	rows := strings.Split(strings.TrimSpace(clitest.RecordingCSV(2, 400)), "\n")
+	rows := strings.Split(strings.TrimSpace(strings.ReplaceAll(clitest.RecordingCSV(2, 400), "m ", "pump-")), "\n")
 	for i, row := range rows { // a label for each half of a stream
 		label := ",a"
 		switch {
@@ -88,6 +105,14 @@ func TestNewcomer(t *testing.T) {
 	}
 	answer(beforeRun)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--port", "-1", "--partitions", "2")
+	if err := os.Rename("model.safetensors", "first.safetensors"); err != nil {
+		t.Fatal(err)
+	}
 	answer(besideRun)
+	for _, args := range [][]string{{"tail", "--stream", ""}, {"explain", "--stream", "pump"}, {"state", "show", ""}} {
+		if r := clitest.Must(t, append([]string{"__complete"}, args...)...); !strings.Contains(r.Out, "pump-0\npump-1\n") || !strings.HasSuffix(r.Out, ":4\n") {
+			t.Errorf("%q completes to %q, want the streams of the job", args, r.Out)
+		}
+	}
 	stage.Stop(t)
 }

@@ -40,7 +40,7 @@ const statusEvery = 10 * time.Second
 const alarmLogAgain = time.Minute
 
 // runFlags are the flags of run that override keys of the configuration.
-var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics-listen", "input-job", "input-from"}
+var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "metrics-listen", "input-job", "input-from"}
 
 // NewRun is "run".
 func NewRun(a *cli.App) *cobra.Command {
@@ -78,7 +78,7 @@ With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, 
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
 	f.StringP("model", "m", "", "model file")
-	f.String("job", "", "name of the job")
+	f.StringP("job", "j", "", "name of the job")
 	f.String("nats-url", "", "NATS server; empty: an embedded one")
 	f.String("dir", "", "data directory of the embedded server")
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")

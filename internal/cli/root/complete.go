@@ -51,6 +51,8 @@ func completeValues(cmd *cobra.Command) {
 			complete = completeFiles(flagFiles[f.Name])
 		case f.Name == "job":
 			complete = completeFromServer("job", "list")
+		case f.Name == "stream" || f.Name == "key":
+			complete = completeFromServer("job", "streams")
 		default:
 			return
 		}
@@ -61,6 +63,15 @@ func completeValues(cmd *cobra.Command) {
 		cmd.ValidArgsFunction = completeFiles(argFiles[path])
 	case slices.Contains(argFingerprints, path):
 		cmd.ValidArgsFunction = completeFromServer("model", "list")
+	case path == "state show":
+		cmd.ValidArgsFunction = completeFromServer("job", "streams")
+	case path == "alarms ack":
+		cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return completeFromServer("alarms", "rules")(cmd, args, begin)
+			}
+			return completeFromServer("job", "streams")(cmd, args, begin)
+		}
 	}
 	for _, c := range cmd.Commands() {
 		completeValues(c)
@@ -93,7 +104,7 @@ func completeFromServer(args ...string) cobra.CompletionFunc {
 		if Run(ctx, call, &out, io.Discard) == 0 {
 			for line := range strings.Lines(out.String()) {
 				if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(word, begin) {
-					found = append(found, word)
+					found = append(found, strings.TrimSuffix(word, ":"))
 				}
 			}
 		}

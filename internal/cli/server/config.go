@@ -18,6 +18,9 @@ import (
 // StageConfig loads the configuration, applies its log format, and selects the external server,
 // if any (see selectServer).
 func StageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
+	if flags.Lookup("engine") != nil {
+		names = append(slices.Clip(names), "engine")
+	}
 	c, err := configcmd.Load(path, flags, names)
 	if c.Log.Format == cli.FormatJSON {
 		a.LogAsJSON()
