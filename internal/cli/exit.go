@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -27,33 +28,45 @@ const (
 	ExitInterrupted = 130
 )
 
-const exitCodesHelp = `Exit codes:
+// ExitCode is an exit code and its meaning.
+type ExitCode struct {
+	Code    int    `json:"code"`
+	Meaning string `json:"meaning"`
+}
 
-  0    success
-  1    failure: the message says what failed and what to try next
-  2    the program crashed: a panic, no memory, or SIGABRT (as the watchdog of systemd sends
-       it); another start continues from what was stored, please report the crash
-  3    the configuration is invalid
-  4    the NATS server or the GPU cannot be reached
-  5    integrity: results that must be equal differ, or the content of an input file
-       (archive, recording, data, model, results, states) is damaged, invalid or of
-       another kind, or two files do not belong together; for a configuration file
-       the code is 3
-  6    a result is outside the requested tolerance
-  7    the job runs another model (network or readout), or reads its messages in
-       another way (input.*): no partition was claimed, and another start with the
-       same model and settings ends in the same way
-  64   usage: unknown command or flag, missing argument
-  130  interrupted (Ctrl-C, SIGTERM or SIGHUP); the message says what was kept
-`
+// ExitCodes are all exit codes.
+var ExitCodes = []ExitCode{
+	{ExitOK, "success"},
+	{ExitFailure, "failure: the message describes the failure and the next step"},
+	{2, "the program crashed: a panic, no memory, or SIGABRT (as the watchdog of systemd sends it); another start continues from the stored state, please report the crash"},
+	{ExitConfig, "the configuration is invalid"},
+	{ExitUnreachable, "the NATS server or the GPU cannot be reached"},
+	{ExitIntegrity, "integrity: results that must be equal differ, or the content of an input file (archive, recording, data, model, results, states) is damaged, invalid or of another kind, or two files do not belong together; for a configuration file the code is 3"},
+	{ExitTolerance, "a result is outside the requested tolerance"},
+	{ExitOtherModel, "the job runs another model (network or readout), or reads its messages in another way (input.*): no partition was claimed, and another start with the same model and settings ends in the same way"},
+	{ExitUsage, "usage: unknown command or flag, missing argument"},
+	{ExitInterrupted, "interrupted (Ctrl-C, SIGTERM or SIGHUP); the message describes the kept data"},
+}
+
+// ExitCodesTopic is the name of the help topic with the exit codes.
+const ExitCodesTopic = "exit-codes"
 
 // NewExitCodesTopic is "help exit-codes".
 func NewExitCodesTopic() *cobra.Command {
-	return &cobra.Command{
-		Use:   "exit-codes",
-		Short: "What each exit code means",
-		Long:  exitCodesHelp,
+	var b strings.Builder
+	b.WriteString("Exit codes:\n")
+	for _, c := range ExitCodes {
+		line := fmt.Sprintf("  %-4d", c.Code)
+		for word := range strings.FieldsSeq(c.Meaning) {
+			if len(line)+len(word) > 90 {
+				b.WriteString(line + "\n")
+				line = strings.Repeat(" ", 6)
+			}
+			line += " " + word
+		}
+		b.WriteString(line + "\n")
 	}
+	return &cobra.Command{Use: ExitCodesTopic, Short: "What each exit code means", Long: b.String()}
 }
 
 // Failure is an error with an exit code and a next step.

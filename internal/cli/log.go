@@ -52,17 +52,21 @@ func (a *App) LogFormat() string {
 	return FormatText
 }
 
-// tell prints the end of a command: in a line or two for people, or a record.
+// tell prints the end of a command: in a line or two for people, or a record, also with --json.
 func (a *App) tell(message, next string, code int) {
 	next = a.Advice(next)
-	if a.records == nil {
+	w := a.records
+	if w == nil && a.JSON {
+		w = a.Stderr
+	}
+	if w == nil {
 		io.WriteString(a.Stderr, "eusn-stream: "+message+"\n")
 		if next != "" {
 			io.WriteString(a.Stderr, "try: "+next+"\n")
 		}
 		return
 	}
-	log := slog.New(slog.NewJSONHandler(a.records, nil))
+	log := slog.New(slog.NewJSONHandler(w, nil))
 	attrs := []any{"exit_code", code}
 	if next != "" {
 		attrs = append(attrs, "try", next)

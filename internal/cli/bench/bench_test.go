@@ -37,7 +37,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--only messages --units 50", cli.ExitUsage, "do not apply"},
 		{"--members -1", cli.ExitUsage, "--members -1"},
 		{"--only stage --units 50", cli.ExitUsage, "do not apply"},
-		{"extra", cli.ExitUsage, "unknown command"},
+		{"extra", cli.ExitUsage, "unexpected argument"},
 		{"--engine gpu --only engine", cli.ExitUnreachable, "gpu: "},
 		{"--streams 1000000 --steps 1000", cli.ExitFailure, "more than 1 GiB"},
 		{"--only stage --dir /nowhere/at/all", cli.ExitFailure, "--dir"},

@@ -60,7 +60,7 @@ automatically.`,
 	f.StringVarP(&file, "config", "c", "", "configuration file")
 	f.String("dir", "", "data directory of the embedded server")
 	f.String("nats-url", "", "NATS server to check; empty: the embedded one is used")
-	f.String("job", "", "job whose storage is checked")
+	f.StringP("job", "j", "", "name of the job whose storage is checked")
 	f.StringVar(&store, "repair", "", "restore lost checksums in this store_dir of a stopped NATS server, and do nothing else")
 	config.ShowDefaults(f, doctorFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {

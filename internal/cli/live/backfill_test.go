@@ -171,7 +171,7 @@ func TestBackfillRefuses(t *testing.T) {
 	try(cli.ExitUsage, ".jsonl or .csv", "--since", "1h", "--output", in("out.parquet"))
 	try(cli.ExitUsage, "is a file", "--since", table)
 	try(cli.ExitUsage, "--limit", "--since", "1h", "--limit", "-1")
-	try(cli.ExitUsage, `"since" not set`)
+	try(cli.ExitUsage, "--since: want a value")
 	try(cli.ExitFailure, "no message was stored", "--since", "0s")
 	try(cli.ExitFailure, `no job "nosuch"`, "--since", "1h", "--job", "nosuch")
 	try(cli.ExitFailure, "none of the first", "--since", "1h", "--model", wide)

@@ -77,7 +77,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file (see eusn-stream config init)")
 	f.StringP("model", "m", "", "model file of the job: names the channels (default the job's model, of its registry)")
-	f.String("job", "", "name of the job")
+	f.StringP("job", "j", "", "name of the job")
 	f.String("nats-url", "", "NATS server (default NATS_URL, the context of the nats command, or the embedded server of a stage on this machine)")
 	f.String("mqtt-listen", "", "address of the gateway's own MQTT broker, such as 127.0.0.1:1883")
 	f.String("http-listen", "", "address for HTTP")

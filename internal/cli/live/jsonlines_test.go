@@ -50,7 +50,7 @@ func TestMessagesAsJSON(t *testing.T) {
 
 	t.Setenv("EUSN_LOG_FORMAT", "json")
 	for _, args := range [][]string{
-		{"bogus"}, {"run", "--bogus"}, {"run", "-c", filepath.Join(dir, "none")}, {"version", "--engine", "gpu-3xtf32"},
+		{"bogus"}, {"run", "--bogus"}, {"run", "-c", filepath.Join(dir, "none")}, {"train", archive, "--output", model, "--engine", "gpu-3xtf32"},
 		{"train", archive, "--output", model, "--members", "1", "--units", "5", "--progress", "plain"},
 	} {
 		if all := clitest.Exec(t, t.Context(), args...).Records(t); len(all) == 0 {

@@ -51,7 +51,7 @@ func (o *learnOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.weights, "class-weights", "", "how much a sequence of each class counts: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
-	f.BoolVarP(&o.follow, "follow", "f", false, "continue until Ctrl-C")
+	f.BoolVarP(&o.follow, "follow", "f", false, "with each new label and reading, until Ctrl-C")
 	f.DurationVar(&o.every, "interval", time.Hour, "with --follow: time between two readings")
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
 }

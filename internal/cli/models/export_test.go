@@ -46,7 +46,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("printed %q", first.Out)
 	}
 	clitest.Exec(t, t.Context(), "model", "export", model, "--format", "c", "--output", header).Want(t, cli.ExitFailure, "was not changed", "--force")
-	clitest.Exec(t, t.Context(), "model", "export", model, "--output", header).Want(t, cli.ExitUsage, `"format" not set`)
+	clitest.Exec(t, t.Context(), "model", "export", model, "--output", header).Want(t, cli.ExitUsage, "--format: want a value")
 	clitest.Exec(t, t.Context(), "model", "export", model, "--format", "c", "--output", header, "--force", "--name", "Pump").Want(t, cli.ExitFailure, "lower-case")
 	text, err := os.ReadFile(header)
 	if err != nil || !strings.Contains(string(text), "pump_push") {

@@ -162,7 +162,7 @@ func TestSplit(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--group and --parts: give one":           append(evaluate, "--group", "stream"),
 		"--share NaN: want more than 0":           append(args, "--force", "--share", "NaN"),
-		`required flag(s) "group" not set`:        {"offline", "split", archive},
+		`--group: want a value`:                   {"offline", "split", archive},
 		`group "a" is there twice`:                {"train", archive, "--parts", bad},
 		"no such file":                            {"train", archive, "--parts", filepath.Join(dir, "none")},
 		"a group has sequences in several shards": append(retrain, "--shard", "1/2"),

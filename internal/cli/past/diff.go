@@ -49,7 +49,7 @@ affected.
 The model is the job's, from its registry, or --model. Use the stage's configuration (-c).`,
 		Example: `  eusn-stream state diff before/p0.state after/p0.state
   eusn-stream state diff --since 2h --until 30m --nats-url nats://host:4222
-  eusn-stream state diff --stream pump-3 --since 4711 --until 5000 --units 20`,
+  eusn-stream state diff --stream pump-3 --since 4711 --until 5000 --top 20`,
 	}
 	given := func(flag string) bool { return cmd.Flags().Changed(flag) }
 	server.JobCommand(a, cmd, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
@@ -70,7 +70,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	f.StringVar(&o.to, "until", "", "the later place, likewise")
 	f.StringVar(&o.stream, "stream", "", "only this stream")
 	f.IntVar(&o.partition, "partition", 0, "only this partition")
-	f.IntVar(&o.units, "units", 10, "how many units are shown with --stream")
+	f.IntVar(&o.units, "top", 10, "how many of the units that changed most are shown with --stream")
 	f.StringP("model", "m", "", "model file of the stage (default the one in the job's registry)")
 	positions := cmd.RunE
 	cmd.Args = func(_ *cobra.Command, args []string) error {
@@ -96,7 +96,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 // positions of the log.
 func (o *diffOptions) checkOptions(given func(flag string) bool, files bool) error {
 	if files {
-		for _, flag := range []string{"stream", "partition", "units"} {
+		for _, flag := range []string{"stream", "partition", "top"} {
 			if given(flag) {
 				return fmt.Errorf("--%s is for two places of a job's log, not for files: give --since and --until", flag)
 			}
@@ -108,7 +108,7 @@ func (o *diffOptions) checkOptions(given func(flag string) bool, files bool) err
 		return errors.New("want --since and --until")
 	case given("stream") && (o.stream == "" || given("partition")):
 		return errors.New("want --stream with a name, or --partition, or neither")
-	case given("units") && (!given("stream") || o.units < 0):
+	case given("top") && (!given("stream") || o.units < 0):
 		return errors.New("--units is a number from 0, and for --stream alone")
 	}
 	return nil

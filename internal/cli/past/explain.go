@@ -78,7 +78,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	f.Uint64Var(&o.output, "message", 0, "number of a message of the job's output")
 	f.IntVar(&o.partition, "partition", 0, "partition")
 	f.Uint64Var(&o.number, "number", 0, "which prediction of the message or of the partition, from 1")
-	f.IntVar(&o.features, "features", 5, "how many of the strongest features and members are shown")
+	f.IntVar(&o.features, "top", 5, "how many of the strongest features and members are shown")
 	f.IntVar(&o.stretches, "stretches", 24, "into how many parts the samples are divided at most, to compute the prediction without each; 0 = none")
 	f.StringVar(&o.picture, "picture", "", "also draw it: an SVG file, which a browser shows; replaces an older one")
 	f.StringP("model", "m", "", "model file of the stage (default the one in the job's registry)")

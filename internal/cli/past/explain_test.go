@@ -125,7 +125,7 @@ func TestStateAsOf(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--at 3", cli.ExitUsage, "accepts between 1 and 2"},
+		{"--at 3", cli.ExitUsage, "an argument is missing: want PARTITION"},
 		{"1 -o x", cli.ExitUsage, "--output needs --at"},
 		{"1 --at 0", cli.ExitUsage, "numbers from 1"},
 		{"1 --at yesterday", cli.ExitUsage, "how long ago"},
@@ -148,7 +148,7 @@ func TestStateDiff(t *testing.T) {
 	p.runCommand(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
 	inputs := e.Samples.Inputs
 	from, to := strconv.FormatUint(inputs[1].Message, 10), strconv.FormatUint(inputs[3].Message, 10)
-	r := p.runCommand(t, "state", "diff", "--stream", stream, "--since", from, "--until", to, "--units", "3")
+	r := p.runCommand(t, "state", "diff", "--stream", stream, "--since", from, "--until", to, "--top", "3")
 	r.Want(t, cli.ExitOK)
 	for _, want := range []string{"1 of 1 streams differ", stream + "/" + stream + "  14 samples, 0 sequences begun, 0 ended  h differs by", "open: 14 samples, |h|", "open: 28 samples", "member 0, unit", "digest "} {
 		if !strings.Contains(r.Out, want) {
@@ -180,17 +180,17 @@ func TestStateDiff(t *testing.T) {
 		code int
 		says string
 	}{
-		{"", cli.ExitUsage, "accepts 2 arg"},
+		{"", cli.ExitUsage, "an argument is missing: want FILE FILE"},
 		{"--since 3", cli.ExitUsage, "--since and --until"},
 		{"--until 3", cli.ExitUsage, "--since and --until"},
-		{"a.state b.state --since 3 --until 4", cli.ExitUsage, "unknown command"},
+		{"a.state b.state --since 3 --until 4", cli.ExitUsage, "unexpected argument"},
 		{"a.state b.state --stream s", cli.ExitUsage, "not for files"},
 		{"--since 0 --until 3", cli.ExitUsage, "--since 0: input messages have numbers from 1"},
 		{"--since 3 --until yesterday", cli.ExitUsage, "how long ago"},
 		{"--since 5 --until 3", cli.ExitUsage, "--since 5 is after --until 3"},
 		{"--since 1h --until 2h", cli.ExitUsage, "--since 1h is after --until 2h"},
 		{"--since 3 --until 2999-01-01", cli.ExitUsage, "future"},
-		{"--since 3 --until 5 --units 2", cli.ExitUsage, "--stream alone"},
+		{"--since 3 --until 5 --top 2", cli.ExitUsage, "--stream alone"},
 		{"--since 3 --until 5 --stream s --partition 1", cli.ExitUsage, "or neither"},
 		{"--since 3 --until 5 --partition 9", cli.ExitFailure, "0 to 2"},
 		{"--since 3 --until 999999", cli.ExitFailure, "no message 999999 yet"},

@@ -1,6 +1,8 @@
 package root_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,6 +28,26 @@ func TestCompletion(t *testing.T) {
 		if r := clitest.Must(t, args...); !strings.Contains(r.Out, want) {
 			t.Errorf("%scompletes to %q, want %q", line, r.Out, want)
 		}
+	}
+}
+
+// The help of a command names documents that exist, and shows the command's own flags first.
+func TestHelpShowsDocuments(t *testing.T) {
+	for _, command := range strings.Fields("train evaluate predict import record model offline demo run gateway replay tail alarms config secure labels learn bench deadletter doctor explain job plan state status") {
+		r := clitest.Must(t, command, "--help")
+		named := regexp.MustCompile(`\n  (docs/\S+)`).FindAllStringSubmatch(r.Out, -1)
+		if len(named) == 0 {
+			t.Errorf("%s --help names no document", command)
+		}
+		for _, m := range named {
+			if _, err := os.Stat("../../../" + m[1]); err != nil {
+				t.Errorf("%s --help: %v", command, err)
+			}
+		}
+	}
+	r := clitest.Must(t, "tail", "--help")
+	if own, common := strings.Index(r.Out, "      --since"), strings.Index(r.Out, "      --nats-url"); own < 0 || common < own {
+		t.Errorf("tail --help shows common flags before its own:\n%s", r.Out)
 	}
 }
 

@@ -10,19 +10,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 )
 
+var errOddNumber = errors.New("want a number without leading zeros and underscores (10, not 010)")
+
 // decimal is the value of a whole-number flag. The flag library reads a leading zero as octal.
 type decimal struct{ pflag.Value }
 
 func (d decimal) Set(text string) error {
 	if config.OddNumber(text) {
-		return errors.New("want a number without leading zeros and underscores (10, not 010)")
+		return errOddNumber
 	}
-	if err := d.Value.Set(text); err != nil && d.Type() == "duration" {
-		return errors.New("want a duration, such as 10s, 5m or 1h30m")
-	} else if err != nil {
-		return errors.New("want a whole number")
-	}
-	return nil
+	return d.Value.Set(text)
 }
 
 // useDecimal makes the flags of a command and its subcommands refuse the numbers that a

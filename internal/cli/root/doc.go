@@ -9,5 +9,6 @@
 //   - decimal.go: rejects flags with leading zeros and other odd numbers
 //   - help.go: completes the help: related commands, examples of groups, order of flags
 //   - complete.go: completes values of flags and arguments in a shell
+//   - usage.go: describes wrong flags and arguments
 //   - guess.go: leads from what people type to the right command or flag
 package root

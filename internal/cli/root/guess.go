@@ -1,6 +1,7 @@
 package root
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,12 +42,8 @@ func explainUsage(root, cmd *cobra.Command, args []string, err error) error {
 		}
 		return cli.Fail(cli.ExitUsage, err, guessCommand(found, word))
 	}
-	if unknown != nil {
-		if flag := nearestFlag(cmd, unknown.GetSpecifiedName()); flag != "" {
-			return cli.Fail(cli.ExitUsage, err, cmd.CommandPath()+" --"+flag)
-		}
-	}
-	return cli.Fail(cli.ExitUsage, err, cmd.CommandPath()+" --help")
+	err, next := describeUsage(cmd, err)
+	return cli.Fail(cli.ExitUsage, err, cmp.Or(next, cmd.CommandPath()+" --help"))
 }
 
 // firstWord returns the first argument that is neither a flag nor a flag's value.

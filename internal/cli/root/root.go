@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.Started && cleaned.Err == nil {
+		a.JSON = a.JSON || slices.Contains(args, "--json") // an earlier flag was refused
 		err = explainUsage(root, cmd, args, err)
 	}
 	if cleaned.Err != nil && !errors.Is(err, cleaned.Err) {
@@ -73,6 +75,7 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q", args[0])
 			}
+			defer a.Say("next: eusn-stream demo")
 			return cmd.Help()
 		},
 	}
@@ -82,8 +85,6 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 	f := root.PersistentFlags()
 	f.BoolVar(&a.JSON, "json", false, "print results as JSON")
 	f.BoolVarP(&a.Quiet, "quiet", "q", false, "print results and errors only")
-	f.StringVar(&a.ProgressMode, "progress", "auto", "progress display: auto, plain or none")
-	f.StringVar(&a.Engine, "engine", "auto", "compute engine: auto, gpu, avx512, avx2, neon or generic, which all give the same bits; gpu-3xtf32 or gpu-2xtf32, which give other bits")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		a.Runs(cmd)
 		switch a.ProgressMode {
@@ -96,7 +97,7 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		}
 		return fmt.Errorf("--progress %s: want auto, plain or none", a.ProgressMode)
 	}
-	root.SetHelpCommand(newHelp())
+	root.SetHelpCommand(newHelp(a))
 	model := models.NewCommand(a)
 	model.AddCommand(loop.NewRegistry(a)...)
 	for _, g := range []struct {
@@ -119,19 +120,15 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // so that completion refuses an unknown shell
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	addShared(a, root)
 	useDecimal(root)
 	completeValues(root)
 	completeHelp(root)
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		hideUnused(cmd)
-		help(cmd, args)
-	})
 	return root
 }
 
 // newHelp is cobra's help command with an error for an unknown topic.
-func newHelp() *cobra.Command {
+func newHelp(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about any command",
@@ -139,6 +136,9 @@ func newHelp() *cobra.Command {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil || topic == cmd.Root() && len(args) > 0 || len(rest) > 0 {
 				return cli.Fail(cli.ExitUsage, fmt.Errorf("no help on %q", strings.Join(args, " ")), "eusn-stream --help")
+			}
+			if a.JSON && topic.Name() == cli.ExitCodesTopic {
+				return a.PrintJSON(cli.ExitCodes)
 			}
 			topic.InitDefaultHelpFlag()
 			return topic.Help()

@@ -1,6 +1,7 @@
 package root_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,7 @@ func TestUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"bogus"}, `unknown command "bogus"`},
-		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
+		{[]string{"version", "--bogus"}, "unknown flag --bogus for \"eusn-stream version\""},
 		{[]string{"version", "extra"}, "extra"},
 		{[]string{"trian", "p.csv", "--policy", "window"}, `unknown command "trian"` + "\ntry: eusn-stream train\n"},
 		{[]string{"-q", "promote"}, "try: eusn-stream model promote\n"},
@@ -29,7 +30,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"train", "--members", "0x1_0"}, "want a number without leading zeros"},
 		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for "eusn-stream completion"`},
 		{[]string{"config", "bogus"}, `unknown command "bogus" for "eusn-stream config"`},
-		{[]string{"--progress", "loud", "version"}, "want auto, plain or none"},
+		{[]string{"train", "a", "--progress", "loud"}, "want auto, plain or none"},
 		{[]string{"train"}, "which data? eusn-stream train DATA"},
 		{[]string{"import"}, "nothing to import"},
 		{[]string{"train", "a", "--network", "rnn"}, "want bank, eusn, esn or resn"},
@@ -42,7 +43,22 @@ func TestUsage(t *testing.T) {
 		{[]string{"train", "a", "--bank", "euler", "--network", "esn"}, "--bank is a parameter of --network bank, not of esn"},
 		{[]string{"train", "a", "--policy", "window", "--length", "7", "--hop", "2"}, "not a multiple"},
 		{[]string{"evaluate", "a", "--split", "half"}, "want train or test"},
-		{[]string{"model", "verify"}, "accepts 1 arg"},
+		{[]string{"model", "verify"}, "an argument is missing: want FILE\ntry: eusn-stream model verify FILE\n"},
+		{[]string{"model", "verify", "a", "b"}, "unexpected argument \"b\"\ntry: eusn-stream model verify FILE\n"},
+		{[]string{"predict"}, "an argument is missing: want FILES\n"},
+		{[]string{"job", "backfill"}, "--since and --output: want a value\ntry: eusn-stream job backfill --since TIME --output FILE\n"},
+		{[]string{"status", "-s"}, "unknown flag -s for \"eusn-stream status\""},
+		{[]string{"run", "-p", "1"}, "unknown flag -p for \"eusn-stream run\"\ntry: eusn-stream run --port\n"},
+		{[]string{"run", "--model"}, "--model: a value is missing\ntry: eusn-stream run --model VALUE\n"},
+		{[]string{"run", "--port", "80x"}, "eusn-stream: --port 80x: want a whole number\n"},
+		{[]string{"evaluate", "--min-accuracy", "high"}, "eusn-stream: --min-accuracy high: want a number\n"},
+		{[]string{"import", "--force=maybe"}, "eusn-stream: --force maybe: want true or false\n"},
+		{[]string{"bench", "--units", "1,x"}, "eusn-stream: --units 1,x: want whole numbers with commas between them\n"},
+		{[]string{"labels", "add", "--stream", "p"}, "eusn-stream: want --since or --seq\n"},
+		{[]string{"labels", "add", "--stream", "p", "--seq", "1"}, "eusn-stream: --seq: want --row too\n"},
+		{[]string{"status", "--all", "--watch"}, "eusn-stream: --all and --watch exclude each other: want one of them\n"},
+		{[]string{"gateway", "--engine", "avx2"}, "unknown flag --engine for \"eusn-stream gateway\""},
+		{[]string{"status", "--progress", "plain"}, "unknown flag --progress for \"eusn-stream status\""},
 		{[]string{"help", "bogus"}, `no help on "bogus"`},
 		{[]string{"help", "offline", "bogus"}, `no help on "offline bogus"`},
 		{[]string{"train", "a", "--length", "20"}, "--length is a parameter of --policy window, count, not of marked"},
@@ -70,7 +86,31 @@ func TestUsage(t *testing.T) {
 	} {
 		clitest.Exec(t, t.Context(), c.args...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
+	clitest.Exec(t, t.Context(), "run", "-v").Want(t, cli.ExitUsage, "unknown flag -v", "try: EUSN_LOG_LEVEL=debug eusn-stream run\n")
 	clitest.Exec(t, t.Context(), "help", "bogus").Want(t, cli.ExitUsage, "try: eusn-stream --help") // not the help of help
+}
+
+// With --json the error is a line of JSON, also if the flags are wrong.
+func TestErrorsAsJSON(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"model", "show", "none.safetensors", "--json"}, cli.ExitFailure, "none.safetensors"},
+		{[]string{"status", "--bogus", "--json"}, cli.ExitUsage, "unknown flag --bogus"},
+		{[]string{"bogus", "--json"}, cli.ExitUsage, "unknown command"},
+	} {
+		r := clitest.Exec(t, t.Context(), c.args...)
+		var e struct {
+			Level, Msg, Try string
+			Code            int `json:"exit_code"`
+		}
+		if err := json.Unmarshal([]byte(r.ErrOut), &e); err != nil || r.Out != "" || r.Code != c.code || e.Code != c.code || e.Level != "ERROR" || !strings.Contains(e.Msg, c.says) || e.Try == "" {
+			t.Errorf("%v: exit code %d, %v, printed %q and %q", c.args, r.Code, err, r.Out, r.ErrOut)
+		}
+	}
 }
 
 func TestHelp(t *testing.T) {
@@ -79,6 +119,14 @@ func TestHelp(t *testing.T) {
 	}
 	if r := clitest.Must(t, "help", "exit-codes"); !strings.Contains(r.Out, "130  interrupted") {
 		t.Errorf("help exit-codes:\n%s", r.Out)
+	}
+	var codes []cli.ExitCode
+	clitest.Must(t, "help", "exit-codes", "--json").Parse(t, &codes)
+	if len(codes) != 10 || codes[8].Code != cli.ExitUsage || !strings.HasPrefix(codes[8].Meaning, "usage: ") {
+		t.Errorf("help exit-codes --json: %+v", codes)
+	}
+	if r := clitest.Must(t); !strings.HasSuffix(r.ErrOut, "next: eusn-stream demo\n") {
+		t.Errorf("without arguments: %q, want the demo as the next step", r.ErrOut)
 	}
 	if r := clitest.Must(t, "help", "train"); !strings.Contains(r.Out, "Draw a reservoir") || !strings.Contains(r.Out, "--help") {
 		t.Errorf("help train:\n%s", r.Out)

@@ -114,7 +114,7 @@ const listed = 20
 
 // AddJobFlags adds the flags for the server and the name of a job.
 func AddJobFlags(f *pflag.FlagSet) {
-	f.String("job", "", "name of the job")
+	f.StringP("job", "j", "", "name of the job")
 	f.String("nats-url", "", "NATS server (default NATS_URL, the context of the nats command, or the embedded server of --dir)")
 	f.String("dir", "", "data directory of the embedded server")
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
