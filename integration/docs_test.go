@@ -244,7 +244,8 @@ func flagsOf(help string) string {
 	return flags
 }
 
-// Each test in a documented command exists, and so does each task of the Makefile.
+// Each test in a documented command exists in a package of the command, and so does each
+// task of the Makefile.
 func TestDocsTests(t *testing.T) {
 	goTest := regexp.MustCompile("go test ([^`\n]*)")
 	runName := regexp.MustCompile(`-(?:run|bench|fuzz)[ =]'?"?([A-Za-z0-9_|]+)`)
@@ -254,28 +255,41 @@ func TestDocsTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := regexp.MustCompile(`func (?:Test|Benchmark|Fuzz)(\w+)|"(\w+)"`) // subtests are named by strings
-	var tests []string
+	tests := map[string][]string{}                                           // by folder
 	for _, name := range tracked(t, "*_test.go") {
 		text, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range names.FindAllSubmatch(text, -1) {
-			tests = append(tests, string(m[1])+string(m[2]))
+			dir := filepath.Dir(name)
+			tests[dir] = append(tests[dir], string(m[1])+string(m[2]))
 		}
 	}
-	exists := func(name string) bool {
+	exists := func(name, packages string) bool {
 		for _, kind := range []string{"Test", "Benchmark", "Fuzz"} {
 			name = strings.TrimPrefix(name, kind)
 		}
-		return slices.ContainsFunc(tests, func(test string) bool { return strings.Contains(test, name) })
+		for dir, names := range tests {
+			if !slices.ContainsFunc(strings.Fields(packages), func(p string) bool {
+				p = strings.Trim(p, `)"';,`)
+				above, all := strings.CutSuffix(p, "/...")
+				return p == "./"+dir || all && strings.HasPrefix("./"+dir+"/", above+"/")
+			}) {
+				continue
+			}
+			if slices.ContainsFunc(names, func(test string) bool { return strings.Contains(test, name) }) {
+				return true
+			}
+		}
+		return false
 	}
 	for name, text := range documents(t) {
 		for _, m := range goTest.FindAllStringSubmatch(text, -1) {
 			for _, list := range runName.FindAllStringSubmatch(m[1], -1) {
 				for _, one := range strings.Split(list[1], "|") {
-					if one != "xxx" && one != "NAME" && !exists(one) { // no test, any test
-						t.Errorf("%s: go test %s: there is no test %s", name, m[1], one)
+					if one != "xxx" && one != "NAME" && !exists(one, m[1]) { // no test, any test
+						t.Errorf("%s: go test %s: no package there has a test %s", name, m[1], one)
 					}
 				}
 			}
