@@ -20,14 +20,14 @@ pid() { systemctl show -p MainPID --value $1; }
 crash() { # ends a service as a watchdog, a panic and exhausted memory end it; systemd must start it again
 	was=$(pid $1)
 	kill -ABRT "$was"
-	await 60 "$1 is not started again after SIGABRT" other $1 "$was"
+	await 180 "$1 is not started again after SIGABRT" other $1 "$was"
 	cp /usr/bin/eusn-stream /sound
 	cp /planted /usr/bin/eusn-stream.new && mv /usr/bin/eusn-stream.new /usr/bin/eusn-stream
 	systemctl restart $1 || fail "$1 with a planted panic does not start"
 	for signal in USR1 USR2; do # a panic; an allocation larger than the memory
 		was=$(pid $1)
 		kill -$signal "$was"
-		await 60 "$1 is not started again after a crash ($signal)" other $1 "$was"
+		await 180 "$1 is not started again after a crash ($signal)" other $1 "$was"
 	done
 	cp /sound /usr/bin/eusn-stream.new && mv /usr/bin/eusn-stream.new /usr/bin/eusn-stream
 	systemctl restart $1 || fail "$1 does not start"
