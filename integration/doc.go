@@ -10,6 +10,7 @@
 //   - words_test.go: checks comments, names of functions and pages for house words
 //   - budgets_test.go: limits the words of each page by its kind
 //   - quoted_test.go: checks quoted log messages
+//   - commands_test.go: checks that libraries name no commands of the program
 //   - comments_test.go: checks names in comments and the lists of files
 //   - imports_test.go: holds all allowed imports, each with its reason
 //   - structure_test.go: checks the size of packages, functions and structs

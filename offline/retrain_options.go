@@ -154,7 +154,7 @@ func checkNumeric(d *archive.Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return datafile.InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline paper embed", d.Name))
+		return datafile.InContent(fmt.Errorf("offline: data set %q %w", d.Name, datafile.ErrTokens))
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (m *manager) backOff(p int, err error) {
 	w.err, w.wait = err, min(mostWait, max(firstWait, 2*w.wait))
 	w.until = time.Now().Add(w.wait)
 	m.run.counters.Deferred.Add(1)
-	m.run.log.Warn("partition deferred: it is claimed again automatically", "partition", p, "in", w.wait, "err", err)
+	m.run.log.Warn("partition deferred: the worker retries automatically", "partition", p, "in", w.wait, "err", err)
 }
 
 // isDeferred reports whether an idle partition must still wait. A row store without
@@ -68,6 +68,6 @@ func (m *manager) probeRows(ctx context.Context, p int) {
 func (m *manager) resetDeferral(p int, t *owner.Ownership) {
 	if w := m.deferred[p]; w != nil && t.IsRebuilt() && time.Since(w.until) > mostWait {
 		delete(m.deferred, p)
-		m.run.log.Info("deferred partition works again", "partition", p)
+		m.run.log.Info("deferred partition resumed", "partition", p)
 	}
 }

@@ -21,7 +21,7 @@ func TestStartAsksAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || calls != 3 || book.Lines("trying again") != 2 {
+	if err != nil || calls != 3 || book.Lines("retrying") != 2 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	calls = 0

@@ -84,7 +84,7 @@ func (b brought) followEntry(ctx context.Context, e wire.Entry, log *slog.Logger
 	if err != nil {
 		return b, err
 	}
-	log.Warn("the job runs another readout of this network than this worker's model has: this worker takes the job's model from its registry and predicts with that; start it with the job's model (eusn-stream model show active --output FILE), and this line is gone",
+	log.Warn("this worker's model has another readout than the job: the worker predicts with the job's model from the registry; start it with the job's model to avoid this warning",
 		"job_model", found.Model, "job_readout", found.Fingerprint, "own_model", b.name, "own_readout", own)
 	b.model, b.readout, b.name = m, linear, found.Model
 	return b, nil

@@ -141,7 +141,7 @@ func TestOlderJobsAreFollowed(t *testing.T) {
 	c.Input = formats.Input{Format: formats.JSON}
 	b.startStage(m, c).stopStage(t)
 	b.forgetRegistry(c.Job)
-	b.refusedFor(t, retrained, c, "readout", "eusn-stream model publish")
+	b.refusedFor(t, retrained, c, "readout", "publish the job's model")
 	b.startStage(m, c).stopStage(t)
 	b.startStage(retrained, c).stopStage(t)
 	b.refusedFor(t, network, c, "network")
@@ -188,7 +188,7 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 	if !errors.Is(err, pipeline.ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
 		t.Errorf("%v, %d claims", err, counters.Stats().Claims)
 	}
-	mentions(t, err, print, "model publish")
+	mentions(t, err, print, "publish the same model")
 	b.startStage(m, c).stopStage(t) // which repairs the entry
 	b.startStage(retrained, c).stopStage(t)
 }
@@ -205,7 +205,7 @@ func TestJobWithoutARegistry(t *testing.T) {
 	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 1, 6, 1, true)})
 	b.awaitPredictions(c.Job, 1)
 	r.stopStage(t)
-	if book.Lines("registry does not take") != 1 || !strings.Contains(book.String(), "a job needs 7 NATS streams") {
+	if book.Lines("cannot be stored in the job's registry") != 1 || !strings.Contains(book.String(), "a job needs 7 NATS streams") {
 		t.Errorf("the log says\n%s", book)
 	}
 }

@@ -89,7 +89,7 @@ func (r *run) publishModel(ctx context.Context) error {
 		return err // join refuses another model
 	}
 	if err := r.broughtModel().publishModel(ctx, r.self.model.Network, r.self.worker); err != nil && ctx.Err() == nil {
-		r.log.Warn("the job's registry does not take this worker's model: the job runs, but workers with another readout are refused, because they find no model to predict with (docs/models.md)",
+		r.log.Warn("this worker's model cannot be stored in the job's registry: the job runs, but workers with another readout are refused (docs/models.md)",
 			"bucket", wire.ModelBucket(r.cfg.Job), "err", err)
 	}
 	return ctx.Err()
@@ -130,7 +130,7 @@ func (r *self) joinJob(ctx context.Context, at owner.Server, others *members, jo
 		return r.markOvertaken(ctx, at, job, r.refuseEntry(job, what, theirs))
 	}
 	if store.IsRefused(err) && own.Source.Job == "" { // as for a partition's records, handled there
-		log.Warn("the server refused to store which model this job runs: a worker with another model is recognised only by the partitions' records", "subject", wire.EntrySubject(job), "err", err)
+		log.Warn("the server refused the entry of the job's model: a worker with another model is detected only by the records of partitions", "subject", wire.EntrySubject(job), "err", err)
 		return nil
 	}
 	return err
@@ -183,7 +183,7 @@ func (r *self) refuseEntry(job, what string, e wire.Entry) error {
 func (r *self) otherModel(job, what, theirs string) error {
 	advice := "a network (with its front end, policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
 	if what == "readout" {
-		advice = "a worker with another readout predicts with the job's, but the job's registry does not have that model: publish it there (eusn-stream model publish, with the job's model), or start this worker with the job's model, readout (stage.readout) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
+		advice = "a worker with another readout predicts with the job's, but the job's registry does not have that model: publish the job's model there, or start this worker with the job's model, readout (stage.readout) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
 	}
 	return fmt.Errorf("pipeline: job %q runs with another %s than this worker's: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
 }

@@ -80,7 +80,7 @@ func TestOtherModelIsRefused(t *testing.T) {
 		t.Helper()
 		b.refusedFor(t, network, c, "network", `job "one"`, "test-model", "other-model")
 		b.forgetRegistry(c.Job)
-		b.refusedFor(t, retrained, c, "readout", `job "one"`, "test-model", "other-model", "eusn-stream model publish")
+		b.refusedFor(t, retrained, c, "readout", `job "one"`, "test-model", "other-model", "publish the job's model")
 	}
 	third := len(packets) / 3
 	r := b.startStage(m, c)

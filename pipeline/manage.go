@@ -98,7 +98,7 @@ func (m *manager) abandonAll() error {
 func (m *manager) leaveJob(last context.Context) {
 	m.releaseAll()
 	if m.unfinished > 0 {
-		m.run.log.Warn("stopped before the server answered: the partitions were not released. Their next owner waits until the lease ends, and computes again what was not committed. Nothing is lost", "partitions", m.unfinished)
+		m.run.log.Warn("stopped before the server answered: the partitions were not released. Their next owner waits until the lease ends, and repeats the uncommitted work. Nothing is lost", "partitions", m.unfinished)
 	}
 	try, cancel := context.WithTimeout(last, m.run.cfg.Lease)
 	defer cancel()

@@ -90,7 +90,7 @@ func (w *streamMonitor) checkStreams(ctx context.Context) error {
 		}
 		w.reportUnmapped(name, info.State.Subjects)
 		if now := store.Destination(info.Config); now != w.mapped {
-			return fmt.Errorf("pipeline: NATS stream %s has the subject transform %s, it had %s when the stage started: the job's number of partitions was changed (eusn-stream job resize); nothing is lost: start the stage again", name, now, w.mapped)
+			return fmt.Errorf("pipeline: NATS stream %s has the subject transform %s, it had %s when the stage started: the job's number of partitions was changed; nothing is lost: restart the stage", name, now, w.mapped)
 		}
 		if w.faultLasts("tail", info.State.LastSeq < seq, isClustered(s)) {
 			return fmt.Errorf("pipeline: %s ends at message %d, but the stage has read message %d: the input lost its last messages; %s", name, info.State.LastSeq, seq, store.OtherHistory)
@@ -144,7 +144,7 @@ func (w *streamMonitor) checkReplicas(info *jetstream.StreamInfo) {
 		switch told := w.behind[what]; {
 		case behind && !told:
 			w.behind[what] = true
-			w.worker.Log.Warn("a replica is not current: consumers on that server may read old messages; check that the server runs; docs/durability.md says how to make it copy everything again",
+			w.worker.Log.Warn("a replica is not current: consumers on that server may read old messages; check that the server runs (docs/durability.md describes the repair)",
 				"stream", name, "server", r.Name, "offline", r.Offline, "lag", r.Lag)
 		case told && !behind:
 			delete(w.behind, what)
@@ -172,7 +172,7 @@ func (w *streamMonitor) checkConsumers(info *jetstream.StreamInfo) crowd {
 	c := crowd{int64(info.State.Consumers), int64(store.ConsumerLimit(info.Config, w.account))}
 	many := float64(c.has) > ManyConsumers*float64(c.limit)
 	if many && !w.many[name] {
-		w.worker.Log.Warn("a NATS stream has almost as many consumers as it may have, and partitions and readers that need another one get none: look whose they are (nats consumer report), remove those that nobody uses, or raise its max_consumers",
+		w.worker.Log.Warn("a NATS stream has almost reached its limit of consumers, and then partitions and readers cannot start: list the consumers (nats consumer report), remove unused consumers, or raise max_consumers",
 			"stream", name, "consumers", c.has, "limit", c.limit)
 	}
 	w.many[name] = many
@@ -190,7 +190,7 @@ func (w *streamMonitor) reportUnmapped(name string, subjects map[string]uint64) 
 		}
 	}
 	if n > w.nobody {
-		w.worker.Log.Warn("input messages belong to no partition and are never read: a key has no token * or >, which are wildcards; publish them again under other keys", "stream", name, "messages", n, "subject", which)
+		w.worker.Log.Warn("input messages belong to no partition and are never read: a key must not have a token * or >, which are wildcards; republish the messages with other keys", "stream", name, "messages", n, "subject", which)
 	}
 	w.nobody = n
 }

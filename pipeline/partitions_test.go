@@ -31,7 +31,7 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 		t.Helper()
 		mentions(t, (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}).Run(t.Context()), says...)
 	}
-	refused(quickConfig("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
+	refused(quickConfig("stated", 16), "partition(70,1)", "partition(16,1)", "resize the job")
 	many := quickConfig("stated", 0)
 	many.Shards = 71
 	refused(many, "Shards is 71, want at most 70")

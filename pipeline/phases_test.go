@@ -41,7 +41,7 @@ func TestUnready(t *testing.T) {
 	want(tn, Claiming, "partition 4: claiming")
 	tn = held()
 	tn.Fail(errors.New("pipeline: its snapshot\nis lost"))
-	want(tn, Stopped, "partition 4: stopped: pipeline: its snapshot is lost")
+	want(tn, Stopped, "partition 4: stopped: its snapshot is lost")
 	for phase, unready := range map[Phase]string{Restoring: "partition 4: restoring", Replaying: "partition 4: replaying", Reading: ""} {
 		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: time.Now(), Partitions: []PartitionHealth{{Partition: 4, Share: true, Phase: phase}}}
 		if why := strings.Join(s.Unready(), "; "); why != unready {

@@ -395,7 +395,7 @@ func TestPromotionWaitsForItsReadout(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown := job.Header.Get(wire.HeaderReadout); names[shown] != m.Readouts[0] {
-		t.Errorf("the entry names readout %q, want the one that the job began with", shown)
+		t.Errorf("the entry names readout %q, want the readout of the job's start", shown)
 	}
 }
 

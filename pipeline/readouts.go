@@ -135,6 +135,6 @@ func (f *follower) newestPromotion(e *wire.Entry, has *readouts, log *slog.Logge
 func (f *follower) warnUnfollowed(p wire.Promotion, err error, log *slog.Logger) {
 	if now := time.Now(); now.Sub(f.warned) >= store.ToldEvery {
 		f.warned = now
-		log.Warn("a readout was promoted, but this worker cannot use it: its partitions keep the one before", "promotion", p.Number, "readout", p.Readout, "err", err)
+		log.Warn("a readout was promoted, but this worker cannot use it: its partitions keep the previous readout", "promotion", p.Number, "readout", p.Readout, "err", err)
 	}
 }

@@ -345,7 +345,7 @@ func TestReplaceRefused(t *testing.T) {
 	none := other
 	none.Job = "none"
 	refused(blue, own, green, none, wire.ErrNoJob, `"none"`)
-	refused(blue, own, green, apart, operate.ErrUnfit, "does not read the input", "--input-job blue")
+	refused(blue, own, green, apart, operate.ErrUnfit, "does not read the input", "input.job blue")
 	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), configBeside("three", "blue"), operate.ErrUnfit, "classes", `"c2"`)
 	refused(green, other, blue, own, operate.ErrShared, `"green"`)
 	refused(blue, own, pipelinetest.Bank(t, 2, 8, 2, policy), other, pipeline.ErrOtherModel, `"green"`)
@@ -366,7 +366,7 @@ func TestReplaceRefused(t *testing.T) {
 	l.Name, l.Weights = "x", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(l.Weights))
 	two.Readouts = []*readout.Linear{&l}
 	b.startStage(two, configBeside("same", "blue")).stopStage(t)
-	refused(blue, own, two, configBeside("same", "blue"), operate.ErrUnfit, "one network", "model promote")
+	refused(blue, own, two, configBeside("same", "blue"), operate.ErrUnfit, "one network", "promote it")
 }
 
 // A new worker of the other job may pass the cut during the read of the states: the

@@ -288,7 +288,7 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mentions(t, late.waitForEnd(t), "eusn-stream job resize", "start")
+	mentions(t, late.waitForEnd(t), "number of partitions", "restart")
 	c.Partitions = 6
 	r := b.startStage(m, c)
 	b.publishPackets(packets[100:])

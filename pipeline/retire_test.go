@@ -151,5 +151,5 @@ func TestRecordLost(t *testing.T) {
 	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	mentions(t, s.Run(ctx), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup", "--job NEW --input-job bare")
+	mentions(t, s.Run(ctx), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup", "the input of job bare")
 }

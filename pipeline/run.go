@@ -295,7 +295,7 @@ func (r *run) retryRequest(ctx context.Context, f func() error) error {
 		if store.IsUnanswered(err) {
 			_ = store.Pause(ctx, time.Second)
 		}
-		r.log.Warn("the server did not answer in time during the start, trying again", "attempt", attempt, "err", err)
+		r.log.Warn("the server did not answer in time during the start, retrying", "attempt", attempt, "err", err)
 	}
 }
 

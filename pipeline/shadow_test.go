@@ -295,7 +295,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 	if s := r.counters.Shadows(); len(s) != 1 || s[0].Missed != 3 || s[0].Predictions != 0 {
 		t.Errorf("counted %+v", s)
 	}
-	if book.Lines("does not store what shadows predict") != 1 {
+	if book.Lines("predictions of shadow models cannot be stored") != 1 {
 		t.Errorf("the log:\n%s", book)
 	}
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("lame"))
@@ -314,7 +314,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("a", 4, 1, .5, false)})
 	b.awaitPredictions("lame", 4)
 	r.stopStage(t)
-	if book.Lines("cannot score a shadow") != 1 {
+	if book.Lines("cannot compute a shadow") != 1 {
 		t.Errorf("the log:\n%s", book)
 	}
 }

@@ -53,6 +53,6 @@ func (f *shadowed) shadowsOf(e *wire.Entry, has *readouts, first *readout.Linear
 func (f *shadowed) warnMissing(log *slog.Logger, readout string, err error) {
 	if now := time.Now(); now.Sub(f.warned) >= store.ToldEvery {
 		f.warned = now
-		log.Warn("this worker cannot score a shadow of the job, and leaves it out; the job's own predictions are as without it", "readout", readout, "err", err)
+		log.Warn("this worker cannot compute a shadow of the job and omits it; the job's own predictions do not change", "readout", readout, "err", err)
 	}
 }

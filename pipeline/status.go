@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -107,7 +108,7 @@ func (s *Status) Unready() []string {
 	for _, p := range s.Partitions {
 		switch {
 		case p.Phase == Stopped || p.Phase == Deferred:
-			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, wire.OneLine(fmt.Sprint(p.Err))))
+			why = append(why, fmt.Sprintf("partition %d: %s: %s", p.Partition, p.Phase, wire.OneLine(errtext.For(p.Err))))
 		case p.Waiting != "":
 			why = append(why, fmt.Sprintf("partition %d: publish failed, retrying: %s", p.Partition, wire.OneLine(p.Waiting)))
 		case p.Phase == Reading || p.Phase == Releasing && !p.Share:

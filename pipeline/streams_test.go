@@ -63,7 +63,7 @@ func TestExistingStreams(t *testing.T) {
 	b.startStage(m, base).stopStage(t)
 	c := base
 	c.Partitions = 16
-	mentions(t, run(c), "OLD-IN", "partition(8,1)", "partition(16,1)", "job resize")
+	mentions(t, run(c), "OLD-IN", "partition(8,1)", "partition(16,1)", "resize the job")
 	c = base
 	c.InputSubject = "plant.*"
 	mentions(t, run(c), "OLD-IN", "sensors.*", "plant.*")

@@ -44,8 +44,8 @@ func TestFewConsumersLeft(t *testing.T) {
 			limit := map[string]int{"J-IN": 10, "J-OUT": 4}[name]
 			full = full.fullerOf(w.checkConsumers(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: name, MaxConsumers: limit}, State: jetstream.StreamState{Consumers: has}}))
 		}
-		if full.has != step.want.has || full.has > 0 && full != step.want || book.Lines("almost as many consumers") != step.told {
-			t.Errorf("look %d: %+v, told %d times; want %+v", i+1, full, book.Lines("almost as many consumers"), step)
+		if full.has != step.want.has || full.has > 0 && full != step.want || book.Lines("almost reached its limit of consumers") != step.told {
+			t.Errorf("look %d: %+v, told %d times; want %+v", i+1, full, book.Lines("almost reached its limit of consumers"), step)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (m *Model) Save(path string) error {
 func Load(path string) (*Model, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("reservoir: load model: %w", err)
+		return nil, fmt.Errorf("reservoir: %w", err)
 	}
 	defer f.Close()
 	start := make([]byte, 8) // detects most other files, whose size has no bound
@@ -183,11 +183,11 @@ func Load(path string) (*Model, error) {
 			return nil, fmt.Errorf("%s: %w: %w", path, ErrModel, err)
 		}
 	} else if err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil, fmt.Errorf("reservoir: load model: %w", err)
+		return nil, fmt.Errorf("reservoir: %w", err)
 	}
 	b, err := io.ReadAll(io.MultiReader(bytes.NewReader(start[:n]), io.LimitReader(f, maxModel+1)))
 	if err != nil {
-		return nil, fmt.Errorf("reservoir: load model: %w", err)
+		return nil, fmt.Errorf("reservoir: %w", err)
 	}
 	m, err := Decode(b)
 	if err != nil {

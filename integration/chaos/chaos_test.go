@@ -376,7 +376,7 @@ func TestStopped(t *testing.T) {
 		return fmt.Sprintf(`level=ERROR msg="partition stopped: no predictions until this is fixed" partition=%d err="lost"`, p)
 	}
 	deferred := func(at time.Time, p int, in string) string {
-		return fmt.Sprintf(`time=%s level=WARN msg="partition deferred: it is claimed again automatically" partition=%d in=%s err="full"`, at.Format(time.RFC3339Nano), p, in)
+		return fmt.Sprintf(`time=%s level=WARN msg="partition deferred: the worker retries automatically" partition=%d in=%s err="full"`, at.Format(time.RFC3339Nano), p, in)
 	}
 	say(0, "1", reading, stopped(1))                                                                                     // earlier and resolved
 	say(0, "0", reading, deferred(time.Now(), 2, "16s"), deferred(time.Now(), 3, "2s"), deferred(time.Time{}, 4, "16s")) // in long waits, at first, and long ago

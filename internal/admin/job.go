@@ -38,7 +38,7 @@ type PartitionStatus struct {
 // ErrNoJob reports a job name that no stage has used.
 var ErrNoJob = wire.ErrNoJob
 
-// LostError is the loss of a job's stored data: What, and the remedy in Do.
+// LostError is the loss of a job's stored data: What, and Input, the job whose input is left.
 type LostError = store.LostError
 
 // Open finds a job by name, or returns ErrNoJob.

@@ -72,9 +72,9 @@ func (w *Watch) logExpiring(now time.Time) {
 		case e.End.IsZero():
 			w.log.Warn("the end of a certificate cannot be read", args[:4]...)
 		case remaining <= 0:
-			w.log.Error("a certificate has expired: clients refuse it. Renew it (with eusn-stream secure init --renew, if this command has created it)", args...)
+			w.log.Error("a certificate has expired: clients refuse it. Renew it (docs/secure.md)", args...)
 		case remaining < WarnBefore:
-			w.log.Warn("a certificate expires soon. Renew it (with eusn-stream secure init --renew, if this command has created it)", append(args, "days", int(remaining.Hours()/24))...)
+			w.log.Warn("a certificate expires soon. Renew it (docs/secure.md)", append(args, "days", int(remaining.Hours()/24))...)
 		}
 	}
 }

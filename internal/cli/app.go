@@ -71,7 +71,7 @@ func Group(use, short string, children ...*cobra.Command) *cobra.Command {
 // Say prints a message for people, unless --quiet.
 func (a *App) Say(format string, args ...any) {
 	if !a.Quiet {
-		fmt.Fprintf(a.Stderr, format+"\n", args...)
+		fmt.Fprintf(a.Stderr, format+"\n", forPeople(args)...)
 	}
 }
 

@@ -6,6 +6,7 @@
 //
 //   - app.go: holds the state shared by all commands: output, progress, global flags
 //   - exit.go: defines the exit codes and maps errors to exit codes
+//   - message.go: writes errors in messages
 //   - advice.go: adds the flags of server and job to commands in advice texts
 //   - files.go: checks paths before work begins; replaces files
 //   - log.go: creates the log, as text or JSON

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -110,6 +111,15 @@ func ofContent(err error) bool {
 	return errors.As(err, &data) || errors.Is(err, reservoir.ErrModel)
 }
 
+// WithNext replaces the next step of err. The exit code is unchanged.
+func WithNext(err error, next string) error {
+	f, own := &Failure{err, ExitFailure, next}, (*Failure)(nil)
+	if errors.As(err, &own) {
+		f.Code = own.Code
+	}
+	return f
+}
+
 // Report prints err for people and returns its exit code.
 func (a *App) Report(err error) int {
 	var i *Interrupted
@@ -133,6 +143,6 @@ func (a *App) Report(err error) int {
 	if errors.Is(err, syscall.ENOSPC) { // the command's own advice is about other failures
 		f = &Failure{Code: f.Code, Next: "free some space on that disk, or write to another disk"}
 	}
-	a.tell(err.Error(), f.Next, f.Code)
+	a.tell(errtext.For(err, a.typed()...), f.Next, f.Code)
 	return f.Code
 }

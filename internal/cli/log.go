@@ -23,7 +23,14 @@ func (a *App) Logger(atLeast, format string) *slog.Logger {
 	if a.Quiet {
 		level = max(level, slog.LevelError)
 	}
-	opts := &slog.HandlerOptions{Level: level}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+		if attr.Value.Kind() == slog.KindAny {
+			if err, is := attr.Value.Any().(error); is {
+				attr.Value = slog.StringValue(ErrorText(err))
+			}
+		}
+		return attr
+	}}
 	if format == FormatJSON {
 		w := a.Stderr
 		if a.records != nil {

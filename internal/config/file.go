@@ -36,7 +36,7 @@ func readFile(name string, raw []byte) (*file, error) {
 	case err == io.EOF:
 		return f, nil // an empty file: all defaults
 	case err != nil:
-		return nil, &FileError{File: name, Err: err}
+		return nil, syntaxError(name, err)
 	}
 	top := contentOf(&doc)
 	if top.Kind != yaml.MappingNode {
@@ -46,10 +46,21 @@ func readFile(name string, raw []byte) (*file, error) {
 	case err == nil && contentOf(&second).ShortTag() != "!!null": // the keys of a second document would have no effect
 		return nil, &FileError{name, second.Line, errors.New("want one YAML document, but a second document starts here")}
 	case err != nil && err != io.EOF:
-		return nil, &FileError{File: name, Err: err}
+		return nil, syntaxError(name, err)
 	}
 	f.readGroup("", top)
 	return f, nil
+}
+
+// syntaxError is an error of the YAML parser, which names the line in its text.
+func syntaxError(name string, err error) error {
+	e := &FileError{File: name}
+	reason := strings.TrimPrefix(err.Error(), "yaml: ")
+	if _, scanErr := fmt.Sscanf(reason, "line %d:", &e.Line); scanErr == nil {
+		_, reason, _ = strings.Cut(reason, ": ")
+	}
+	e.Err = fmt.Errorf("not valid YAML: %s", reason)
+	return e
 }
 
 // contentOf returns the content of a document.

@@ -196,7 +196,7 @@ config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, 
 			t.Errorf("%q gives\n%v, want\n%s", c.yaml, err, c.want)
 		}
 	}
-	if _, err := Load("c.yaml", []byte("job: [\n"), nil, nil); err == nil || !strings.HasPrefix(err.Error(), "config: c.yaml: yaml: ") {
+	if _, err := Load("c.yaml", []byte("job: [\n"), nil, nil); err == nil || !strings.HasPrefix(err.Error(), "config: c.yaml:1: not valid YAML: ") {
 		t.Errorf("what is no YAML gives %v", err)
 	}
 }

@@ -3,6 +3,6 @@
 //
 // # Files
 //
-//   - limits.go: defines the limits of channels and values
+//   - limits.go: defines the limits of channels and values, and the errors of data sets
 //   - content.go: marks errors of a file's content
 package datafile

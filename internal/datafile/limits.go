@@ -11,3 +11,6 @@ const MaxValues = 1 << 30
 
 // ErrTooLarge is the error of data beyond a limit.
 var ErrTooLarge = errors.New("data set too large")
+
+// ErrTokens is the error of a data set that no network can read.
+var ErrTokens = errors.New("holds token lists, want numeric channels: embed the tokens first")

@@ -8,8 +8,14 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
+
+// AdviseLost returns the next steps after the loss of stored data of a job.
+func AdviseLost(lost *store.LostError) string {
+	return "search the server's log for \"Missing stream checksum file\": if it is there, no data is lost: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; if not, restore the NATS stream from a backup; without a backup, a new job can predict the input that is left: eusn-stream run --job NEW --input-job " + lost.Input
+}
 
 // DefaultBehind is the longest delay of a job that is not a problem.
 const DefaultBehind = time.Minute

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -86,7 +87,7 @@ func (l *reportBuilder) addUnknown(what string, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.report.Unknown = append(l.report.Unknown, cleanText(what+": "+err.Error()))
+	l.report.Unknown = append(l.report.Unknown, cleanText(what+": "+errtext.For(err)))
 }
 
 // askProcesses asks the job's processes, in particular the listed workers.

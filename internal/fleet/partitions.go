@@ -43,7 +43,7 @@ func (l *reportBuilder) combinePartitions() {
 	l.readRecords(all, unlisted)
 	l.report.Partitions = Partitions{Count: len(all), Phases: map[string]int{}}
 	if l.lost != nil {
-		l.report.Partitions.Lost, l.report.Partitions.Regain = l.lost.What, l.lost.Do
+		l.report.Partitions.Lost, l.report.Partitions.Regain = l.lost.What, AdviseLost(l.lost)
 	}
 	for i := range all {
 		l.report.Partitions.Phases[all[i].Phase]++

@@ -103,7 +103,7 @@ func (r *Responder) handleError(nc *nats.Conn, sub *nats.Subscription, err error
 		return
 	}
 	r.refused.Do(func() {
-		r.log.Warn("eusn-stream status gets no answer from this process, because its login lacks the right to answer; the process's work does not depend on it: allow the subjects that docs/nats.md lists under Status", "err", err)
+		r.log.Warn("this process cannot answer status requests, because its login lacks the right; its work continues: allow the subjects that docs/nats.md lists under Status", "err", err)
 	})
 }
 

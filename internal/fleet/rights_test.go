@@ -81,7 +81,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("a reader hears %+v", asked)
 	}
 	pipelinetest.Until(t, "a word about the right that is missing", func() bool { return strings.Contains(refused.String(), "docs/nats.md") })
-	if n := refused.Lines("gets no answer from this process"); n != 1 {
+	if n := refused.Lines("cannot answer status requests"); n != 1 {
 		t.Errorf("it is said %d times\n%s", n, refused)
 	}
 	if status := w.counters.Status(); status.Unready() != nil {

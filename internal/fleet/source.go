@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -106,7 +107,7 @@ func newPartition(h pipeline.PartitionHealth) Partition {
 	}
 	switch {
 	case h.Err != nil:
-		p.Why = cutLine(h.Err.Error(), mostText)
+		p.Why = cutLine(errtext.For(h.Err), mostText)
 	case h.Waiting != "":
 		p.Why = cutLine("publish failed, retrying: "+h.Waiting, mostText)
 	}

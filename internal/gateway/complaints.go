@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -37,7 +38,7 @@ func (c *complaints) logComplaint(text, place string, err error) {
 	}
 	one.since++
 	if now := time.Now(); now.Sub(one.logged) >= time.Second {
-		c.log.Warn(text, "from", names.Cut(place, mostLogged), "times", one.since, "err", names.Cut(err.Error(), mostLogged))
+		c.log.Warn(text, "from", names.Cut(place, mostLogged), "times", one.since, "err", names.Cut(errtext.For(err), mostLogged))
 		one.logged, one.since = now, 0
 	}
 }

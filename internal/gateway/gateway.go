@@ -128,7 +128,7 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 		g.lanes.Load(g.streamOf(g.keyOf(b.Message.Subject)).lane, b.Message)
 	}
 	if len(left) > 0 {
-		c.Log.Info("messages of the run before are published first, under their own numbers", "messages", len(left))
+		c.Log.Info("messages of the previous run are published first, with their own numbers", "messages", len(left))
 	}
 	return g, nil
 }
@@ -196,7 +196,7 @@ func (g *Gateway) serveInputs(ctx context.Context, wrong <-chan error) error {
 			return err
 		case <-timerAfter(wait):
 		case <-late:
-			g.cfg.Log.Warn("stopped before the server has acknowledged everything: the next run publishes what is in the outbox", "messages", g.out.Waiting(), "why", g.hold.why)
+			g.cfg.Log.Warn("stopped before the server acknowledged all messages: the next run publishes the messages in the outbox", "messages", g.out.Waiting(), "why", g.hold.why)
 			return nil
 		case <-stopping:
 			stopping = nil
@@ -253,7 +253,7 @@ func (g *Gateway) drainTaken(in <-chan taken) {
 // endOutbox closes the outbox and marks it as complete.
 func (g *Gateway) endOutbox() {
 	if err := g.out.End(); err != nil {
-		g.cfg.Log.Warn("the end of the outbox is not written: after a power loss, numbers may begin anew", "err", err)
+		g.cfg.Log.Warn("the end of the outbox cannot be written: after a power failure, numbers may restart at 1", "err", err)
 	}
 	g.out.Close()
 }

@@ -67,7 +67,7 @@ func (g *Gateway) learnNumber(ctx context.Context, key, from string) error {
 			return nil
 		}
 		if ctx.Err() == nil {
-			g.told.logComplaint("holding back: the input cannot be asked for the last number of a stream", "stream "+key, err)
+			g.told.logComplaint("holding back: the last number of a stream cannot be read from the input", "stream "+key, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -125,7 +125,7 @@ func (g *Gateway) inputStream(ctx context.Context) (jetstream.Stream, error) {
 	}
 	in, err := g.js.Stream(ctx, wire.InputStream(g.cfg.Job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("there is no NATS stream %s: start the stage of the job once (eusn-stream run), which makes it, or check the job's name; for a job that reads another job's input (input.job), give that job", wire.InputStream(g.cfg.Job))
+		return nil, fmt.Errorf("there is no NATS stream %s: start a worker of the job once, which creates the NATS stream, or check the job's name; for a job that reads another job's input (input.job), give that job", wire.InputStream(g.cfg.Job))
 	}
 	if err == nil {
 		g.job.in = in

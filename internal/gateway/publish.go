@@ -77,7 +77,7 @@ func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 func (g *Gateway) judgeRefusal(s *producer.Lane, err error) (aside bool) {
 	g.stats.retries.Add(1)
 	if tooLarge(err) {
-		g.told.logComplaint("the server does not take a message of this size: raise max_msg_size of the job's input, or max_payload of the server; the stream waits", "stream "+s.Key, err)
+		g.told.logComplaint("the server refuses a message of this size: raise max_msg_size of the job's input, or max_payload of the server; the stream waits", "stream "+s.Key, err)
 		return true
 	}
 	g.hold.server = true
@@ -100,7 +100,7 @@ func refusalMeaning(s *producer.Lane, err error) string {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
-		return "nothing on the server takes " + s.Subject + ": start the stage of the job once (eusn-stream run), which makes its NATS streams"
+		return "no NATS stream on the server stores " + s.Subject + ": start a worker of the job once, which creates its NATS streams"
 	case errors.As(err, &api) && strings.Contains(api.Description, "maximum"):
 		return "the job's input is full: raise input.max_bytes, let input.max_age remove old input, or free space; until then devices get no acknowledgement"
 	case errors.As(err, &api):
@@ -120,7 +120,7 @@ func (g *Gateway) serverTakes(after time.Duration) {
 
 func (g *Gateway) diskFailed(err error) {
 	if !g.hold.disk {
-		g.cfg.Log.Error("holding back: the outbox cannot be written: free space in its directory (gateway.outbox); devices get no acknowledgement for what cannot be written", "err", err)
+		g.cfg.Log.Error("holding back: the outbox cannot be written: free space in its directory (gateway.outbox); devices get no acknowledgement for these messages", "err", err)
 	}
 	g.hold.disk, g.hold.probe = true, time.Now().Add(probeEvery)
 	g.stats.held.Store(true)
@@ -143,9 +143,9 @@ func (g *Gateway) noteOutbox() {
 	if full := bytes+int64(g.lanes.OpenBytes) > g.cfg.OutboxBytes; full != g.hold.full {
 		g.hold.full = full
 		if full {
-			g.cfg.Log.Warn("the outbox is full: nothing is taken from devices until the server has taken some of it; lines over UDP are dropped and counted", "bytes", bytes, "gateway.outbox_bytes", g.cfg.OutboxBytes)
+			g.cfg.Log.Warn("the outbox is full: the gateway accepts no messages until the server has stored some of them; lines over UDP are dropped and counted", "bytes", bytes, "gateway.outbox_bytes", g.cfg.OutboxBytes)
 		} else {
-			g.cfg.Log.Info("the outbox has room again")
+			g.cfg.Log.Info("the outbox has free space again")
 		}
 	}
 }

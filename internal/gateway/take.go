@@ -124,7 +124,7 @@ func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 		return nil, refusedf("%v", err)
 	}
 	g.stats.unreadable.Add(1)
-	g.told.logComplaint("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
+	g.told.logComplaint("a payload cannot be decoded: it is published unchanged, and the stage stores a dead letter", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
 	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
 }
 

@@ -63,7 +63,7 @@ func (t *Topics) Key(topic string) (string, error) {
 			}
 		}
 	}
-	return "", refusedf("topic %q fits none of the patterns %s: send under one of them, or set --topics (gateway.topics), with + where the name of the stream stands", names.Cut(topic, 80), strings.Join(t.Filters(), ", "))
+	return "", refusedf("topic %q fits none of the patterns %s: send under one of them, or set --topics (gateway.topics), with + for the name of the stream", names.Cut(topic, 80), strings.Join(t.Filters(), ", "))
 }
 
 func (p *pattern) matchLevels(levels []string) (string, bool) {

@@ -89,6 +89,9 @@ func place(seed uint64, group string) []byte {
 // longestParts limits a file of parts: some hundred thousand groups.
 const longestParts = 64 << 20
 
+// ErrParts reports a file without parts.
+var ErrParts = errors.New("not a file of training and test parts")
+
 // ReadParts reads a file written by Encode, possibly edited.
 func ReadParts(path string) (*Parts, error) {
 	f, err := os.Open(path)
@@ -110,13 +113,13 @@ func ReadParts(path string) (*Parts, error) {
 // DecodeParts reads the JSON of parts.
 func DecodeParts(text []byte) (*Parts, error) {
 	if len(text) > longestParts {
-		return nil, fmt.Errorf("more than %d bytes, want a file of eusn-stream offline split", longestParts)
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrParts, longestParts)
 	}
 	p := &Parts{}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(p); err != nil {
-		return nil, fmt.Errorf("not a file of eusn-stream offline split: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrParts, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, errors.New("there is more after the parts, want one object")

@@ -83,9 +83,9 @@ func TestDecodeParts(t *testing.T) {
 		{`["h2"]`, `[]`}:                      "2 groups to train on and 0 to test, want at least one each",
 		{`["h2"]`, `[""]`}:                    "a group without a name",
 		{`"seed":1`, `"sede":1`}:              `unknown field "sede"`,
-		{`"seed":1`, `"seed":-1`}:             "not a file of eusn-stream offline split",
+		{`"seed":1`, `"seed":-1`}:             "not a file of training and test parts",
 		{`}`, `} x`}:                          "there is more after the parts",
-		{goodParts, ``}:                       "not a file of eusn-stream offline split: EOF",
+		{goodParts, ``}:                       "not a file of training and test parts: EOF",
 	} {
 		if _, err := DecodeParts([]byte(strings.Replace(goodParts, change[0], change[1], 1))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", change[1], err, want)

@@ -31,7 +31,7 @@ const (
 
 // ErrNowhere reports a job without a NATS stream for labels, which this user may not
 // create.
-var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not make it: eusn-stream labels list, with an operator's login, makes it")
+var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not create it")
 
 // Open requires that a job has a NATS stream for labels: it creates a missing stream,
 // but not for a missing job.

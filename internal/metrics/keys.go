@@ -62,7 +62,7 @@ func (r *keyring) currentKeys() *keys {
 	r.looked = time.Now()
 	switch err := r.readFiles(); {
 	case err != nil && err.Error() != r.failed:
-		r.log.Error("a file for TLS or the login of the metrics port cannot be used; what it said before still holds. Repair the file: it is read again by itself", "err", err)
+		r.log.Error("a file for TLS or the login of the metrics port cannot be used; the previous content is still in use. Repair the file: it is reread automatically", "err", err)
 		r.failed = err.Error()
 	case err == nil && r.failed != "":
 		r.log.Info("the files for TLS and the login of the metrics port can be used again")
@@ -124,7 +124,7 @@ func (a *Access) parseFiles(text map[string][]byte, now time.Time) (*keys, error
 			return nil, fmt.Errorf("metrics: certificate %s with key %s: %w", a.Cert, a.Key, err)
 		}
 		if end := k.pair.Leaf.NotAfter; end.Before(now) {
-			return nil, fmt.Errorf("metrics: the certificate %s has expired at %s: no client accepts it. A new one: eusn-stream secure init --renew, for one that it has made", a.Cert, end.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("metrics: the certificate %s has expired at %s: no client accepts it: renew it (docs/secure.md)", a.Cert, end.UTC().Format(time.RFC3339))
 		}
 	}
 	if a.ClientCA != "" {

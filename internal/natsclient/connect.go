@@ -158,7 +158,7 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
 			now := time.Now().UnixNano()
 			if before := told.Load(); now-before >= int64(toldEvery) && told.CompareAndSwap(before, now) {
-				log.Warn("NATS server not reached, trying again", "connection", name, "err", err)
+				log.Warn("NATS server not reached, retrying", "connection", name, "err", err)
 			}
 		}),
 		nats.LameDuckModeHandler(func(nc *nats.Conn) {

@@ -126,7 +126,7 @@ func (s *Server) startServer(ctx context.Context, o Options, d *door) error {
 	for _, addr := range d.addresses {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
-			return fmt.Errorf("natsserver: cannot listen on %s: %w (choose another port or address, or connect to the existing server)", addr, err)
+			return fmt.Errorf("natsserver: %w (choose another port or address, or connect to the existing server)", err)
 		}
 		l.Close()
 	}

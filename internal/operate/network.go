@@ -132,7 +132,7 @@ func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error
 	case err != nil:
 		return nil, err
 	case e.Source.Job != j.name:
-		return nil, fmt.Errorf("pipeline: job %q does not read the input of job %q: %w: start it with eusn-stream run --job %s --input-job %s, and let it catch up", name, j.name, ErrUnfit, name, j.name)
+		return nil, fmt.Errorf("pipeline: job %q does not read the input of job %q: %w: start a worker of job %q with input.job %s, and let it catch up", name, j.name, ErrUnfit, name, j.name)
 	case seq == 0 || e.Readout == "":
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, ErrNotBegun)
 	case e.Source.Created != wire.CreatedText(j.in.Stream.CachedInfo().Created):
@@ -146,7 +146,7 @@ func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error
 // checkAlike requires unchanged conditions for readers of the job's predictions.
 func checkAlike(r Replaced, own, other wire.Entry) error {
 	if own.Network == other.Network && !own.Resize.UnderWay() {
-		return fmt.Errorf("pipeline: jobs %q and %q have one network, and two readouts: %w: publish that readout for job %q and promote it (eusn-stream model publish, model promote)", r.Job, r.With, ErrUnfit, r.Job)
+		return fmt.Errorf("pipeline: jobs %q and %q have one network, and two readouts: %w: publish that readout for job %q and promote it", r.Job, r.With, ErrUnfit, r.Job)
 	}
 	if !slices.Equal(own.Meta.Labels, other.Meta.Labels) {
 		return fmt.Errorf("pipeline: job %q predicts the classes %q, and job %q the classes %q: %w: readers of the predictions of job %q would meet classes that they do not know; let them read the predictions of job %q instead",

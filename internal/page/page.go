@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
@@ -311,7 +312,7 @@ func (p *Page) setReport(report *fleet.Report, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.report, p.reportWhy = nil, shorten(err.Error())
+		p.report, p.reportWhy = nil, shorten(errtext.For(err))
 		if errors.Is(err, context.DeadlineExceeded) {
 			p.reportWhy = fmt.Sprintf("the server did not answer within %v", reportTime)
 		}

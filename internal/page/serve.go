@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -104,7 +105,7 @@ func (p *Page) serveLookup(w http.ResponseWriter, r *http.Request, key string, l
 	case errors.Is(err, context.DeadlineExceeded):
 		writeError(w, http.StatusGatewayTimeout, "the NATS server did not answer in time: it is overloaded or does not run; retry in a moment")
 	case err != nil:
-		writeError(w, http.StatusBadGateway, shorten(err.Error()))
+		writeError(w, http.StatusBadGateway, shorten(errtext.For(err)))
 	default:
 		writeJSON(w, found)
 	}

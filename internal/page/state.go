@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
@@ -114,7 +115,7 @@ func newPartitions(s *pipeline.Status, now time.Time) (all []Partition, worst []
 			v.Unsaved = toSeconds(max(0, now.Sub(p.Unsaved)))
 		}
 		if p.Err != nil {
-			v.Why = shorten(p.Err.Error())
+			v.Why = shorten(errtext.For(p.Err))
 		} else if p.Waiting != "" {
 			v.Why = shorten(p.Waiting)
 		}

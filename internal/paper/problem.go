@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -93,7 +94,7 @@ func checkParts(d *archive.Dataset) error {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline paper embed", d.Name)
+		return fmt.Errorf("bench: data set %q %w", d.Name, datafile.ErrTokens)
 	}
 	train, test := labelled(d, archive.Train), labelled(d, archive.Test)
 	if len(train) == 0 || len(test) == 0 {

@@ -31,7 +31,7 @@ func (r *refusals) judgeRefusal(l *Lanes, s *Lane, err error, patient bool) erro
 	}
 	r.since++
 	if now := time.Now(); now.Sub(r.logged) >= time.Second {
-		r.log.Warn("publish failed, retrying: check that the server is reached, and that the NATS stream exists and has space", "refusals", r.since, "stream", s.Key, "seq", seq, "err", natsclient.Plain(err))
+		r.log.Warn("publish failed, retrying: check that the server is reachable, and that the NATS stream exists and has space", "refusals", r.since, "stream", s.Key, "seq", seq, "err", natsclient.Plain(err))
 		r.logged, r.since = now, 0
 	}
 	patient = patient || time.Since(since) <= noStreamPatience

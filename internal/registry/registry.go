@@ -24,7 +24,7 @@ var (
 	// ErrNoEntry reports a fingerprint missing in the registry.
 	ErrNoEntry = errors.New("the job's registry has no such model")
 	// ErrDamaged reports an entry with a change of the published content.
-	ErrDamaged = errors.New("publish the same model again, which repairs the entry: eusn-stream model publish")
+	ErrDamaged = errors.New("publish the same model again, which repairs the entry")
 	// ErrOtherNetwork reports a model that does not fit the job's states.
 	ErrOtherNetwork = errors.New("a readout can only be changed within one network, because the states stay: train a readout for the job's network, or begin a new job with this model")
 	// ErrRetired reports a retired entry.

@@ -165,7 +165,7 @@ func (b *book) logForeign(seq uint64, subject string, err error) {
 // recreateHint returns instructions for starting a new alarm log without losing data.
 func recreateHint(job string) string {
 	name := wire.AlarmStream(job)
-	return fmt.Sprintf("inspect the alarm log first (eusn-stream alarms tail --since, nats stream view %s), back it up (nats stream backup %s DIRECTORY), and only then remove it (nats stream rm %s): a new alarm log starts", name, name, name)
+	return fmt.Sprintf("inspect the alarm log first (nats stream view %s), back it up (nats stream backup %s DIRECTORY), and only then remove it (nats stream rm %s): a new alarm log starts", name, name, name)
 }
 
 // claimRecord makes this process the writer of a log with a record.

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrNoAlarms means that no process ever kept the job's alarms.
-var ErrNoAlarms = errors.New("the job has no alarm log: eusn-stream alarms run creates the log")
+var ErrNoAlarms = errors.New("the job has no alarm log: its first alarm process creates the log")
 
 const forgetAfter = 30 * time.Second
 

@@ -132,7 +132,7 @@ func (w *watcher) answerRequest(ctx context.Context, m *nats.Msg) error {
 // request.
 var (
 	ErrRefused = errors.New("refused")
-	ErrNobody  = errors.New("no process keeps the alarms of this job: start eusn-stream alarms run")
+	ErrNobody  = errors.New("no process keeps the alarms of this job")
 )
 
 // Acknowledge acknowledges an alarm.

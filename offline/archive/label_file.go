@@ -160,10 +160,10 @@ func (l *LabelFile) readJSON(in *bufio.Reader) error {
 			Withdrawn               bool
 		}
 		if err := json.Unmarshal(text, &v); err != nil {
-			return l.fault(line, "want JSON as eusn-stream labels list --json prints it: %w", err)
+			return l.fault(line, "want JSON with stream, label, and from and to, or seq and row: %w", err)
 		}
 		if v.Withdrawn {
-			return l.fault(line, "the label is withdrawn: want those that count, as eusn-stream labels list --json prints them without --all")
+			return l.fault(line, "the label is withdrawn: want only labels that are not withdrawn")
 		}
 		if err := l.add(line, labelLine{v.Stream, v.From, v.To, v.Seq.String(), v.Row.String(), v.Label}); err != nil {
 			return err
@@ -262,7 +262,7 @@ func (l *LabelFile) set(c *RecordingChunk) error {
 		return nil
 	}
 	if l.tells && c.Origin.Key == nil {
-		return datafile.InContent(fmt.Errorf("offline: %s has labels with seq and row, which name predictions of a job: the archive does not say where its samples come from, as those of eusn-stream record do; give labels with from and to", l.path))
+		return datafile.InContent(fmt.Errorf("offline: %s has labels with seq and row, which name predictions of a job, but the archive has no positions in the input of a job, as a recorded job has; use labels with from and to", l.path))
 	}
 	l.seen.addChunk(c)
 	for i, stream := range c.Stream {

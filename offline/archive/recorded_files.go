@@ -56,7 +56,7 @@ func (f RecordingFiles) open(target, groups string) (all []*recordedFile, err er
 			first := all[0].info
 			switch {
 			case !r.Recorded || !first.Recorded:
-				return nil, datafile.InContent(fmt.Errorf("offline: %s and %s: only the files of one eusn-stream record are read as one recording: give one file", f.Paths[0], path))
+				return nil, datafile.InContent(fmt.Errorf("offline: %s and %s: only the files of one recorded job are read as one recording: give one file", f.Paths[0], path))
 			case r.recording != first.recording:
 				return nil, datafile.InContent(fmt.Errorf("offline: %s and %s are of two recordings, want the files of one", f.Paths[0], path))
 			case !slices.Equal(r.Channels, first.Channels):

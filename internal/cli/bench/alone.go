@@ -30,11 +30,11 @@ func newEnginesAlone(m *reservoir.Model, factory pipeline.EngineFactory) (*engin
 	for range cores {
 		engine, err := factory(m.Network, stageAlone)
 		if err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
+			return nil, err
 		}
 		e.engines = append(e.engines, engine)
 		if err := engine.SetReadouts([]*readout.Linear{m.Readouts[0]}); err != nil {
-			return nil, fmt.Errorf("bench: %w", err)
+			return nil, err
 		}
 		e.scores = append(e.scores, make([]float32, stageAlone*engine.ScoreWidth()))
 	}
@@ -54,7 +54,7 @@ func (e *enginesAlone) measure(d time.Duration) (float64, error) {
 		begin, calls := time.Now(), 0
 		for ; calls == 0 || time.Since(begin) < d; calls++ {
 			if err := e.engines[i].Advance(e.in, e.runs, e.scores[i]); err != nil {
-				return 0, fmt.Errorf("bench: %w", err)
+				return 0, err
 			}
 		}
 		return float64(calls*len(e.runs)*stageRows) / time.Since(begin).Seconds(), nil

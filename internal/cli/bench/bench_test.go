@@ -38,7 +38,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"--members -1", cli.ExitUsage, "--members -1"},
 		{"--only stage --units 50", cli.ExitUsage, "do not apply"},
 		{"extra", cli.ExitUsage, "unexpected argument"},
-		{"--engine gpu --only engine", cli.ExitUnreachable, "gpu: "},
+		{"--engine gpu --only engine", cli.ExitUnreachable, "no NVIDIA driver was found"},
 		{"--streams 1000000 --steps 1000", cli.ExitFailure, "more than 1 GiB"},
 		{"--only stage --dir /nowhere/at/all", cli.ExitFailure, "--dir"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
@@ -25,7 +26,7 @@ type rowEnergy struct {
 func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Duration) error {
 	r, err := telemetry.Open()
 	if err != nil {
-		b.energy.Missing = "not measured: " + err.Error()
+		b.energy.Missing = "not measured: " + cli.ErrorText(err)
 		return nil
 	}
 	defer r.Close()
@@ -36,7 +37,7 @@ func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Dura
 			return err
 		}
 		if err := b.engine.Advance(b.in, b.runs, nil); err != nil {
-			return fmt.Errorf("bench: %w", err)
+			return err
 		}
 	}
 	took := time.Since(begin)
@@ -48,7 +49,7 @@ func (b *engineBench) measureEnergy(ctx context.Context, pci string, d time.Dura
 		err = fmt.Errorf("the card's energy counter did not change for %v", took.Round(time.Millisecond))
 	}
 	if err != nil {
-		b.energy.Missing = "not measured: " + err.Error()
+		b.energy.Missing = "not measured: " + cli.ErrorText(err)
 		return nil
 	}
 	steps := float64(b.shape.streams) * float64(b.shape.steps) * float64(calls)

@@ -102,7 +102,7 @@ func newEngineBenches(kinds []benchKind, o *benchOptions) (all []*engineBench, e
 				}
 				b, err := newEngineBench(k, s, threads)
 				if err != nil {
-					return all, fmt.Errorf("bench: %w", err)
+					return all, err
 				}
 				all = append(all, b)
 			}
@@ -216,7 +216,7 @@ func takeTurns(ctx context.Context, a *cli.App, all []*engineBench, each time.Du
 			left++
 			before := b.spent
 			if err := b.turn(); err != nil {
-				return fmt.Errorf("bench: %w", err)
+				return err
 			}
 			spent += min(b.spent, each) - min(before, each)
 			p.Report(spent.Milliseconds(), (each * time.Duration(len(all))).Milliseconds(), "engines, ms")

@@ -110,7 +110,7 @@ func (m *messageBench) measure(ctx context.Context, partitions int) error {
 func (m *messageBench) with(ctx context.Context, partitions int, latency time.Duration, keys int, f func(*stageBench) error) (err error) {
 	dir, err := os.MkdirTemp(m.o.dir, "eusn-bench-*")
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--dir with a writable folder")
+		return cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
 	defer os.RemoveAll(dir)
 	b := &stageBench{

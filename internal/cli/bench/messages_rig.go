@@ -111,7 +111,7 @@ func await(ctx context.Context, done func() bool) error {
 			return context.Cause(ctx)
 		}
 		if time.Now().After(late) {
-			return errors.New("bench: messages are missing")
+			return errors.New("messages are missing")
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func (b *stageBench) send(ctx context.Context, messages int) (s spent, commits f
 	})
 	after := b.stats.Stats()
 	if after.DeadLetters > 0 {
-		err = errors.Join(err, cli.Fail(cli.ExitIntegrity, fmt.Errorf("bench: the stage could not use %d messages", after.DeadLetters), ""))
+		err = errors.Join(err, cli.Fail(cli.ExitIntegrity, fmt.Errorf("the stage could not use %d messages", after.DeadLetters), ""))
 	}
 	return s, float64(after.Commits - before.Commits), err
 }
@@ -163,7 +163,7 @@ func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, e
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(stageForever):
-		return nil, errors.New("bench: messages are missing")
+		return nil, errors.New("messages are missing")
 	}
 	return got.Latencies(min(stageWarmUp, d/4)), nil
 }

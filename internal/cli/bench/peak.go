@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -25,7 +24,7 @@ func measurePeaks(ctx context.Context, sets []string, threads []int, d time.Dura
 		for _, n := range threads {
 			flops, err := fmaPeak(set, n, d)
 			if err != nil {
-				return nil, fmt.Errorf("bench: %w", err)
+				return nil, err
 			}
 			rows = append(rows, peakRow{"peak", set, n, flops / 1e9})
 			if ctx.Err() != nil {

@@ -85,7 +85,7 @@ type stageBench struct {
 func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string, partitions int) (row stageRow, err error) {
 	dir, err := os.MkdirTemp(o.dir, "eusn-bench-*")
 	if err != nil {
-		return row, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--dir with a writable folder")
+		return row, cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
 	defer os.RemoveAll(dir)
 	p := a.Progress()
@@ -243,18 +243,18 @@ func (b *stageBench) pass(ctx context.Context, messages int) (r passed, err erro
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
 			case s.DeadLetters > 0:
-				return cli.Fail(cli.ExitIntegrity, fmt.Errorf("bench: the stage could not use %d messages", s.DeadLetters), "")
+				return cli.Fail(cli.ExitIntegrity, fmt.Errorf("the stage could not use %d messages", s.DeadLetters), "")
 			case at.IsZero() && s.Rows > begin.Rows && s.Rows < want:
 				first, at = s, now
 			case s.Rows == want && at.IsZero():
-				return errors.New("bench: the stage was finished before it could be measured: use a longer --time")
+				return errors.New("the stage was finished before it could be measured: use a longer --time")
 			case s.Rows == want:
 				wall := now.Sub(at).Seconds()
 				r.rows = float64(s.Rows-first.Rows) / wall
 				r.engine = (s.Engine - first.Engine).Seconds() / wall / float64(runtime.GOMAXPROCS(0))
 				return nil
 			case now.After(late):
-				return fmt.Errorf("bench: %d of %d rows after %v", s.Rows-begin.Rows, messages*b.rows, stageForever)
+				return fmt.Errorf("%d of %d rows after %v", s.Rows-begin.Rows, messages*b.rows, stageForever)
 			}
 			time.Sleep(500 * time.Microsecond)
 		}
@@ -269,7 +269,7 @@ func (b *stageBench) startProfile() (stop func() error, err error) {
 	}
 	f, err := os.Create(b.profile)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("bench: %w", err), "--profile with a writable path")
+		return nil, cli.Fail(cli.ExitFailure, err, "--profile with a writable path")
 	}
 	b.profile = ""
 	if err := pprof.StartCPUProfile(f); err != nil {
@@ -312,6 +312,6 @@ func (b *stageBench) paced(ctx context.Context, every, d time.Duration) ([]float
 	case <-reading.Done():
 		return nil, context.Cause(reading)
 	case <-time.After(stageForever):
-		return nil, errors.New("bench: predictions are missing in the output")
+		return nil, errors.New("predictions are missing in the output")
 	}
 }

@@ -78,14 +78,14 @@ func fileArg(args []string) string {
 
 func configInit(a *cli.App, path string, force, full bool) error {
 	if err := cli.MayWrite(path, force); err != nil {
-		return fmt.Errorf("config: %w", err)
+		return err
 	}
 	text := config.BasicYAML()
 	if full {
 		text = config.DefaultYAML
 	}
 	if err := cli.ReplaceFile(path, text, cli.Public); err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "choose another name")
+		return cli.Fail(cli.ExitFailure, err, "choose another name")
 	}
 	a.Say("wrote %s", path)
 	return nil
@@ -161,7 +161,9 @@ type ruleError struct {
 	err        error
 }
 
-func (e *ruleError) Error() string { return "config: key alarms.rules: " + e.err.Error() }
+func (e *ruleError) Error() string { return "key alarms.rules: " + e.err.Error() }
+
+func (e *ruleError) Unwrap() error { return e.err }
 
 // checkRules returns the error of each invalid rule.
 func checkRules(texts map[string]string) (all []error) {
@@ -194,7 +196,7 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 	if err != nil {
 		for _, n := range rules.Unreachable(alarm.Capabilities{}) {
 			if n.Class != "" {
-				return nil, []string{fmt.Sprintf("key alarms.rules: the classes that rules name could not be checked: %v", err)}
+				return nil, []string{fmt.Sprintf("key alarms.rules: the classes that rules name could not be checked: %s", cli.ErrorText(err))}
 			}
 		}
 		return nil, nil
@@ -227,7 +229,7 @@ type problem struct {
 }
 
 func problemOf(err error) problem {
-	p := problem{Message: err.Error()}
+	p := problem{Message: cli.ErrorText(err)}
 	setSource := func(s config.Source) { p.File, p.Line, p.Environment = s.File, s.Line, s.Env }
 	var field *config.FieldError
 	var unknown *config.UnknownKeyError

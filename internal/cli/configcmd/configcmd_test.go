@@ -141,14 +141,14 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 	}{
 		"keys": {"job: A B\nstage:\n  row: 5\n  latency: soon\n", []problem{
 			{Key: "stage.row", File: file, Line: 3, Want: "a key that exists", Nearest: "stage.rows",
-				Message: `config: ` + file + `:3: unknown key "stage.row", nearest is "stage.rows"`},
+				Message: file + `:3: unknown key "stage.row", nearest is "stage.rows"`},
 			{Key: "stage.latency", File: file, Line: 4, Want: "a duration with its unit, such as 5ms or 10s, at most 1m, not 0s", Got: `"soon"`,
-				Message: `config: ` + file + `:4: key stage.latency: want a duration with its unit, such as 5ms or 10s, at most 1m, not 0s, got "soon"`},
+				Message: file + `:4: key stage.latency: want a duration with its unit, such as 5ms or 10s, at most 1m, not 0s, got "soon"`},
 			{Key: "job", File: file, Line: 1, Got: `"A B"`},
 			{Key: "stage.partitions", Environment: "EUSN_STAGE_PARTITIONS", Got: "-1"},
 		}},
-		"a list":  {"- job\n", []problem{{File: file, Line: 1, Message: "config: " + file + ":1: want keys and values"}}},
-		"no file": {"", []problem{{Message: "config: open " + file + ": no such file or directory"}}},
+		"a list":  {"- job\n", []problem{{File: file, Line: 1, Message: file + ":1: want keys and values"}}},
+		"no file": {"", []problem{{Message: file + ": no such file or directory"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clitest.Write(t, file, c.yaml)

@@ -26,9 +26,9 @@ func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, err
 	if path != "" {
 		var err error
 		if raw, err = readConfigFile(path); errors.Is(err, fs.ErrNotExist) {
-			return config.Config{}, cli.Fail(cli.ExitConfig, fmt.Errorf("config: %w", err), "eusn-stream config init "+cli.QuoteForShell(path))
+			return config.Config{}, cli.Fail(cli.ExitConfig, err, "eusn-stream config init "+cli.QuoteForShell(path))
 		} else if err != nil {
-			return config.Config{}, cli.Fail(cli.ExitConfig, fmt.Errorf("config: %w", err), compareHint)
+			return config.Config{}, cli.Fail(cli.ExitConfig, err, compareHint)
 		}
 	}
 	c, err := config.Load(path, raw, flags, names)

@@ -16,7 +16,7 @@ type outputError struct {
 	err error
 }
 
-func (e *outputError) Error() string { return "config: key " + e.key + ": " + e.err.Error() }
+func (e *outputError) Error() string { return "key " + e.key + ": " + e.err.Error() }
 
 func (e *outputError) Unwrap() error { return e.err }
 

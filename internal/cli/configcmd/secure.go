@@ -56,7 +56,7 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 		return renewServer(a, dir, o.hosts)
 	}
 	if _, err := os.Lstat(dir); err == nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s exists and was not changed", dir),
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s exists and was not changed", dir),
 			"--renew for a new server certificate with the same authority and users; or a configuration file in another folder")
 	}
 	hosts, err := completeHosts(o.hosts)
@@ -68,7 +68,7 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 		return err
 	}
 	if err := writeFolder(dir, files); err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "choose a configuration file in a folder that can be written")
+		return cli.Fail(cli.ExitFailure, err, "choose a configuration file in a folder that can be written")
 	}
 	a.Say("wrote %s: an authority, a certificate for %s, and a user for each role", dir, strings.Join(hosts, ", "))
 	return writeConfig(a, path, dir)
@@ -88,11 +88,11 @@ func completeHosts(given []string) ([]string, error) {
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("config: the name of this machine: %w", err), "--host with its name or address")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("the name of this machine: %w", err), "--host with its name or address")
 	}
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("config: the addresses of this machine: %w", err), "--host with its name or address")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("the addresses of this machine: %w", err), "--host with its name or address")
 	}
 	return certs.LocalHosts(name, addrs), nil
 }
@@ -129,7 +129,7 @@ func addMetricsSecrets(files map[string][]byte) error {
 	password := rand.Text() // 130 random bits are not guessable, so bcrypt's minimum cost is enough
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
-		return fmt.Errorf("config: %w", err)
+		return err
 	}
 	files[metricsUsers] = fmt.Appendf(nil, "# Who may log in to the metrics port, a line each, as htpasswd -nB NAME writes it.\n%s:%s\n", name, hash)
 	files[metricsNetrc] = fmt.Appendf(nil, "default login %s password %s\n", name, password)
@@ -206,10 +206,10 @@ func writeConfig(a *cli.App, path, dir string) error {
 	case err == nil:
 		a.Say("%s exists and was not changed. Put this into it:\n\n%s", path, lines)
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("config: %w", err)
+		return err
 	default:
 		if err := cli.ReplaceFile(path, []byte(text), cli.Public); err != nil {
-			return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "put this into your configuration:\n\n"+lines)
+			return cli.Fail(cli.ExitFailure, err, "put this into your configuration:\n\n"+lines)
 		}
 		a.Say("wrote %s, which uses it", path)
 	}
@@ -264,7 +264,7 @@ Keep %s where nobody else reads it: who has it can make certificates. %s is vali
 func renewServer(a *cli.App, dir string, hosts []string) error {
 	read := func(name string) (data []byte, err error) {
 		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
-			err = cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "eusn-stream secure init, which makes all of it; or the configuration file that stands beside "+secureFolder)
+			err = cli.Fail(cli.ExitFailure, err, "eusn-stream secure init, which makes all of it; or the configuration file that stands beside "+secureFolder)
 		}
 		return data, err
 	}
@@ -285,11 +285,11 @@ func renewServer(a *cli.App, dir string, hosts []string) error {
 		hosts, err = certs.ReadHosts(old)
 	}
 	if err != nil {
-		return fmt.Errorf("config: %s: %w", filepath.Join(dir, serverCert), err)
+		return fmt.Errorf("%s: %w", filepath.Join(dir, serverCert), err)
 	}
 	server, err := certs.NewServer(authority, hosts, time.Now())
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s: %w", dir, err), "a new folder: move this one away, then eusn-stream secure init; every client needs the new "+authorityCert)
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s: %w", dir, err), "a new folder: move this one away, then eusn-stream secure init; every client needs the new "+authorityCert)
 	}
 	// Key and certificate are two files: a server that starts between the two writes refuses
 	// them with an error.
@@ -298,7 +298,7 @@ func renewServer(a *cli.App, dir string, hosts []string) error {
 		data []byte
 	}{{serverKey, server.Key}, {serverCert, server.Cert}} {
 		if err := cli.ReplaceFile(filepath.Join(dir, f.name), f.data, cli.Private); err != nil {
-			return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "free space, then the same command again")
+			return cli.Fail(cli.ExitFailure, err, "free space, then the same command again")
 		}
 	}
 	a.Say("wrote %s and %s for %s. Restart the stage: it reads them at its start. Clients need nothing new", filepath.Join(dir, serverCert), filepath.Join(dir, serverKey), strings.Join(hosts, ", "))

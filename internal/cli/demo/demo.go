@@ -174,7 +174,7 @@ DATA is a data set to use instead of simulated data. The archive and the model s
 func demo(ctx context.Context, a *cli.App, o *demoOptions) error {
 	begin := time.Now()
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("demo: %w", err), "eusn-stream demo --dir ANOTHER")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
 	}
 	train, test, err := demoData(ctx, a, o)
 	if err != nil {

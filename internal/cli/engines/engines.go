@@ -71,7 +71,7 @@ func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 // WhyCPU explains why auto selects the CPU for a mixed bank on this machine.
 func WhyCPU() string {
 	if _, err := gpu.Devices(); err != nil {
-		return err.Error()
+		return cli.ErrorText(err)
 	}
 	return "no card has run the GPU kernels of mixed banks yet; --engine gpu takes them"
 }

@@ -171,12 +171,12 @@ func checkDir(c config.Config, b *server.Broker) Finding {
 	probe := disk.Existing(dir)
 	f, err := os.CreateTemp(probe, ".eusn-doctor-*")
 	if err != nil {
-		return Finding{"directory", "problem", fmt.Sprintf("%s cannot be written: %v.", dir, err)}
+		return Finding{"directory", "problem", fmt.Sprintf("%s cannot be written: %s.", dir, cli.ErrorText(err))}
 	}
 	_, err = f.Write(make([]byte, 64<<10)) // an empty file can be made on a full disk
 	err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	if err != nil {
-		return Finding{"directory", "problem", fmt.Sprintf("%s: %v.", dir, err)}
+		return Finding{"directory", "problem", fmt.Sprintf("%s: %s.", dir, cli.ErrorText(err))}
 	}
 	if probe != dir {
 		return Finding{"directory", "ok", fmt.Sprintf("%s does not exist yet and can be created.", dir)}
@@ -208,11 +208,11 @@ func openServer(ctx context.Context, a *cli.App, c config.Config) (b *server.Bro
 	case !natsserver.HasStore(c.Server.Dir):
 		return nil, Finding{"nats", "ok", "no URL is configured, and no stage is running here: run starts an embedded server."}, ""
 	case errors.Is(err, natsserver.ErrInUse):
-		return nil, Finding{"nats", "note", err.Error() + "; that process accepts no connections, so the job was not checked."}, ""
+		return nil, Finding{"nats", "note", cli.ErrorText(err) + "; that process accepts no connections, so the job was not checked."}, ""
 	case errors.As(err, &failure) && failure.Code == cli.ExitUnreachable:
-		return nil, Finding{"nats", "problem", err.Error()}, failure.Next
+		return nil, Finding{"nats", "problem", cli.ErrorText(err)}, failure.Next
 	default:
-		return nil, Finding{"nats", "problem", err.Error() + "."}, ""
+		return nil, Finding{"nats", "problem", cli.ErrorText(err) + "."}, ""
 	}
 	if b.Embedded != nil {
 		f.Sentence = "no stage is running; of the embedded server's data: " + f.Sentence
@@ -225,13 +225,13 @@ func openServer(ctx context.Context, a *cli.App, c config.Config) (b *server.Bro
 func checkNATS(ctx context.Context, b *server.Broker, c config.Config) (f Finding, next string) {
 	nc, err := b.Dial(ctx, "eusn-doctor")
 	if err != nil {
-		return Finding{"nats", "problem", err.Error()}, server.ConnectHint(err, "start that server, or omit --nats-url to use the embedded one")
+		return Finding{"nats", "problem", cli.ErrorText(err)}, server.ConnectHint(err, "start that server, or omit --nats-url to use the embedded one")
 	}
 	defer nc.Close()
 	f = Finding{"nats", "ok", fmt.Sprintf("server %s %s, messages up to %d KiB", nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.MaxPayload()>>10)}
 	limits, lacks, err := accountLimits(ctx, nc, c.Job)
 	if err != nil {
-		return Finding{"nats", "problem", f.Sentence + "; JetStream does not answer: " + err.Error() + " (check that it is enabled on the server and for this account)."}, ""
+		return Finding{"nats", "problem", f.Sentence + "; JetStream does not answer: " + cli.ErrorText(err) + " (check that it is enabled on the server and for this account)."}, ""
 	}
 	f.Sentence += limits
 	if need := server.PipelineConfig(c).MinPayload(); int(nc.MaxPayload()) < need {

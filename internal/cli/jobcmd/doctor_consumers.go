@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -24,7 +25,7 @@ func checkConsumers(ctx context.Context, b *server.Broker, c config.Config) Find
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	unknown := func(err error) Finding {
-		return Finding{f.Subject, "note", fmt.Sprintf("how many consumers there may be is unknown: %v.", err)}
+		return Finding{f.Subject, "note", fmt.Sprintf("how many consumers there may be is unknown: %s.", cli.ErrorText(err))}
 	}
 	nc, err := b.Dial(ctx, "eusn-doctor/consumers")
 	if err != nil {

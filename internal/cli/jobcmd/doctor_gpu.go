@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/gpu"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
@@ -12,7 +13,7 @@ import (
 func checkGPU() Finding {
 	devices, err := gpu.Devices()
 	if err != nil {
-		s := fmt.Sprintf("%v; the stage runs on the CPU.", err)
+		s := fmt.Sprintf("%s; the stage runs on the CPU.", cli.ErrorText(err))
 		if driver, n := hardware.NVIDIA(); n > 0 || driver != "" {
 			s = fmt.Sprintf("%d NVIDIA device(s) and driver %s are present, but: %s", n, driver, s)
 		}

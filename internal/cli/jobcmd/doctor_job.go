@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
@@ -28,13 +30,14 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 		return Finding{"job", "ok", planned}
 	}
 	is, err := lookAtJob(ctx, b, c.Job)
+	var lost *admin.LostError
 	switch {
 	case errors.Is(err, admin.ErrNoJob):
 		return Finding{"job", "ok", planned}
-	case errors.As(err, new(*admin.LostError)):
-		return Finding{"job", "problem", err.Error() + "."}
+	case errors.As(err, &lost):
+		return Finding{"job", "problem", lost.What + ": " + fleet.AdviseLost(lost) + "."}
 	case err != nil:
-		return Finding{"job", "note", fmt.Sprintf("what job %q reads is unknown: %v.", c.Job, err)}
+		return Finding{"job", "note", fmt.Sprintf("what job %q reads is unknown: %s.", c.Job, cli.ErrorText(err))}
 	}
 	f := Finding{"job", "ok", fmt.Sprintf("job %q takes messages on %s, %d partitions", c.Job, is.subject, is.partitions)}
 	if is.inputJob != c.Job {
@@ -48,7 +51,7 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	}
 	in, err := formats.Parse(is.input)
 	if err != nil {
-		return Finding{"job", "note", f.Sentence + fmt.Sprintf("; it reads them in a way that this program does not know: %v.", err)}
+		return Finding{"job", "note", f.Sentence + fmt.Sprintf("; it reads them in a way that this program does not know: %s.", cli.ErrorText(err))}
 	}
 	f.Sentence += ", " + formatText(in) + "."
 	if own := server.InputOf(c.Input); !own.IsPlain() && own.Text() != in.Text() {

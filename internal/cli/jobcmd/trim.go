@@ -136,7 +136,7 @@ func trimFailure(err error) error {
 	if errors.Is(err, admin.ErrNotOwner) {
 		next = "eusn-stream job trim --job JOB, the job whose input it is"
 	} else if errors.Is(err, admin.ErrHistory) {
-		next = "the worker of that job: eusn-stream run, which says what to do about its input"
+		next = "the worker of that job: eusn-stream run, which reports what to do about its input; or, if the job will not continue: eusn-stream job trim --ignore-job JOB"
 	}
 	if errors.Is(err, admin.ErrNoJob) || errors.Is(err, nats.ErrPermissionViolation) {
 		return err // the caller adds the next step

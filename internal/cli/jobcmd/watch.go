@@ -44,7 +44,7 @@ func watchStatus(ctx context.Context, a *cli.App, look func() (*fleet.Report, er
 			lines = topText(r, past, columns)
 		}
 		if failed != nil {
-			lines = append([]string{"NO ANSWER, what stands here is old: " + failed.Error()}, lines...)
+			lines = append([]string{"NO ANSWER, what stands here is old: " + cli.ErrorText(failed)}, lines...)
 		}
 		if err := screen.Draw(lines); err != nil {
 			return err

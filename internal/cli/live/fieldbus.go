@@ -20,7 +20,7 @@ func checkFieldbus(g config.Gateway) error {
 		return nil
 	}
 	if g.MQTT == "" && g.Broker == "" {
-		return errors.New("gateway: gateway.sparkplug.groups comes over MQTT: give --mqtt-listen or --broker, too")
+		return errors.New("gateway.sparkplug.groups comes over MQTT: give --mqtt-listen or --broker, too")
 	}
 	return sparkplug.CheckGroups(g.Sparkplug.Groups)
 }

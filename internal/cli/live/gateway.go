@@ -299,7 +299,7 @@ func awaitServer(ctx context.Context, dial func() (*nats.Conn, error), log *slog
 		}
 		if time.Since(told) > toldAgain {
 			told = time.Now()
-			log.Warn("waiting for the NATS server; devices cannot connect to the gateway before it is there: start it (eusn-stream run has one), or set --nats-url", "err", err)
+			log.Warn("waiting for the NATS server: devices cannot connect to the gateway until the server runs; start it (eusn-stream run has a server), or set --nats-url", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -354,16 +354,16 @@ func hasInput(g config.Gateway) bool {
 func checkGateway(c config.Config) error {
 	g := c.Gateway
 	if !hasInput(g) {
-		return errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
+		return errors.New("there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
 	}
 	if err := checkFieldbus(g); err != nil {
 		return err
 	}
 	if f := c.Input.Format; !slices.Contains([]string{string(formats.Auto), string(formats.Arrow)}, f) {
-		return fmt.Errorf("gateway: input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
+		return fmt.Errorf("input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
 	}
 	if (g.User == "") != (g.Password == "") {
-		return errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
+		return errors.New("gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
 	}
 	return nil
 }
@@ -387,7 +387,7 @@ func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	if g.TLS.Cert != "" {
 		var err error
 		if o.access.TLS, err = certs.ServerTLS(g.TLS.Cert, g.TLS.Key, g.TLS.CA, log); err != nil {
-			return nil, fmt.Errorf("gateway: gateway.tls: %w", err)
+			return nil, fmt.Errorf("gateway.tls: %w", err)
 		}
 	}
 	for _, l := range []struct {
@@ -407,13 +407,13 @@ func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	}
 	var err error
 	if o.broker, err = certs.ClientTLS(g.BrokerTLS.CA, g.BrokerTLS.Cert, g.BrokerTLS.Key); err != nil {
-		return nil, fmt.Errorf("gateway: gateway.broker_tls: %w", err)
+		return nil, fmt.Errorf("gateway.broker_tls: %w", err)
 	}
 	if o.guard, err = webguard.New(webguard.Options{Allowed: g.Hosts, Key: "gateway.hosts", Login: g.User != ""}); err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
+		return nil, err
 	}
 	if o.keys, err = names.ParsePatterns(c.Input.Keys); err != nil {
-		return nil, fmt.Errorf("gateway: input.keys: %w", err)
+		return nil, fmt.Errorf("input.keys: %w", err)
 	}
 	o.topics, err = gateway.ParseTopics(g.Topics)
 	return o, err

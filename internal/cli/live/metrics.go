@@ -56,7 +56,7 @@ func (r *stageRun) serveMetrics() (close func(), err error) {
 	o.Page = live
 	cards, err := telemetry.Open()
 	if err != nil {
-		log.Info("no GPU metrics", "why", err)
+		log.Info("GPU metrics are not available", "err", err)
 	} else {
 		o.GPUs = cards
 	}
@@ -118,7 +118,7 @@ func attach(ctx context.Context, live *page.Page, open func(ctx context.Context,
 			return
 		}
 		if !said {
-			log.Warn("the live page shows this worker alone, until it has a connection to look streams up; it is tried again", "err", err)
+			log.Warn("the live page shows only this worker until it has a connection for queries; retrying", "err", err)
 		}
 		select {
 		case <-ctx.Done():

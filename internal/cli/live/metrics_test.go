@@ -61,14 +61,14 @@ func TestRunMetrics(t *testing.T) {
 	}
 
 	addr := strings.TrimPrefix(base[1], "http://")
-	clitest.Exec(t, t.Context(), args(addr, "--dir", filepath.Join(dir, "other"))...).Want(t, cli.ExitUnreachable, "metrics: listen tcp "+addr, "address already in use", "try: --metrics-listen")
+	clitest.Exec(t, t.Context(), args(addr, "--dir", filepath.Join(dir, "other"))...).Want(t, cli.ExitUnreachable, "eusn-stream: cannot listen on "+addr, "address already in use", "try: --metrics-listen")
 	if _, err := os.Stat(filepath.Join(dir, "other")); err == nil {
 		t.Error("a stage whose address is taken began to work")
 	}
 
 	r := stage.Stop(t)
 	r.Want(t, cli.ExitOK, "stopped: 0 messages")
-	if n := strings.Count(r.ErrOut, "no GPU metrics"); n != 1 {
+	if n := strings.Count(r.ErrOut, "GPU metrics are not available"); n != 1 {
 		t.Errorf("the missing driver is told %d times, want once:\n%s", n, r.ErrOut)
 	}
 	if conn, err := net.Dial("tcp", addr); err == nil {
@@ -80,7 +80,7 @@ func TestRunMetrics(t *testing.T) {
 func TestMetricsAddress(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"9464", "localhost", "localhost:http", "localhost:70000", "a:b:1", "http://localhost:9464"} {
-		clitest.Exec(t, t.Context(), "run", "--metrics-listen", addr).Want(t, cli.ExitConfig, "config: --metrics-listen: key metrics.listen: want host:port or :port", "got ")
+		clitest.Exec(t, t.Context(), "run", "--metrics-listen", addr).Want(t, cli.ExitConfig, "eusn-stream: --metrics-listen: key metrics.listen: want host:port or :port", "got ")
 	}
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("job: a\nmetrics:\n  listen: here\n"), 0o644); err != nil {

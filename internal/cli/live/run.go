@@ -304,7 +304,7 @@ func ensureLabels(ctx context.Context, b *server.Broker, c config.Config, log *s
 func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *slog.Logger) {
 	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/alarms")
 	if err != nil {
-		log.Warn("the log of alarms is not made", "err", err)
+		log.Warn("the alarm log cannot be created", "err", err)
 		return
 	}
 	defer nc.Close()

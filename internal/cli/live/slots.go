@@ -17,6 +17,6 @@ func limitSlots(c *pipeline.Config, rowBytes int, memory uint64, log *slog.Logge
 		return
 	}
 	c.MaxSlots = int(max(1, fit))
-	log.Warn("fewer states than stage.max_slots are held in memory, so that they fill at most half of it; more are stored on the server and loaded again when needed",
+	log.Warn("half of the memory holds fewer states than stage.max_slots; other states are stored on the server and loaded when needed",
 		"max_slots", d.MaxSlots, "held", c.MaxSlots, "shards", d.Shards, "bytes_per_state", rowBytes, "memory", memory)
 }

@@ -31,7 +31,7 @@ func TestSlotsFitMemory(t *testing.T) {
 		if c.MaxSlots != test.want {
 			t.Errorf("%s: %d slots, want %d", test.name, c.MaxSlots, test.want)
 		}
-		if warned := book.Lines("held in memory") == 1; warned != (test.want != test.set) {
+		if warned := book.Lines("holds fewer states") == 1; warned != (test.want != test.set) {
 			t.Errorf("%s: a warning: %v\n%s", test.name, warned, book)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -88,7 +89,7 @@ func (l *learning) testSites(ctx context.Context, k offline.LabeledSequences, j 
 		if m, _, err := l.relearn(ctx, k.Without(of[site]), rest, o, nil); ctx.Err() != nil {
 			return nil, ctx.Err()
 		} else if err != nil {
-			r.Why = err.Error()
+			r.Why = cli.ErrorText(err)
 		} else if r.Correct, err = k.Test(m, tested); err != nil {
 			return nil, err
 		}

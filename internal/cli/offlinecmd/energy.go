@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/gpu"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/internal/paper"
@@ -61,7 +62,7 @@ func (m *metering) account(device string, meter energy.Meter) *energy.Account {
 }
 
 func (m *metering) lacks(device string, err error) {
-	m.unmeasured = append(m.unmeasured, fmt.Sprintf("energy of the %s is not measured: %v", device, err))
+	m.unmeasured = append(m.unmeasured, fmt.Sprintf("energy of the %s is not measured: %s", device, cli.ErrorText(err)))
 }
 
 // end closes the counters and records missing measurements.

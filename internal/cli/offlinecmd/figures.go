@@ -263,7 +263,7 @@ func (r figuresRun) finish(n int, c computed) (FigureResult, error) {
 		}
 	}
 	if c.broken != nil {
-		result.Failed = c.broken.Error()
+		result.Failed = cli.ErrorText(c.broken)
 	}
 	if c.grid != nil {
 		result.Least, result.Most = &c.least, &c.most

@@ -205,7 +205,7 @@ func (b *rig) waitFor(ctx context.Context, text string, condition func() bool) e
 			return context.Cause(ctx)
 		}
 		if time.Now().After(late) {
-			return fmt.Errorf("plan: %s after %v", text, patience)
+			return fmt.Errorf("%s after %v", text, patience)
 		}
 	}
 	return nil
@@ -215,7 +215,7 @@ func (b *rig) waitFor(ctx context.Context, text string, condition func() bool) e
 func (b *rig) waitForAnswers(ctx context.Context, before pipeline.Stats, messages int) error {
 	err := b.waitFor(ctx, "messages are not answered", func() bool { return b.stats.Stats().Messages >= before.Messages+uint64(messages) })
 	if n := b.stats.Stats().DeadLetters; n > 0 {
-		err = errors.Join(err, fmt.Errorf("plan: the stage could not use %d messages of drawn samples", n))
+		err = errors.Join(err, fmt.Errorf("the stage could not use %d messages of drawn samples", n))
 	}
 	return err
 }
@@ -309,7 +309,7 @@ func (b *rig) measureStored(ctx context.Context, r *measured) error {
 	}{{"PLAN-IN", &r.In}, {"PLAN-OUT", &r.Out}} {
 		stream, err := b.js.Stream(ctx, s.name)
 		if err != nil {
-			return fmt.Errorf("plan: NATS stream %s: %w", s.name, err)
+			return fmt.Errorf("NATS stream %s: %w", s.name, err)
 		}
 		state := stream.CachedInfo().State
 		if messages == 0 {

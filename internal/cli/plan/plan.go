@@ -132,18 +132,18 @@ type result struct {
 
 func runPlan(ctx context.Context, a *cli.App, o options) (err error) {
 	if o.model == "" {
-		return cli.Fail(cli.ExitUsage, errors.New("plan: no model"), "--model FILE; eusn-stream demo, which makes one to try")
+		return cli.Fail(cli.ExitUsage, errors.New("no model"), "--model FILE; eusn-stream demo, which makes one to try")
 	}
 	m, err := models.LoadForStage(o.model)
 	if err != nil {
 		return err
 	}
 	if err := o.complete(len(m.Channels)); err != nil {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("plan: %w", err), "eusn-stream plan --help")
+		return cli.Fail(cli.ExitUsage, err, "eusn-stream plan --help")
 	}
 	dir, err := os.MkdirTemp(o.dir, "eusn-plan-*")
 	if err != nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("plan: %w", err), "--dir with a writable folder")
+		return cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	p := a.Progress()

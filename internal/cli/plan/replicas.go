@@ -32,7 +32,7 @@ func measureStoring(ctx context.Context, js jetstream.JetStream, n int, p plant,
 			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name + ".*"}, Replicas: n})
 			return err
 		}); err != nil {
-			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+			return cost, 0, fmt.Errorf("a NATS stream to try: %w", err)
 		}
 		written := bytesWritten()
 		gen, err := load.New(js, load.Options{Channels: channels, Rows: rows, Keys: 100, Subject: name, Patience: patience})
@@ -58,7 +58,7 @@ func measureStoring(ctx context.Context, js jetstream.JetStream, n int, p plant,
 		seconds[i], bytes[i] = cpu.Seconds()/float64(count), float64(gen.MessageBytes())
 		s, err := js.Stream(ctx, name)
 		if err != nil {
-			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+			return cost, 0, fmt.Errorf("a NATS stream to try: %w", err)
 		}
 		if i > 0 {
 			write = max(1, (bytesWritten()-written)/float64(n)/float64(s.CachedInfo().State.Bytes))
@@ -67,7 +67,7 @@ func measureStoring(ctx context.Context, js jetstream.JetStream, n int, p plant,
 		// streams after the last stream is deleted, in the background: the creation of the next
 		// stream can lose that race, with error 10049 (nats-server 2.15.2).
 		if err := s.Purge(ctx); err != nil {
-			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+			return cost, 0, fmt.Errorf("a NATS stream to try: %w", err)
 		}
 	}
 	return fitLine(bytes, seconds), write, nil
@@ -91,11 +91,11 @@ func measureCopying(ctx context.Context, p plant, channels []string, dir string,
 		}
 	}()
 	if err != nil {
-		return fmt.Errorf("plan: three servers: %w", err)
+		return fmt.Errorf("three servers: %w", err)
 	}
 	nc, err := nats.Connect(all[0].ClientURL(), nats.MaxReconnects(-1))
 	if err != nil {
-		return fmt.Errorf("plan: three servers: %w", err)
+		return fmt.Errorf("three servers: %w", err)
 	}
 	defer nc.Close()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(512))

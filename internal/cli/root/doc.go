@@ -5,6 +5,7 @@
 // # Files
 //
 //   - root.go: combines all commands into the program
+//   - advise.go: adds the next command to errors of libraries
 //   - version.go: defines the command version
 //   - decimal.go: rejects flags with leading zeros and other odd numbers
 //   - help.go: completes the help: related commands, examples of groups, order of flags

@@ -19,7 +19,7 @@ func TestNoGPU(t *testing.T) {
 	} {
 		for _, kind := range []string{"gpu", "gpu-3xtf32", "gpu-2xtf32"} {
 			r := clitest.Exec(t, t.Context(), append(args, "--engine", kind)...)
-			r.Want(t, cli.ExitUnreachable, "eusn-stream: gpu: ", "try: --engine auto")
+			r.Want(t, cli.ExitUnreachable, "eusn-stream: no NVIDIA driver was found", "try: --engine auto")
 			if n := strings.Count(r.ErrOut, "\n"); n != 2 || r.Out != "" {
 				t.Errorf("%v: %d lines of errors, want a sentence and what to try; printed %q:\n%s", args, n, r.Out, r.ErrOut)
 			}

@@ -45,7 +45,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if cleaned.Err != nil && !errors.Is(err, cleaned.Err) {
 		err = errors.Join(err, cleaned.Err)
 	}
-	return a.Report(err)
+	return a.Report(adviseError(err))
 }
 
 // Command returns the tree of all commands for documentation (manual pages), not for running.

@@ -24,7 +24,7 @@ func Answer(ctx context.Context, dial func(ctx context.Context, name string) (*n
 		}
 		nc.Close()
 	}
-	log.Warn("eusn-stream status cannot ask this process how it is; its work does not depend on it", "err", err)
+	log.Warn("eusn-stream status gets no answer from this process; its work continues", "err", err)
 	return func() {}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 // changed.
 func AddAdvice(err error) error {
 	if lost := (*admin.LostError)(nil); errors.As(err, &lost) {
-		return cli.Fail(cli.ExitFailure, errors.New(lost.What), lost.Do)
+		return cli.Fail(cli.ExitFailure, errors.New(lost.What), fleet.AdviseLost(lost))
 	}
 	if changing := (*wire.ChangeError)(nil); errors.As(err, &changing) {
 		return cli.Fail(cli.ExitFailure, err, adviseCompletion(changing.Job, changing.Change))

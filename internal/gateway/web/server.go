@@ -11,6 +11,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/eusn-stream/eusn-stream/internal/errtext"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
@@ -119,7 +120,7 @@ func (h *handler) handleSamples(w http.ResponseWriter, r *http.Request) {
 	key, err := h.options.Topics.Key(strings.TrimPrefix(r.URL.Path, prefix))
 	if err != nil {
 		h.gateway.Refuse(gateway.HTTP, err)
-		writeError(w, http.StatusNotFound, err.Error())
+		writeError(w, http.StatusNotFound, errtext.For(err))
 		return
 	}
 	h.storeMessage(w, r, &gateway.Message{Input: gateway.HTTP, From: r.RemoteAddr, Key: key})
@@ -142,7 +143,7 @@ func (h *handler) handleLines(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		h.gateway.Refuse(gateway.HTTP, err)
-		writeError(w, http.StatusBadRequest, err.Error())
+		writeError(w, http.StatusBadRequest, errtext.For(err))
 		return
 	}
 	h.storeMessage(w, r, m)
@@ -164,7 +165,7 @@ func (h *handler) storeMessage(w http.ResponseWriter, r *http.Request, m *gatewa
 	m.Trace = trace.Of(r.Header)
 	var err error
 	if m.Payload, err = h.readBody(w, r); err == errManyBodies {
-		h.writeRetry(w, err.Error())
+		h.writeRetry(w, errtext.For(err))
 		return
 	} else if err != nil {
 		code := http.StatusBadRequest
@@ -179,7 +180,7 @@ func (h *handler) storeMessage(w http.ResponseWriter, r *http.Request, m *gatewa
 			code = http.StatusUnsupportedMediaType
 			w.Header().Set("Accept-Encoding", "gzip")
 		}
-		writeError(w, code, err.Error())
+		writeError(w, code, errtext.For(err))
 		return
 	}
 	select { // after the body, so that slow bodies block no other request
@@ -211,11 +212,11 @@ func (h *handler) storeMessage(w http.ResponseWriter, r *http.Request, m *gatewa
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
 	case errors.As(err, &unreadable): // stored, but not decodable, now or later
-		writeError(w, http.StatusUnprocessableEntity, err.Error())
+		writeError(w, http.StatusUnprocessableEntity, errtext.For(err))
 	case errors.As(err, &refused) && !refused.Later, errors.As(err, &partial):
-		writeError(w, http.StatusBadRequest, err.Error())
+		writeError(w, http.StatusBadRequest, errtext.For(err))
 	default:
-		h.writeRetry(w, err.Error())
+		h.writeRetry(w, errtext.For(err))
 	}
 }
 

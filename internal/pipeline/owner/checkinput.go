@@ -104,7 +104,7 @@ func (t *Ownership) checkUnanswered(ctx context.Context) error {
 	}
 	for _, e := range all {
 		if e.Epoch > 0 {
-			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, a new job can predict the same input again: eusn-stream run --job NEW --input-job %s",
+			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, a new job can read the input of job %s",
 				t.c.Subject(), t.w.Server.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.w.Job), t.w.Server.In.Job)
 		}
 	}

@@ -26,7 +26,7 @@ func (w *Worker) otherGeneration(subject string, r wire.Record) error {
 	if r.Generation == w.Generation || w.Drain != nil && r.Generation < w.Generation {
 		return nil
 	}
-	return fmt.Errorf("pipeline: the record on %s is of generation %d of the job's partitions, this worker began in generation %d: the number of partitions, or the job's network, was changed since, or is being changed; nothing is lost: start the worker again, and if it then says that a change is under way, end that with the command that it names (eusn-stream job resize, or job replace)",
+	return fmt.Errorf("pipeline: the record on %s is of generation %d of the job's partitions, this worker began in generation %d: the number of partitions, or the job's network, was changed since, or is being changed; nothing is lost: restart the worker; if it reports an incomplete change, complete this change (resize or replace)",
 		subject, r.Generation, w.Generation)
 }
 

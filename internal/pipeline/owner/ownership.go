@@ -339,7 +339,7 @@ func (t *Ownership) RetryLater(what string, err error) error {
 	}
 	if now.Sub(next.told) >= store.ToldEvery {
 		next.told = now
-		t.w.Log.Warn("publish failed, retrying: check that the server is reached, and that the NATS stream exists and has space", "partition", t.part.State.ID, "what", what, "err", natsclient.Plain(err))
+		t.w.Log.Warn("publish failed, retrying: check that the server is reachable, and that the NATS stream exists and has space", "partition", t.part.State.ID, "what", what, "err", natsclient.Plain(err))
 	}
 	t.waiting.Store(next)
 	return nil

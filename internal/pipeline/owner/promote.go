@@ -35,7 +35,7 @@ func (t *Ownership) PublishPromotion(newest wire.Promotion) {
 	}
 	if !p.asked.IsZero() {
 		p.pause = min(2*p.pause, mostPause)
-		t.w.Log.Warn("a promotion has not come back from the input, sending it again: the partition has much input before it, or the stage may not publish to the input, or the input has no space", "partition", t.part.State.ID, "promotion", newest.Number)
+		t.w.Log.Warn("a promotion did not arrive in the input, resending it: the partition has a long backlog, or the stage lacks the right to publish to the input, or the input is full", "partition", t.part.State.ID, "promotion", newest.Number)
 	}
 	data, err := json.Marshal(wire.PromoteEvent{Job: t.shard.Machine.Events, Begun: t.shard.Machine.Begun, Partition: t.part.State.ID, Promotion: newest})
 	if err == nil {

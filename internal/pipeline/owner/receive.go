@@ -125,7 +125,7 @@ func (t *Ownership) readInput(start uint64) (*reader, error) {
 			}
 			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
-		t.w.Log.Warn("consumer cannot be created, trying again", "partition", t.part.State.ID, "attempt", attempt, "err", err)
+		t.w.Log.Warn("consumer cannot be created, retrying", "partition", t.part.State.ID, "attempt", attempt, "err", err)
 		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ func TestConsumerRefused(t *testing.T) {
 	if !errors.Is(err, store.ErrLater) {
 		t.Errorf("%v: the partition stops instead of being deferred", err)
 	}
-	if n := book.Lines("trying again"); n != consumerAttempts-1 {
+	if n := book.Lines("retrying"); n != consumerAttempts-1 {
 		t.Errorf("%d attempts logged, want %d", n, consumerAttempts-1)
 	}
 }

@@ -32,7 +32,7 @@ func (e *Emitter) finishAnswer(ctx context.Context, a *shard.Answer) {
 			defer t.uploadEnds(b)
 			if err := t.uploadSnapshot(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
 				t.storing.uploadFailed(time.Now())
-				t.w.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.part.State.ID, "err", err)
+				t.w.Log.Warn("snapshot not stored; the stage retries with the next snapshot", "partition", t.part.State.ID, "err", err)
 			}
 		})
 	}
@@ -57,7 +57,7 @@ func (e *Emitter) releaseAnswer(ctx context.Context, t *Ownership, at wire.Mark,
 		err := t.uploadSnapshot(ctx, t.c.Record.Epoch, at.Seq, b)
 		switch {
 		case err != nil && ctx.Err() == nil:
-			t.w.Log.Warn("last snapshot not stored: the next owner starts from the one before and replays more input", "partition", t.part.State.ID, "err", err)
+			t.w.Log.Warn("last snapshot not stored: the next owner starts from the previous snapshot and replays more input", "partition", t.part.State.ID, "err", err)
 		case err == nil:
 			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
 			next.Rests = wire.Place{}

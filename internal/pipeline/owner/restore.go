@@ -56,7 +56,7 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 		case store.LostSnapshot(err):
 			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.Server.Snaps.Bucket, t.part.State.ID, err)
 		}
-		t.w.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
+		t.w.Log.Warn("snapshot cannot be read, retrying", "snapshot", name, "err", err)
 		if err := store.Pause(t.ctx, wait.Next()); err != nil {
 			return err
 		}
@@ -97,5 +97,5 @@ func (t *Ownership) restoreOlder(lost error) error {
 func (t *Ownership) withoutSnapshot(lost error, from string, first uint64) {
 	t.storing.noteLost()
 	t.part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
-	t.w.Log.Warn("a snapshot is lost: the state is rebuilt from what is left, and compared with the record's digest before anything is predicted", "partition", t.part.State.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
+	t.w.Log.Warn("a snapshot is lost: the state is rebuilt from the remaining data, and compared with the record's digest before the partition predicts", "partition", t.part.State.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
 }

@@ -35,7 +35,7 @@ func (s *Shard) watchSilence(p *Partition) error {
 		return nil
 	}
 	if w.asked > 0 {
-		s.warnRarely("the end event of silent streams did not arrive in the input, sending it again: check that the stage may publish to the input, and that the input has space", "partition", p.State.ID)
+		s.warnRarely("the end event of silent streams did not arrive in the input, resending it: check that the stage may publish to the input, and that the input has space", "partition", p.State.ID)
 	}
 	w.looked, w.asked = now, 0
 	e := p.State.SilentStreams(s.silenceOf(p))

@@ -54,7 +54,7 @@ func (s *Shard) countTally(t *state.Tally) {
 func (s *Shard) logNote(p *Partition, n *state.Note) {
 	switch n.Kind {
 	case state.NoteKeyForgotten:
-		s.warnRarely("too many streams: a key without open sequences is forgotten, and with it the number of its last message; raise max_streams", "partition", p.State.ID, "key", n.Key)
+		s.warnRarely("too many streams: a key without open sequences and the number of its last message are forgotten; raise stage.max_streams", "partition", p.State.ID, "key", n.Key)
 	case state.NoteStreamForgotten:
 		s.warnRarely("more streams than max_streams: the stream that was silent for the longest time is forgotten", "partition", p.State.ID)
 	case state.NoteSequenceForgotten:
@@ -69,7 +69,7 @@ func (s *Shard) logNote(p *Partition, n *state.Note) {
 		s.oddities.warnRarely(s.log, "times of samples are before 2000, or more than a day from when their message was stored: compare input.time_unit and the clock of the device; samples that a device has kept may be right; logged once for each key",
 			"key", n.Key, "time", wire.DescribeFarTime(n.Time, n.Stored), "input", n.Input)
 	case state.NotePromotion:
-		s.log.Info("another readout answers for the sequences that begin from here on", "partition", p.State.ID, "promotion", n.Number, "readout", cmp.Or(n.Readout, "the one that the job began with"), "input", n.Input)
+		s.log.Info("another readout predicts for sequences that begin from this message on", "partition", p.State.ID, "promotion", n.Number, "readout", cmp.Or(n.Readout, "the readout of the job's start"), "input", n.Input)
 	case state.NoteUnlike:
 		s.oddities.warnRarely(s.log, "samples unlike the training data: predictions from them are flagged; check that the sensor is connected, and that its unit is the one of the training data",
 			"key", n.Key, "stream", n.Stream, "flags", n.Flags.String(), "channel", s.names[n.Channel], "input", n.Input)

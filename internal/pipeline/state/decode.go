@@ -23,14 +23,14 @@ var ErrState = errors.New("pipeline: snapshot")
 var ErrDamaged = errors.New("its bytes do not match its sha256: it was damaged")
 
 // ErrApart reports a snapshot that needs rows from other messages.
-var ErrApart = fmt.Errorf("%w: some of its states are stored in other messages: use a snapshot written by eusn-stream state export", ErrState)
+var ErrApart = fmt.Errorf("%w: some of its states are stored in other messages: use an exported snapshot", ErrState)
 
 // Decode reads a snapshot into a partition whose streams have rows instead of slots.
 // The allocated memory is bounded by a multiple of the snapshot's size.
 func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 	body := len(b) - sha256.Size
 	if body < len(snapshotMagic)+4 || string(b[:len(snapshotMagic)]) != snapshotMagic {
-		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
+		return nil, fmt.Errorf("%w: not the state of a partition", ErrState)
 	}
 	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
 	if v != wire.StateVersion {

@@ -46,7 +46,7 @@ const mostOfShape = 1 << 27
 func ShapeIn(b []byte) (sh Shape, part int, err error) {
 	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16 + 1
 	if len(b) < fixed {
-		return sh, 0, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
+		return sh, 0, fmt.Errorf("%w: not the state of a partition", ErrState)
 	}
 	le := binary.LittleEndian
 	copy(sh.network[:], b[12:44])

@@ -43,7 +43,7 @@ func MarkBegun(ctx context.Context, js jetstream.JetStream, link *Link, job stri
 		}
 	}
 	if len(unmarked) > 0 {
-		log.Info("some NATS streams of the job are not marked as begun: if the server loses all that they hold, the next start may not notice it. Start one worker with the permissions of setup, or set the mark once as an administrator: nats stream edit, with --metadata "+begunMark+"="+job+" (docs/nats.md, Permissions)", "streams", strings.Join(unmarked, ", "), "err", cause)
+		log.Info("some NATS streams of the job are not marked as begun: if the server loses their data, the next start may not detect the loss. Start one worker with the permissions of setup, or set the mark once as an administrator: nats stream edit, with --metadata "+begunMark+"="+job+" (docs/nats.md, Permissions)", "streams", strings.Join(unmarked, ", "), "err", cause)
 	}
 }
 

@@ -34,7 +34,7 @@ var errUnsure = errors.New("the connection broke after the last answer, or the l
 // current last message, 0 for none.
 func (c *Committer) lostError(left uint64) error {
 	if left == 0 {
-		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), LostTrack(c.inputJob())}
+		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), c.inputJob()}
 	}
 	return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d and all predictions after message %d: restore its store. Without a backup, restart: the partition continues from message %d and makes the lost predictions again", c.Subject(), c.Last, left, left)
 }
@@ -296,7 +296,7 @@ func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
 // cluster's leader may briefly refuse the right expectation.
 func (c *Committer) resolveDoubt(ctx context.Context, cause error) error {
 	if errors.Is(cause, errUnsure) {
-		c.Log.Info("a commit waits: the server is asked for the partition's record first", "subject", c.Subject(), "input", c.next.InSeq, "why", cause)
+		c.Log.Info("a commit waits until the server confirms the partition's record", "subject", c.Subject(), "input", c.next.InSeq, "why", cause)
 	} else {
 		c.Log.Warn("no answer to a commit, reading the partition's record to see whether it was stored", "subject", c.Subject(), "input", c.next.InSeq, "err", cause)
 	}

@@ -33,12 +33,12 @@ func LostInput(job string) error {
 
 // LostError reports the loss of a job's stored data, an ErrRecordLost.
 type LostError struct {
-	What string // in a sentence
-	Do   string // remedy
+	What  string // in a sentence
+	Input string // the job whose input is left
 }
 
 func (e *LostError) Error() string {
-	return "pipeline: " + e.What + ": " + ErrRecordLost.Error() + ": " + e.Do
+	return "pipeline: " + e.What + ": " + ErrRecordLost.Error() + ": " + LostTrack(e.Input)
 }
 
 func (e *LostError) Unwrap() error { return ErrRecordLost }
@@ -47,7 +47,7 @@ func (e *LostError) Unwrap() error { return ErrRecordLost }
 // evidence of the output.
 func lostOutput(job, inputJob, state, trace string) error {
 	return &LostError{fmt.Sprintf("NATS stream %s %s, but job %q has begun (%s): the position of each partition is lost. The stage does not begin the job a second time, because that would repeat predictions and continue sequences without their beginning",
-		wire.OutputStream(job), state, job, trace), LostTrack(inputJob)}
+		wire.OutputStream(job), state, job, trace), inputJob}
 }
 
 // The states of a lost output, as a running worker sees them.
@@ -71,7 +71,7 @@ func GoneOutput(job, inputJob string) error {
 // LostTrack is the remedy for a missing or new NATS stream, in the job whose input is
 // read.
 func LostTrack(inputJob string) string {
-	return "search the server's log for \"Missing stream checksum file\": if it is there, no data is lost: stop the server, run eusn-stream doctor --repair STORE_DIR, and start both; if not, restore the NATS stream from a backup; without a backup, a new job can predict the input that is left: eusn-stream run --job NEW --input-job " + inputJob
+	return "search the server's log for \"Missing stream checksum file\": if it is there, no data is lost: stop the server, repair its store, and start both; if not, restore the NATS stream from a backup; without a backup, a new job can read the input that is left, of job " + inputJob
 }
 
 // ToldEvery is the interval of warnings of a partition that waits for the server.

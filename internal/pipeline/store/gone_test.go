@@ -27,11 +27,11 @@ func TestLostRecord(t *testing.T) {
 	if want := "continues from message 12 and makes the lost predictions again"; errors.Is(left, ErrRecordLost) || !strings.Contains(left.Error(), want) {
 		t.Errorf("%v, want %q", left, want)
 	}
-	if !errors.Is(gone, ErrRecordLost) || strings.Contains(gone.Error(), "again") || !strings.Contains(gone.Error(), "eusn-stream run --job NEW --input-job eusn") {
+	if !errors.Is(gone, ErrRecordLost) || strings.Contains(gone.Error(), "again") || !strings.Contains(gone.Error(), "the input that is left, of job eusn") {
 		t.Error(gone)
 	}
 	c.InputJob = "plant"
-	if gone = c.lostError(0); !strings.Contains(gone.Error(), "--input-job plant") {
+	if gone = c.lostError(0); !strings.Contains(gone.Error(), "of job plant") {
 		t.Errorf("%v, want the job whose input is read", gone)
 	}
 }

@@ -114,7 +114,7 @@ func (s *Shadows) Await(ctx context.Context) {
 	s.until = now.Add(shadowPause)
 	if now.Sub(s.told) >= ToldEvery {
 		s.told = now
-		s.Log.Warn("the server does not store what shadows predict: they are left out for "+shadowPause.String()+" at a time, and the job's own predictions continue; eusn-stream model shadow makes the NATS stream where it is gone, its limits and the stage's rights are in docs/models.md",
+		s.Log.Warn("predictions of shadow models cannot be stored and are omitted for "+shadowPause.String()+"; the job's own predictions continue: check that the NATS stream exists, its limits and the stage's rights (docs/models.md)",
 			"stream", wire.ShadowStream(s.Job), "err", failed)
 	}
 }

@@ -175,16 +175,20 @@ func isOverlap(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == subjectOverlap
 }
 
+// ErrLayout reports a job with another number of partitions or other keys.
+var ErrLayout = errors.New("the job has another number of partitions or other keys: omit stage.partitions to use the job's number, or resize the job")
+
 func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
 	var errs []error
+	name := want.Name
 	differs := func(what string, has, wants any, advice string) {
-		errs = append(errs, fmt.Errorf("pipeline: NATS stream %s has %s %v, the configuration says %v: %s", want.Name, what, has, wants, advice))
+		errs = append(errs, fmt.Errorf("pipeline: NATS stream %s has %s %v, the configuration has %v: %s", name, what, has, wants, advice))
 	}
 	if !sameSubjects(got.Subjects, want.Subjects) {
 		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
 	}
 	if got, want := Destination(got), Destination(want); got != want {
-		differs("subject transform", got, want, "the job has another number of partitions or other keys: leave stage.partitions out, and it is the job's; eusn-stream job resize changes it for the whole job")
+		errs = append(errs, fmt.Errorf("pipeline: NATS stream %s has the subject transform %s, the configuration has %s: %w", name, got, want, ErrLayout))
 	}
 	if got.Retention != want.Retention {
 		differs("retention", got.Retention, want.Retention, "other consumers must not remove messages the stage has to replay")

@@ -31,7 +31,7 @@ func TestSecondComerCompares(t *testing.T) {
 			t.Errorf("%s: %v", want.Name, err)
 		}
 	}
-	pipelinetest.Mentions(t, EnsureStreams(t.Context(), js, other, pipelinetest.Log(t)), "partition(4,1)", "partition(3,1)", "eusn-stream job resize")
+	pipelinetest.Mentions(t, EnsureStreams(t.Context(), js, other, pipelinetest.Log(t)), "partition(4,1)", "partition(3,1)", "resize the job")
 }
 
 // layoutOf returns a job's layout with a stage's default settings.

@@ -47,7 +47,7 @@ type Trimmed struct {
 var (
 	ErrNotOwner = errors.New("it has no input of its own")
 	ErrNoReader = errors.New("it does not read this input")
-	ErrHistory  = errors.New("nothing is removed: what this job has read is not this input, which a new job can still read; if the job is never to continue, delete its NATS streams, or leave it out (eusn-stream job trim --ignore-job)")
+	ErrHistory  = errors.New("nothing is removed: this job has read another input than this one, which a new job can still read; if the job will not continue, delete its NATS streams, or ignore the job")
 )
 
 // Run removes input. A job needs the input after the stored state of each of its

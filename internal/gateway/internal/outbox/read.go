@@ -41,7 +41,7 @@ func (l *Log) readSegment(n int) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
-			l.log.Info("the last record of the outbox was cut off when the gateway ended: no device was told that it is stored", "file", f.Name(), "at", s.size)
+			l.log.Info("the last record of the outbox was cut off when the gateway ended: no device got an acknowledgement for it", "file", f.Name(), "at", s.size)
 			return nil
 		}
 		l.damaged = true
@@ -49,7 +49,7 @@ func (l *Log) readSegment(n int) error {
 		if lerr := os.Link(f.Name(), kept); lerr != nil && !errors.Is(lerr, os.ErrExist) {
 			return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", f.Name(), s.size, err, lerr)
 		}
-		l.log.Error("the outbox is damaged: what follows in this file is lost if it was not published, and what devices send again may be doubled; the next prediction of each stream carries the flag gap; a copy is kept", "file", kept, "at", s.size, "err", err)
+		l.log.Error("the outbox is damaged: later unpublished messages in this file are lost, and messages that devices resend may be doubled; the next prediction of each stream carries the flag gap; a copy is kept", "file", kept, "at", s.size, "err", err)
 		return nil
 	}
 }
@@ -120,7 +120,7 @@ func (l *Log) readState(r *reader) {
 func (l *Log) lacksBatch(id uint64) bool {
 	if len(l.segs) > 1 && id > l.last && !l.damaged {
 		l.damaged = true
-		l.log.Error("the outbox is damaged: the end of an earlier file is missing, and what it had is lost if it was not published; the next prediction of each stream carries the flag gap", "dir", l.dir)
+		l.log.Error("the outbox is damaged: the end of an earlier file is missing, and its unpublished messages are lost; the next prediction of each stream carries the flag gap", "dir", l.dir)
 	}
 	return l.damaged
 }
