@@ -183,12 +183,10 @@ func (e *Emitter) encodeAnswers(ctx context.Context, b *shard.Batch) {
 			continue
 		}
 		body, to, err := e.splitter.Encode(a, from)
-		if err != nil {
-			t.Fail(err)
-			e.cursor[i] = -1
-			continue
+		if err == nil {
+			err = e.carries.publishFeatures(ctx, a, from, to, t.c.Record.Outs)
 		}
-		if err := e.carries.publishFeatures(ctx, a, from, to, t.c.Record.Outs); err != nil {
+		if err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue

@@ -136,8 +136,7 @@ func (r *recording) beginReading(ctx context.Context) error {
 		r.at = Position{Version: positionVersion, Recording: nuid.Next(), Asked: j.Asked, Begin: span.Begin, First: span.First}
 	}
 	r.after = r.at.To
-	r.take = newTaker(j.Machine, part, open, j.Takes, r.at.First)
-	r.take.next = int64(r.at.Total.Samples) + 1
+	r.take = newTaker(j.Machine, part, open, j.Takes, r.at.First, r.at.Total.Samples)
 	if r.at.Total.Fingerprint != "" {
 		if r.take.total, err = wire.ParseDigest(r.at.Total.Fingerprint); err != nil {
 			return fmt.Errorf("record: fingerprint %q: %w", r.at.Total.Fingerprint, err)

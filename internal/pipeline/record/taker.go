@@ -36,9 +36,9 @@ type taker struct {
 	err          error // of the message in hand
 }
 
-// newTaker begins with the state at a position, which may be nil.
-func newTaker(m *state.Machine, part *state.Partition, open map[place]int64, takes func(string) bool, first uint64) *taker {
-	t := &taker{machine: m, part: state.NewPartition(0), takes: takes, first: first, next: 1, open: map[place]int64{}}
+// newTaker begins with the state at a position, which may be nil, after a number of samples.
+func newTaker(m *state.Machine, part *state.Partition, open map[place]int64, takes func(string) bool, first, samples uint64) *taker {
+	t := &taker{machine: m, part: state.NewPartition(0), takes: takes, first: first, next: int64(samples) + 1, open: map[place]int64{}}
 	if part != nil {
 		t.part.TakeOver(part)
 		t.open = open

@@ -238,16 +238,14 @@ func (c *Check) resumeTaker(files []checked, from int) (*taker, error) {
 	}
 	takes, err := c.Takes(first.Asked.Streams)
 	if err != nil || first.File == 1 {
-		return newTaker(m, nil, nil, takes, first.First), err
+		return newTaker(m, nil, nil, takes, first.First, 0), err
 	}
 	before := files[from-1]
 	part, open, err := decodeState(before.meta, m.Shape)
 	if err != nil {
 		return nil, fmt.Errorf("record: %s: %w", before.path, err)
 	}
-	t := newTaker(m, part, open, takes, first.First)
-	t.next = int64(before.at.Total.Samples) + 1
-	return t, nil
+	return newTaker(m, part, open, takes, first.First, before.at.Total.Samples), nil
 }
 
 // compareRows compares the collected samples with a file, and begins the next file.
