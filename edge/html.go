@@ -9,9 +9,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-//go:generate go run ./internal/wasmbuild/cmd
+//go:generate go run ../internal/clang/compile wasm
 
-// module is c/wasm.c, compiled; see package wasmbuild.
+// module is c/wasm.c, compiled; see package internal/clang.
 //
 //go:embed eusn.wasm
 var module []byte

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/edge/internal/wasmbuild"
+	"github.com/eusn-stream/eusn-stream/internal/clang"
 	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
@@ -18,13 +18,13 @@ import (
 // TestModuleIsOfItsSources finds changes of the sources without make wasm, on every
 // machine, and compares the compiled bytes on machines with the compiler.
 func TestModuleIsOfItsSources(t *testing.T) {
-	if err := wasmbuild.Check("."); err != nil {
+	if err := clang.Wasm.Check("."); err != nil {
 		t.Error(err)
 	}
-	if !wasmbuild.Installed() {
-		parts.Absent(t, "lld", "the module is not compared with its sources: %s and %s %s are not here", wasmbuild.Compiler, wasmbuild.Linker, wasmbuild.Version)
+	if !clang.Installed(clang.Compiler) || !clang.Installed(clang.Linker) {
+		parts.Absent(t, "lld", "the module is not compared with its sources: %s and %s %s are not here", clang.Compiler, clang.Linker, clang.Version)
 	}
-	got, err := wasmbuild.Compile(".")
+	got, err := clang.Wasm.Compile(".")
 	if err != nil {
 		t.Fatal(err)
 	}

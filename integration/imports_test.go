@@ -149,6 +149,8 @@ var graph = map[string]struct {
 	"internal/testing/browser":      {[]string{"internal/testing/parts"}, "drives a browser; knows no page"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},
 	"internal/testing/pipelinetest": {[]string{"codec", "internal/natsserver", "readout", "readout/novelty", "readout/outcome", "reservoir", "reservoir/cpu", "internal/testing/sequencetest"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
+	"internal/clang":                {nil, "compiles committed modules; knows them by path"},
+	"internal/clang/compile":        {[]string{"internal/clang"}, "the command of go generate"},
 	"internal/testing/bochs":        {nil, "boots test binaries on an emulated machine; knows them by path"},
 	"internal/testing/bochs/guest":  {nil, "the emulated machine's init: runs what it finds"},
 	"internal/testing/ptx":          {[]string{"internal/canon"}, "interprets kernels; knows no driver"},

@@ -1,3 +1,3 @@
 package kernels
 
-//go:generate go run ./internal/ptxbuild/cmd
+//go:generate go run ../../../internal/clang/compile ptx

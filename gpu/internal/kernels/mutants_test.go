@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/internal/clang"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -119,8 +119,8 @@ var mutants = []mutant{
 // TestMutants proves that the shapes notice planted bugs: here a few, all with
 // EUSN_MUTANTS=all (make ptx-mutants).
 func TestMutants(t *testing.T) {
-	if v := ptxbuild.Installed(); v == "" {
-		parts.Absent(t, "clang", "no bug is planted in the sources: %s is not here", ptxbuild.Compiler)
+	if !clang.Installed(clang.Compiler) {
+		parts.Absent(t, "clang", "no bug is planted in the sources: %s is not here", clang.Compiler)
 	}
 	for i, mu := range mutants {
 		if text, err := os.ReadFile(mu.file); err != nil || !strings.Contains(string(text), mu.old) {
@@ -147,7 +147,7 @@ func TestMutants(t *testing.T) {
 			if err := errorOf(os.WriteFile(path, text, 0o644), os.WriteFile(filepath.Join(dir, "eusn.cu"), fmt.Appendf(nil, "#include %q\n", unit), 0o644)); err != nil {
 				t.Fatal(err)
 			}
-			spoilt, err := ptxbuild.Compile(dir, "-w")
+			spoilt, err := clang.PTX.Compile(dir, "-w")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/internal/clang"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // TestSourcesAndPTX finds sources that changed without make ptx.
 func TestSourcesAndPTX(t *testing.T) {
-	if err := ptxbuild.Check("."); err != nil {
+	if err := clang.PTX.Check("."); err != nil {
 		t.Error(err)
 	}
 	dir := t.TempDir()
@@ -21,19 +21,19 @@ func TestSourcesAndPTX(t *testing.T) {
 	if err := os.WriteFile(dir+"/abi.h", []byte("// changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if ptxbuild.Check(dir) == nil {
+	if clang.PTX.Check(dir) == nil {
 		t.Error("a changed header was not noticed")
 	}
 }
 
 // TestRecompile compiles the sources, in another directory, to the same bytes.
 func TestRecompile(t *testing.T) {
-	if v := ptxbuild.Installed(); v != ptxbuild.Version {
-		parts.Absent(t, "clang", "the PTX is not compared with its sources: %s %s is not here", ptxbuild.Compiler, ptxbuild.Version)
+	if !clang.Installed(clang.Compiler) {
+		parts.Absent(t, "clang", "the PTX is not compared with its sources: %s %s is not here", clang.Compiler, clang.Version)
 	}
 	dir := t.TempDir()
 	copyFiles(t, dir)
-	ptx, err := ptxbuild.Compile(dir)
+	ptx, err := clang.PTX.Compile(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
