@@ -60,9 +60,8 @@
 //
 // # Files
 //
-//   - grid.go: defines the grid of parameters
+//   - grid.go: defines the grid of parameters; computes cells in parallel
 //   - weights.go: draws weights and computes eigenvalues
-//   - each.go: computes cells in parallel
 //   - phase.go: computes figure 1, phase portraits
 //   - radius.go: computes figure 2, effective spectral radius
 //   - lyapunov.go: computes figure 3, Lyapunov exponents

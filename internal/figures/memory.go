@@ -167,7 +167,7 @@ func (f *Memory) CSV() []byte {
 		for _, model := range f.models() {
 			for _, p := range f.curve(task, model) {
 				low, high := p.band()
-				t.addRow(quote(task), quote(model), p.Length, p.Accuracy, p.Deviation, low, high)
+				t.addRow(task, model, p.Length, p.Accuracy, p.Deviation, low, high)
 			}
 		}
 	}
