@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // jobFaults are runs with faults of the whole job.
@@ -251,9 +250,6 @@ func awaitAnswer(ctx context.Context, js jetstream.JetStream, output string, mes
 	return fmt.Errorf("%s did not reach input message %d in %v", output, message, answerWithin)
 }
 
-// otherNetwork draws the model of the second job.
-func otherNetwork(s *scenario) (*reservoir.Model, error) { return drawModel(s.Policy, 4, 5, 3) }
-
 // handover is the switch from a network to its successor.
 type handover struct {
 	after   map[string][]codec.Prediction // predictions of the successor; nil without a successor
@@ -261,10 +257,6 @@ type handover struct {
 	until   uint64                        // the last input message answered by the first network
 	from    uint64                        // the first input message answered by the successor; 0 = none yet
 }
-
-// expectAfter sets the expected predictions after a change of the network. Both networks
-// predict at the same samples.
-func (a *audit) expectAfter(then map[string][]codec.Prediction) { a.change.after = then }
 
 // checkChange compares a record with the previous record, across changes of the job:
 // epochs rise with each change, and all partitions change the network at the same input

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // input is one message of a key in its producer's plan. Its payload is a function of the
@@ -198,9 +200,6 @@ func (p *plan) findMessage(key string, seq uint64) *input {
 	return nil
 }
 
-// isGateway reports whether a key's messages name a stream in each row.
-func (p *plan) isGateway(key string) bool { return p.messages[key][0].ids != nil }
-
 // payload encodes a message; the same message gives the same bytes. One
 // goroutine at a time.
 func (p *plan) payload(m *input) ([]byte, error) {
@@ -230,4 +229,41 @@ func (p *plan) payload(m *input) ([]byte, error) {
 		data = data[:len(data)/2]
 	}
 	return bytes.Clone(data), nil
+}
+
+// closingRows returns the message after a key's last: rows that end every open sequence
+// of the key's streams, so that a prediction shows each final state.
+func (t *truth) closingRows(key string, seed uint64) *input {
+	rng := rand.New(rand.NewPCG(seed, 1<<32))
+	m := &input{key: key, seq: uint64(len(t.plan.messages[key]) + 1)}
+	p := t.keys[key]
+	if p == nil || len(p.streams) == 0 {
+		t.plan.addRow(rng, m, "", true)
+		return m
+	}
+	gateway := t.plan.messages[key][0].ids != nil // the key's messages name a stream in each row
+	for _, id := range slices.Sorted(maps.Keys(p.streams)) {
+		n := t.countOpenRows(p.streams[id])
+		for i := range n {
+			column := ""
+			if gateway {
+				column = id
+			}
+			t.plan.addRow(rng, m, column, i == n-1)
+		}
+	}
+	return m
+}
+
+// countOpenRows returns the number of samples that close every sequence with samples of
+// the stream; with end marks, one marked sample is enough.
+func (t *truth) countOpenRows(s *track) int {
+	switch p := t.model.Policy; p.Kind {
+	case reservoir.Count:
+		return p.Length - (s.n - s.start)
+	case reservoir.Window:
+		return p.Length + p.Hop - s.n%p.Hop
+	default:
+		return 1
+	}
 }

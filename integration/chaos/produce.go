@@ -39,10 +39,6 @@ type producers struct {
 	counts       inputCounts
 }
 
-func newProducers(p *plan) *producers {
-	return &producers{plan: p, acknowledged: map[string]map[uint64]bool{}}
-}
-
 // produceUntil publishes all messages and returns when all are acknowledged.
 func (p *producers) produceUntil(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -120,14 +120,14 @@ func (r *run) prepare() error {
 // planInput plans the input, and computes the expected predictions with the model.
 func (r *run) planInput(m *reservoir.Model) (err error) {
 	p := newPlan(r.seed, r.scenario.Traffic, m.Policy.Kind == "marked")
-	r.producers = newProducers(p)
+	r.producers = &producers{plan: p, acknowledged: map[string]map[uint64]bool{}}
 	if r.scenario.countHarms(promotion) > 0 {
 		if m, err = withReadouts(m, r.scenario.Policy); err != nil {
 			return err
 		}
 	}
 	if r.scenario.countHarms(replacement) > 0 {
-		other, err := otherNetwork(r.scenario)
+		other, err := drawModel(r.scenario.Policy, 4, 5, 3) // the model of the second job
 		if err == nil {
 			r.next, err = newTruth(p, other, r.scenario.Reorder)
 		}

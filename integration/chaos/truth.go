@@ -56,10 +56,6 @@ type promoted struct {
 // beganUnder assigns a readout to sequences that begin with sample at, or later.
 type beganUnder struct{ sample, readout int }
 
-func newReadouts() readouts {
-	return readouts{newest: map[int]promoted{}, first: map[string][]codec.Prediction{}, used: map[int]int{}}
-}
-
 // current returns the readout of sequences of a key that begin now.
 func (r *readouts) current(key string) int {
 	if len(r.newest) == 0 {
@@ -75,8 +71,6 @@ func (r *readouts) nameOf(which int) string {
 	}
 	return r.names[which]
 }
-
-func (r *readouts) countUse(which int) { r.used[which]++ }
 
 // setReadout records the readout of the sequences that begin with the next sample.
 func (s *track) setReadout(which int) {
@@ -139,7 +133,8 @@ func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
 		return nil, err
 	}
 	return &truth{
-		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{}, readouts: newReadouts(),
+		plan: p, model: m, engine: e, reorder: reorder, keys: map[string]*producer{},
+		readouts:    readouts{newest: map[int]promoted{}, first: map[string][]codec.Prediction{}, used: map[int]int{}},
 		predictions: map[string][]codec.Prediction{}, owner: map[string]string{}, damaged: map[uint64]bool{},
 	}, e.SetReadouts(m.Readouts)
 }
@@ -343,7 +338,7 @@ func (t *truth) predict(s *track, id string, begin int, f outcome.Flag) error {
 	which := s.readoutOf(begin)
 	t.predictions[id] = append(t.predictions[id], by(which))
 	t.readouts.first[id] = append(t.readouts.first[id], by(0))
-	t.readouts.countUse(which)
+	t.readouts.used[which]++
 	t.total++
 	return nil
 }

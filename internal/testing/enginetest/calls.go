@@ -14,12 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// batchComposition: the same samples of each slot, split into calls in different ways,
+// testComposition: the same samples of each slot, split into calls in different ways,
 // leave the same states.
-func batchComposition(t *testing.T, open New) {
-	testComposition(t, open, bankSpec(2, 3, 10), singleSpec(reservoir.EuSN, 3, 37), singleSpec(reservoir.RESN, 1, 12))
-}
-
 func testComposition(t *testing.T, open New, specs ...reservoir.Spec) {
 	for _, s := range specs {
 		net := drawNetwork(t, s)

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
-	"math"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/engine"
@@ -33,8 +32,6 @@ type goldenCase struct {
 	Limited                 bool   // the readout has limits
 	Scores                  [][]float32
 }
-
-func testGolden(t *testing.T, open New) { goldenCases(t, open, goldenFile, math.MaxInt) }
 
 // goldenCases runs the cases of a file that have at most the given number of samples.
 func goldenCases(t *testing.T, open New, file []byte, samples int) {

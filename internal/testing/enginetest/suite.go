@@ -26,9 +26,11 @@ func Results(t *testing.T, open New, units int) {
 		name string
 		run  func(*testing.T, New)
 	}{
-		{"Golden", testGolden}, // golden.go
-		{"Shapes", func(t *testing.T, open New) { testShapes(t, open, units) }}, // shapes.go
-		{"BatchComposition", batchComposition},                                  // calls.go
+		{"Golden", func(t *testing.T, open New) { goldenCases(t, open, goldenFile, math.MaxInt) }}, // golden.go
+		{"Shapes", func(t *testing.T, open New) { testShapes(t, open, units) }},                    // shapes.go
+		{"BatchComposition", func(t *testing.T, open New) { // calls.go
+			testComposition(t, open, bankSpec(2, 3, 10), singleSpec(reservoir.EuSN, 3, 37), singleSpec(reservoir.RESN, 1, 12))
+		}},
 		{"LongRun", longRun},
 		{"Folds", testFolds},
 		{"Roundings", testRoundings},
