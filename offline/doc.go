@@ -40,24 +40,22 @@
 //   - plan.go: plans the examples of a training before any state is computed
 //   - sequences.go: cuts the streams of a source into sequences
 //   - sequence_samples.go: moves the track of a stream and keeps its transformed samples
-//   - sample_source.go: reads the series of a data set as streams
+//   - sample_source.go: reads the series of a data set as streams; computes input statistics
 //   - recording_source.go: reads the streams of a recording
 //   - labels.go: finds the label and the group of each point
 //   - sites.go: describes the groups of a training
 //   - states.go: computes the states of sequences on engines
 //   - collect.go: passes features on in the order of the plan
-//   - inputs.go: computes the input statistics of a training part
 //   - front.go: parses front ends and their lengths
 //   - forecast.go: predicts the time that a training takes
 //   - priors.go: parses numbers per class, such as priors
-//   - adapt.go: adapts the thresholds of sets and intervals to labels
-//   - early.go: fits a readout of prefixes and the rule of early decisions
+//   - early.go: fits a readout of prefixes and rules of early decisions; adapts thresholds
 //   - novelty.go: fits a novelty detector; trains models of healthy data
 //   - novelty_check.go: checks a new detector with simulated signals
 //   - novelty_count.go: evaluates a detector
 //   - evaluate.go: evaluates a model exactly as the live stage predicts
 //   - evaluation.go: defines predictions and figures of an evaluation
-//   - predictions.go: writes predictions to a Parquet file
+//   - predictions.go: defines a prediction of an evaluation; writes predictions to a Parquet file
 //   - update.go: fits a readout from stored features
 //   - update_sums.go: fits a readout from stored sums
 //   - shard.go: trains one shard of a training

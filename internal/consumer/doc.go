@@ -6,10 +6,9 @@
 //
 // # Files
 //
-//   - consumer.go: reads predictions and dead letters
+//   - consumer.go: reads predictions and dead letters; reads the clock of the server
 //   - read.go: reads a NATS stream in order
 //   - carried.go: reads predictions with features, each once
 //   - shadow.go: reads predictions of shadows, each once
 //   - names.go: names the parts of a stream's key
-//   - clock.go: reads the clock of the server
 package consumer

@@ -5,7 +5,6 @@
 // # Files
 //
 //   - machine.go: simulates the vibration of a rotating machine
-//   - draw.go: draws the random numbers of the simulation
-//   - wave.go: computes the sine of the simulation
+//   - draw.go: draws the random numbers and computes the sine of the simulation
 //   - plant.go: simulates a plant of continuously running machines
 package machine

@@ -99,7 +99,7 @@ func (o Options) validate() error {
 // Series are independent of each other and of the number of series: train-7 of a seed is
 // the same series in every data set. The bits are the same on every platform: the
 // generator is math/rand/v2's PCG, whose output is specified, and arithmetic uses only
-// operations with the same rounding on all platforms (see wave.go). It ends early only
+// operations with the same rounding on all platforms (see draw.go). It ends early only
 // when ctx does.
 func Simulate(ctx context.Context, o Options, progress archive.Progress) (*archive.Dataset, error) {
 	o = o.withDefaults()

@@ -107,10 +107,8 @@
 //   - jobs.go: runs jobs on all threads, the largest first
 //   - protocol.go: defines the protocols and settings of the experiments
 //   - banks.go: defines the training options of banks
-//   - scales.go: defines the hyper-parameters of the paper's networks
-//   - search.go: lists the random configurations of the paper's searches
-//   - split.go: splits training data as the published program does
-//   - numpy.go: computes the random numbers of NumPy
+//   - search.go: defines and draws the hyper-parameters of the paper's networks
+//   - split.go: splits training data as the published program does, with NumPy's numbers
 //   - problem.go: prepares a data set for the networks of the paper, and describes it
 //   - data.go: describes a data set in a results file
 //   - memory.go: creates the memorization tasks
@@ -121,10 +119,9 @@
 //   - work.go: estimates the work of a run
 //   - work_trained.go: estimates the work of trainings
 //   - cost.go: measures time and energy
-//   - store.go: appends results to a results file
+//   - store.go: locks a results file and appends results
 //   - results.go: reads a results file and checks its consistency
 //   - cell.go: summarizes the trials of a model on a data set
-//   - lock.go: locks a results file
 //   - paper.go: holds the published figures of the paper
 //   - table.go: prints results next to the published figures
 package paper

@@ -21,8 +21,7 @@
 //   - lanes.go: joins samples into messages and numbers messages (Lanes)
 //   - flight.go: publishes messages and handles answers
 //   - refusals.go: decides which refusals are final
-//   - message.go: builds a message with headers
-//   - traced.go: creates the spans of messages
+//   - message.go: builds a message with headers; creates its span
 //   - publisher.go: publishes recorded samples (Publisher)
 //   - loop.go: plays several streams at a time
 //   - streams.go: cuts the messages of each stream

@@ -35,11 +35,10 @@
 //
 //   - load.go: loads results files and joins them
 //   - report.go: lists and summarizes the files of a report
-//   - page.go: writes the page from page.html and style.css
+//   - page.go: writes the page from page.html, style.css and the paper's figures
 //   - view.go: formats an entry for the page
 //   - compare.go: compares models and published classifiers
 //   - diagram.go: draws critical-difference diagrams
-//   - figures.go: reads the pictures of the paper's figures
 //   - table.go: writes the table as CSV and JSON lines
 //   - tsml.go: writes result files of tsml
 package report

@@ -36,7 +36,7 @@
 //
 // # Files
 //
-//   - dataset.go: defines data sets
+//   - dataset.go: defines data sets and Progress
 //   - archive.go: defines the metadata of archives; creates archive files
 //   - archive_write.go: writes a data set as a Parquet archive
 //   - archive_read.go: reads a data set from a Parquet archive
@@ -52,6 +52,5 @@
 //   - label_fit.go: counts the labels that match samples
 //   - times.go: converts times and their units
 //   - dataset_groups.go: reads the groups of a data set
-//   - progress.go: defines Progress
 //   - recording_content.go: finds the classes and the fingerprint of a recording
 package archive

@@ -60,9 +60,7 @@
 //   - step.go: computes forward and backward steps
 //   - tape.go: stores the activations of a forward run
 //   - loss.go: computes the loss and its gradient
-//   - train.go: trains a network with early stopping
-//   - adam.go: updates weights
-//   - predict.go: predicts classes
+//   - train.go: trains a network with early stopping; updates weights; predicts classes
 //   - matrix.go: multiplies float32 matrices
 //   - kernels.go: defines the kernels in plain Go
 //   - fastest_amd64.go, fastest_other.go: select the AVX2 kernels or plain Go

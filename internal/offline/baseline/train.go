@@ -1,6 +1,7 @@
 package baseline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -98,4 +99,53 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 		n.refresh()
 	}
 	return r, nil
+}
+
+// adam is the optimizer of the package comment.
+type adam struct {
+	rate, first, second float64 // learning rate; the running powers of beta1 and beta2
+	mean, square        []float32
+}
+
+const (
+	beta1   = 0.9
+	beta2   = 0.999
+	epsilon = 1e-7
+)
+
+func newAdam(rate float64, parameters int) *adam {
+	return &adam{rate, 1, 1, make([]float32, parameters), make([]float32, parameters)}
+}
+
+// step moves the weights down the gradient, and clears the gradient.
+func (a *adam) step(w, gradient []float32) {
+	a.first *= beta1
+	a.second *= beta2
+	rate := a.rate * math.Sqrt(1-a.second) / (1 - a.first)
+	active.adamStep(w, gradient, a.mean, a.square, float32(rate))
+}
+
+// Predict returns the class of each series, ignoring Series.Class.
+func (n *Network) Predict(ctx context.Context, series []Series) ([]int, error) {
+	order := make([]int, len(series))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(series[b].Values), len(series[a].Values)) })
+	classes := make([]int, len(series))
+	for part := range slices.Chunk(order, rows) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		batch := make([]Series, len(part))
+		for k, i := range part {
+			batch[k] = Series{Values: series[i].Values} // loss needs a class, without effect here
+		}
+		n.tape.load(n.layout, batch)
+		n.forward()
+		for k, i := range part {
+			_, classes[i] = n.loss(k, 0)
+		}
+	}
+	return classes, nil
 }

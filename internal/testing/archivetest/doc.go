@@ -3,6 +3,5 @@
 //
 // # Files
 //
-//   - foreign.go: writes Parquet files as other tools do
-//   - files.go: writes files for a test; compares errors
+//   - foreign.go: writes Parquet files as other tools do, and other files for a test
 package archivetest
