@@ -40,58 +40,45 @@ func solveLeaf(l Matrix, trans bool, b sides, n int) {
 	})
 }
 
-// SolveLower replaces b by inverse(l) * b, l lower triangular.
-func SolveLower(l, b Matrix) {
-	if l.Rows <= leaf {
-		solveLeaf(l, false, byColumn{b}, b.Cols)
+// solve replaces b by inverse(l) * b, or from the right by b * inverse(l); with l' if trans.
+// The half of b that depends on no other half comes first.
+func solve(l, b Matrix, right, trans bool) {
+	switch {
+	case l.Rows <= leaf && right:
+		solveLeaf(l, !trans, byRow{b}, b.Rows)
+		return
+	case l.Rows <= leaf:
+		solveLeaf(l, trans, byColumn{b}, b.Cols)
 		return
 	}
 	h := half(l.Rows)
 	l11, l21, l22 := quarters(l, h)
-	b1, b2 := b.Sub(0, 0, h, b.Cols), b.Sub(h, 0, b.Rows-h, b.Cols)
-	SolveLower(l11, b1)
-	Multiply(b2, -1, l21, false, b1, false)
-	SolveLower(l22, b2)
+	var b1, b2 Matrix
+	if right {
+		b1, b2 = b.Sub(0, 0, b.Rows, h), b.Sub(0, h, b.Rows, b.Cols-h)
+	} else {
+		b1, b2 = b.Sub(0, 0, h, b.Cols), b.Sub(h, 0, b.Rows-h, b.Cols)
+	}
+	if right != trans {
+		l11, l22, b1, b2 = l22, l11, b2, b1
+	}
+	solve(l11, b1, right, trans)
+	if right {
+		Multiply(b2, -1, b1, false, l21, trans)
+	} else {
+		Multiply(b2, -1, l21, trans, b1, false)
+	}
+	solve(l22, b2, right, trans)
 }
+
+// SolveLower replaces b by inverse(l) * b, l lower triangular.
+func SolveLower(l, b Matrix) { solve(l, b, false, false) }
 
 // SolveLowerT replaces b by inverse(l') * b.
-func SolveLowerT(l, b Matrix) {
-	if l.Rows <= leaf {
-		solveLeaf(l, true, byColumn{b}, b.Cols)
-		return
-	}
-	h := half(l.Rows)
-	l11, l21, l22 := quarters(l, h)
-	b1, b2 := b.Sub(0, 0, h, b.Cols), b.Sub(h, 0, b.Rows-h, b.Cols)
-	SolveLowerT(l22, b2)
-	Multiply(b1, -1, l21, true, b2, false)
-	SolveLowerT(l11, b1)
-}
+func SolveLowerT(l, b Matrix) { solve(l, b, false, true) }
 
 // SolveRight replaces b by b * inverse(l).
-func SolveRight(b, l Matrix) {
-	if l.Rows <= leaf {
-		solveLeaf(l, true, byRow{b}, b.Rows)
-		return
-	}
-	h := half(l.Rows)
-	l11, l21, l22 := quarters(l, h)
-	b1, b2 := b.Sub(0, 0, b.Rows, h), b.Sub(0, h, b.Rows, b.Cols-h)
-	SolveRight(b2, l22)
-	Multiply(b1, -1, b2, false, l21, false)
-	SolveRight(b1, l11)
-}
+func SolveRight(b, l Matrix) { solve(l, b, true, false) }
 
 // SolveRightT replaces b by b * inverse(l').
-func SolveRightT(b, l Matrix) {
-	if l.Rows <= leaf {
-		solveLeaf(l, false, byRow{b}, b.Rows)
-		return
-	}
-	h := half(l.Rows)
-	l11, l21, l22 := quarters(l, h)
-	b1, b2 := b.Sub(0, 0, b.Rows, h), b.Sub(0, h, b.Rows, b.Cols-h)
-	SolveRightT(b1, l11)
-	Multiply(b2, -1, b1, false, l21, true)
-	SolveRightT(b2, l22)
-}
+func SolveRightT(b, l Matrix) { solve(l, b, true, true) }
