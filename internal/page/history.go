@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -217,7 +218,7 @@ func (m *mix) addCounts(at time.Time, now map[string]uint64) {
 		m.index = map[string]int{}
 	}
 	c := counts{at, make([]uint64, len(m.names), len(now)+1)}
-	for _, name := range sortedKeys(now) {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
 		i, known := m.index[name]
 		if !known {
 			label := name

@@ -49,17 +49,13 @@ func Report(ctx context.Context, nc *nats.Conn, job string) (*fleet.Report, erro
 	}
 	unknown := r.Unknown
 	if len(r.Processes) == 0 {
-		return nil, unansweredError(unknown)
+		// A slow server and a missing right look alike.
+		return nil, fmt.Errorf("no process of the job answers, not even this one. The server or this machine is slow now, or the login of this worker may not ask, which takes the role operator (docs/page.md): %s", strings.Join(unknown[:min(1, len(unknown))], "; "))
 	}
 	r.Unknown = nil
 	r.Judge(fleet.DefaultBehind)
 	r.Unknown = unknown
 	return r, nil
-}
-
-// unansweredError explains missing answers: a slow server and a missing right look alike.
-func unansweredError(unknown []string) error {
-	return fmt.Errorf("no process of the job answers, not even this one. The server or this machine is slow now, or the login of this worker may not ask, which takes the role operator (docs/page.md): %s", strings.Join(unknown[:min(1, len(unknown))], "; "))
 }
 
 // Page stores the history of a stage and shows it. Start creates a page.

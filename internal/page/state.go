@@ -3,7 +3,6 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -246,5 +245,3 @@ func shorten(s string) string {
 	}
 	return s
 }
-
-func sortedKeys(m map[string]uint64) []string { return slices.Sorted(maps.Keys(m)) }

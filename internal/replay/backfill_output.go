@@ -141,11 +141,6 @@ func (o *output) complete() error {
 	return nil
 }
 
-// discard removes the file and its position.
-func (o *output) discard() error {
-	return errors.Join(os.Remove(positionPath(o.path)), os.Remove(partPath(o.path)))
-}
-
 // leave closes the file. An empty file without a position has no use and is removed.
 func (o *output) leave() {
 	there, err := o.file.Stat()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -163,7 +164,7 @@ func (r *runningBackfill) useless() error {
 		return nil
 	}
 	err := fmt.Errorf("backfill: %w, none of the first %d, the first because: %s", ErrUnusable, d.Messages, d.Reason)
-	return errors.Join(err, r.out.discard())
+	return errors.Join(err, os.Remove(positionPath(r.out.path)), os.Remove(partPath(r.out.path)))
 }
 
 // batch computes the messages of a batch, and writes their predictions.

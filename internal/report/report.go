@@ -128,13 +128,9 @@ func (r *Report) missing() (all []string) {
 			case s.Protocol == paper.Compare:
 				command = "compare"
 			}
-			all = append(all, notFinished(s.Title, u, command))
+			all = append(all, fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline paper %s --resume continues",
+				s.Title, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command))
 		}
 	}
 	return all
-}
-
-// notFinished names the command to continue.
-func notFinished(section string, u paper.Unfinished, command string) string {
-	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline paper %s --resume continues", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
 }

@@ -268,11 +268,6 @@ func (w *watcher) canTakeOver(ctx context.Context) bool {
 	return err == nil && m.Time.UnixNano() == s.anchor.stored
 }
 
-// updatePulse sets the answer to later questions.
-func (w *watcher) updatePulse() {
-	w.pulse.Store(&pulse{Writer: w.book.writer, Position: w.fold.Position(), Last: w.book.last, Written: w.latest.written})
-}
-
 // answerPulses answers questions until quiet is called.
 func (w *watcher) answerPulses() (quiet func(), err error) {
 	w.pulse.Store(&pulse{Writer: w.book.writer})

@@ -263,7 +263,7 @@ func (w *watcher) runLoop(ctx context.Context) error {
 				return err
 			}
 		}
-		w.updatePulse()
+		w.pulse.Store(&pulse{Writer: w.book.writer, Position: w.fold.Position(), Last: w.book.last, Written: w.latest.written})
 		requests := w.requests
 		if !w.started { // requests follow the tail
 			requests = nil

@@ -22,7 +22,7 @@ func measurePeaks(ctx context.Context, sets []string, threads []int, d time.Dura
 	var rows []peakRow
 	for _, set := range sets {
 		for _, n := range threads {
-			flops, err := fmaPeak(set, n, d)
+			flops, err := sideBySide(n, func(int) (float64, error) { return kernel.MeasurePeak(set, d) })
 			if err != nil {
 				return nil, err
 			}
@@ -35,14 +35,8 @@ func measurePeaks(ctx context.Context, sets []string, threads []int, d time.Dura
 	return rows, nil
 }
 
-// fmaPeak is how many operations per second the threads reach together: the
-// peak of the machine.
-func fmaPeak(set string, threads int, d time.Duration) (float64, error) {
-	return sideBySide(threads, func(int) (float64, error) { return kernel.MeasurePeak(set, d) })
-}
-
-// fmaRate is like fmaPeak, but the mean over the time: other programs slow down both this mean and an engine's burst,
-// so that the ratio is fair on a busy machine too.
+// fmaRate returns the operations per second of the threads together, as the mean over the time: other programs slow
+// down both this mean and an engine's burst, so that the ratio is fair on a busy machine too.
 func fmaRate(set string, threads int, d time.Duration) (float64, error) {
 	return sideBySide(threads, func(int) (float64, error) {
 		bursts, inverse := 0, 0.0 // all bursts do as many operations

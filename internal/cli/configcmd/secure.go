@@ -40,9 +40,6 @@ type secureOptions struct {
 	hosts []string
 }
 
-// folderOf returns the folder of a configuration's keys.
-func folderOf(file string) string { return filepath.Join(filepath.Dir(file), secureFolder) }
-
 // initSecure creates the files of a server reachable from other machines: an authority, a
 // certificate, users, and a configuration with their paths. It replaces nothing.
 func initSecure(a *cli.App, path string, o secureOptions) error {
@@ -51,7 +48,7 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 			return cli.Fail(cli.ExitUsage, fmt.Errorf("--host: %w", err), "eusn-stream config init --help")
 		}
 	}
-	dir := folderOf(path)
+	dir := filepath.Join(filepath.Dir(path), secureFolder)
 	if o.renew {
 		return renewServer(a, dir, o.hosts)
 	}

@@ -12,6 +12,3 @@ var requestLine = regexp.MustCompile(`^[A-Za-z]{1,20} [^ \r\n]* HTTP/[0-9]`)
 // errHTTP ends a connection that starts with an HTTP request: a web page can make a browser
 // send such a request to this port, with lines in its body.
 var errHTTP = errors.New("the connection sends an HTTP request, and this port accepts only line protocol: the connection was closed. Use gateway.http for HTTP")
-
-// isRequest reports whether the first lines of a connection are an HTTP request.
-func isRequest(chunk []byte) bool { return requestLine.Match(chunk) }

@@ -151,7 +151,7 @@ func (t *TCP) serveConnection(c net.Conn) {
 	for first := true; ; first = false {
 		c.SetReadDeadline(time.Now().Add(silence))
 		lines, err := r.readLines()
-		if first && isRequest(lines) {
+		if first && requestLine.Match(lines) {
 			t.gateway.Refuse(gateway.TCP, errHTTP)
 			return
 		}

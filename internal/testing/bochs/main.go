@@ -131,7 +131,7 @@ func (o options) runJobs(ctx context.Context) error {
 	}
 	output, err := o.execute(ctx, root, chosen)
 	if bad := checkOutput(output, chosen); bad != nil {
-		return fmt.Errorf("%w\noutput of the machine:\n%s", errors.Join(bad, err), tail(output, 8000))
+		return fmt.Errorf("%w\noutput of the machine:\n%s", errors.Join(bad, err), output[max(0, len(output)-8000):])
 	}
 	// The emulator's own exit code is no result: it is 1 after the machine switches off.
 	if !o.record {
@@ -156,8 +156,6 @@ func (o options) execute(ctx context.Context, root string, chosen []job) (string
 	}
 	return boot(ctx, o.dir)
 }
-
-func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
 // compile builds the test binaries, and the program that starts them. The same sources
 // and compiler give the same bytes in every folder.
