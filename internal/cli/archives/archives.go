@@ -232,15 +232,15 @@ func (m Labelled) recording() archive.RecordingFiles {
 // errEnds ends the reading of a recording at the first end of a sequence.
 var errEnds = errors.New("a sequence ends")
 
-// Continuous reports whether m is a recording in which no sequence ends, and its sampling rate in Hz by the times of
-// its first stream; 0: unknown.
-func (m Labelled) Continuous(ctx context.Context) (continuous bool, rate float64, err error) {
+// Continuous reports whether m is a recording in which no sequence ends, the number of samples of its first stream, and
+// its sampling rate in Hz by the times of this stream; 0: unknown.
+func (m Labelled) Continuous(ctx context.Context) (continuous bool, samples int, rate float64, err error) {
 	if m.Set != nil {
-		return false, 0, nil
+		return false, 0, 0, nil
 	}
 	rec, err := m.recording().Open("", "")
 	if err != nil {
-		return false, 0, err
+		return false, 0, 0, err
 	}
 	name, first, last, intervals := "", int64(archive.NoTime), int64(archive.NoTime), -1.
 	err = rec.Each(ctx, func(c *archive.RecordingChunk) error {
@@ -251,7 +251,10 @@ func (m Labelled) Continuous(ctx context.Context) (continuous bool, rate float64
 			if name == "" {
 				name, first = strings.Clone(stream), c.Time[i]
 			}
-			if stream == name && c.Time[i] != archive.NoTime {
+			if stream != name {
+				continue
+			}
+			if samples++; c.Time[i] != archive.NoTime {
 				last = c.Time[i]
 				intervals++
 			}
@@ -259,12 +262,12 @@ func (m Labelled) Continuous(ctx context.Context) (continuous bool, rate float64
 		return nil
 	})
 	if errors.Is(err, errEnds) {
-		return false, 0, nil
+		return false, 0, 0, nil
 	}
 	if first != archive.NoTime && last > first {
 		rate = intervals / (float64(last-first) / 1e9)
 	}
-	return true, rate, err
+	return true, samples, rate, err
 }
 
 // Retrain trains a model on m.

@@ -97,6 +97,8 @@ func TestRecordingHasRate(t *testing.T) {
 		}
 	}
 	clitest.Must(t, append(train, "--sample-rate", "25.6kHz")...).Want(t, cli.ExitOK, "sampling rate 25600 Hz")
+	// Without --policy, the windows of 2 s are shortened for a recording of 0.2 s.
+	clitest.Must(t, "train", record("short", 1), "--output", model, "--members", "2", "--units", "8").Want(t, cli.ExitOK, "--policy window --length 32 --hop 16")
 	for _, bad := range []string{"0", "-5Hz", "fast", "1e12", "NaN"} {
 		clitest.Exec(t, t.Context(), append(train, "--sample-rate", bad)...).Want(t, cli.ExitUsage, "want a sampling rate of 1e-06 to 1e+09 Hz, such as 100Hz or 25.6kHz")
 	}

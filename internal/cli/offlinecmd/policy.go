@@ -54,20 +54,22 @@ const (
 	windowSeconds = 2
 	windowSamples = 256 // if the sampling rate is unknown
 	leastSamples  = 32  // of a window
+	leastWindows  = 8   // in a stream, if the windows do not overlap
 )
 
 // choosePolicy returns the policy for data without --policy: end marks, or for a continuous recording, in which no
-// sequence ends, windows that overlap by half. rate is the sampling rate in Hz; 0: the rate of the recording's times.
+// sequence ends, windows that overlap by half, shorter in a short recording. rate is the sampling rate in Hz; 0: the rate of the recording's times.
 func choosePolicy(ctx context.Context, a *cli.App, src archives.Labelled, marked reservoir.Policy, rate float64) (reservoir.Policy, error) {
-	continuous, measured, err := src.Continuous(ctx)
+	continuous, samples, measured, err := src.Continuous(ctx)
 	if err != nil || !continuous {
 		return marked, err
 	}
 	p := reservoir.Policy{Kind: reservoir.Window, Length: windowSamples, Early: marked.Early}
 	rate = cmp.Or(rate, measured)
 	if rate > 0 {
-		p.Length = max(leastSamples, int(math.Round(windowSeconds*rate)))
+		p.Length = int(math.Round(windowSeconds * rate))
 	}
+	p.Length = max(leastSamples, min(p.Length, samples/leastWindows)/2*2)
 	p.Hop = p.Length / 2
 	length, hop := fmt.Sprintf("%d samples", p.Length), fmt.Sprint(p.Hop)
 	if rate > 0 {

@@ -111,7 +111,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	r.net.addFlags(f)
 	r.policy.Add(f)
-	f.Lookup("policy").Usage += "; without it, a recording in which no sequence ends has windows of 2 s, every 1 s"
+	f.Lookup("policy").Usage += "; without it, a recording in which no sequence ends has windows of 2 s, every 1 s, or shorter ones if it is shorter than 16 s"
 	r.certainty.addFlags(f)
 	r.scale.addFlags(f)
 	r.novelty.addFlags(f)
