@@ -15,6 +15,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
@@ -237,4 +238,77 @@ func TestAlarmsOfRunAndAnotherKeeper(t *testing.T) {
 	if a, b := events(t, url, "pump1"), events(t, url, "pump2"); len(a) != 1 || len(b) != 1 {
 		t.Errorf("%q, %q: want one event each", a, b)
 	}
+}
+
+// Predictions that were removed before they were judged stop the alarms of a run, not the stage.
+// /readyz has the reason. The named next step is correct: a process with --missing continues, and
+// the run stands by.
+func TestAlarmsOfRunMissPredictions(t *testing.T) {
+	t.Parallel()
+	metrics := planttest.FreePort(t)
+	file, port, mqtt := plantFile(t, fmt.Sprintf("metrics: {listen: \"127.0.0.1:%s\"}", metrics))
+	url := "nats://127.0.0.1:" + port
+	text := string(clitest.Read(t, file))
+	without := clitest.Write(t, file+"x.yaml", strings.Replace(text, "alarms:", "#", 1))
+	readiness := func() string {
+		resp, err := http.Get("http://127.0.0.1:" + metrics + "/readyz")
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body) // an incomplete text differs from the expected text
+		return resp.Status + " " + string(body)
+	}
+	p := startProcess(t, "run", "-c", file)
+	p.await(t, "1 rules hold for job eusn")
+	send(t, mqtt, "pump1", 0, 20)
+	p.await(t, "alarm raised")
+	p.kill()
+	p = startProcess(t, "run", "-c", without)
+	for n := 2; n <= 4; n++ {
+		send(t, mqtt, "pump1", 20*n-20, 20*n)
+		clitest.Await(t, url, n, 0)
+	}
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		out, err := js.Stream(t.Context(), "EUSN-OUT")
+		for part := 0; part < 2 && err == nil; part++ {
+			err = out.Purge(t.Context(), jetstream.WithPurgeSubject(fmt.Sprintf("eusn.out.%d", part)), jetstream.WithPurgeKeep(1))
+		}
+		return err
+	})
+	p.kill()
+	p = startProcess(t, "run", "-c", file)
+	p.await(t, "alarms are not raised")
+	p.await(t, "eusn-stream alarms run --missing -c "+file)
+	if r := readiness(); !strings.HasPrefix(r, "503") || !strings.Contains(r, "alarms are not judged: ") || strings.Contains(r, "gateway") {
+		t.Errorf("/readyz: %s", r)
+	}
+	send(t, mqtt, "pump2", 0, 20)
+	other := clitest.Start(t, "1 rules hold for job eusn", "alarms", "run", "-c", file, "--nats-url", url, "--missing")
+	p.await(t, "stands by")
+	for end := time.Now().Add(pipelinetest.Patience); !strings.HasPrefix(readiness(), "200"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("/readyz: %s", readiness())
+		}
+	}
+	other.Stop(t).Want(t, cli.ExitOK)
+	if got := answers(t, url, "eusn"); len(got["pump2"]) != 1 {
+		t.Errorf("predictions: %v", got)
+	}
+	if lines := events(t, url, "pump2"); len(lines) != 1 {
+		t.Errorf("alarms of pump2: %q", lines)
+	}
+}
+
+// With users, the parts of a run use the connection inside the process: no user is needed for them.
+func TestRunTogetherWithUsers(t *testing.T) {
+	t.Parallel()
+	file, _, mqtt := plantFile(t, "")
+	clitest.Must(t, "secure", "init", file+"s.yaml", "--host", "localhost")
+	users := filepath.Join(filepath.Dir(file), "eusn-secure", "users")
+	clitest.Write(t, file, strings.Replace(string(clitest.Read(t, file)), "server: {", "server: {users: "+users+", ", 1))
+	p := startProcess(t, "run", "-c", file)
+	p.await(t, "1 rules hold for job eusn")
+	send(t, mqtt, "pump1", 0, 20)
+	p.await(t, "alarm raised")
 }
