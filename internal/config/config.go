@@ -329,8 +329,9 @@ type Log struct {
 
 // Metrics configures metrics, health checks and the live page.
 type Metrics struct {
-	// Address to listen on, such as 127.0.0.1:9464. Port 0: any free port. Empty: off.
-	Listen string `mapstructure:"listen" default:"" form:"address,optional" flag:"metrics-listen"`
+	// Address to listen on. Port 0: any free port. Empty: off. The default is only for "run",
+	// which works without it if the address is in use.
+	Listen string `mapstructure:"listen" default:"127.0.0.1:9464" form:"address,optional" flag:"metrics-listen"`
 	// Path of a file of users for a login with name and password: one line name:hash per user,
 	// as written by htpasswd -B (bcrypt). Empty: no users.
 	Users string `mapstructure:"users" default:""`

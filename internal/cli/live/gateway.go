@@ -90,7 +90,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("modbus", "", "servers of Modbus TCP to poll, such as 127.0.0.1:502, separated by commas; see gateway.modbus.registers")
 	f.String("outbox", "", "directory of the outbox")
 	f.String("metrics-listen", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
-	config.ShowDefaults(f, gatewayFlags)
+	config.ShowDefaults(f, slices.DeleteFunc(slices.Clone(gatewayFlags), func(name string) bool { return name == "metrics-listen" }))
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, gatewayFlags)
 		if err != nil {
@@ -105,6 +105,9 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 }
 
 func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
+	if !c.IsSet("metrics.listen") {
+		c.Metrics.Listen = "" // the default is the stage's
+	}
 	journal := new(fleet.Journal)
 	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	o, err := gatewayOptions(c, log)

@@ -41,8 +41,8 @@ func metricsFailure(err error) error {
 }
 
 // serveMetrics serves metrics, health and the live page of the stage and its companions until the
-// returned function is called; without a configured address it serves nothing, and the page is
-// nil.
+// returned function is called; without an address, and if the default address is in use, it
+// serves nothing, and the page is nil.
 func (r *stageRun) serveMetrics() (close func(), err error) {
 	c, log := r.conf, r.log
 	if c.Metrics.Listen == "" {
@@ -55,16 +55,22 @@ func (r *stageRun) serveMetrics() (close func(), err error) {
 	live := page.Start(page.Options{Counters: o.Counters, Job: c.Job, Version: o.Version, Log: log})
 	o.Page = live
 	cards, err := telemetry.Open()
-	if err != nil {
-		log.Info("GPU metrics are not available", "err", err)
-	} else {
+	optional := !c.IsSet("metrics.listen")
+	switch {
+	case err == nil:
 		o.GPUs = cards
+	case !optional:
+		log.Info("GPU metrics are not available", "err", err)
 	}
 	s, err := metrics.Listen(c.Metrics.Listen, o)
 	if err != nil {
 		live.Close()
 		if cards != nil {
 			cards.Close()
+		}
+		if taken := new(net.OpError); optional && errors.As(err, &taken) {
+			log.Info("no live page and no metrics: the default address is not free; metrics.listen sets another", "err", err)
+			return func() {}, nil
 		}
 		return nil, metricsFailure(err)
 	}

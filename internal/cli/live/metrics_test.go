@@ -15,10 +15,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-func TestRunMetrics(t *testing.T) {
-	t.Parallel()
+func TestRunMetrics(t *testing.T) { // not parallel: every stage reads telemetry.Library
 	saved := telemetry.Library
 	telemetry.Library = "/nonexistent/libnvidia-ml.so.1"
 	defer func() { telemetry.Library = saved }()
@@ -74,6 +74,32 @@ func TestRunMetrics(t *testing.T) {
 	if conn, err := net.Dial("tcp", addr); err == nil {
 		conn.Close()
 		t.Error("somebody listens there after the stage's end")
+	}
+}
+
+// By default the page is at a port of this machine; another process with this port does not
+// prevent the start.
+func TestDefaultPage(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "train", archive, "--members", "1", "--units", "5", "--output", model)
+	run := func(data string) string {
+		stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, data), "--port", "0", "--partitions", "1")
+		stage.Stop(t).Want(t, cli.ExitOK, "")
+		return stage.Messages()
+	}
+	const page, taken = "a live page at http://127.0.0.1:9464/\n", "no live page and no metrics: the default address is not free"
+	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(run("a"), page); { // a test of another package may have the port
+		if time.Now().After(end) {
+			t.Fatal("no stage had the live page")
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:9464")
+	if err == nil {
+		defer l.Close()
+	}
+	if said := run("b"); !strings.Contains(said, taken) || strings.Contains(said, page) {
+		t.Errorf("a stage without the port reports\n%s", said)
 	}
 }
 

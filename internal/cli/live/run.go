@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,8 +68,8 @@ fifth of the disk: the oldest are deleted (to change that: input.max_bytes, inpu
 output.keep, dead_letters.keep). The log reports the limits, and every hour how many GB a
 day the job stores and how much space is free.
 
-With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, /healthz, and
-/readyz, which returns 200 when all its partitions are restored and being read.`,
+It serves a live page at http://127.0.0.1:9464/ (--metrics-listen), /metrics for Prometheus,
+/healthz, and /readyz, which returns 200 when all its partitions are restored and being read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
   eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json
@@ -88,7 +89,7 @@ With --metrics-listen ADDR it serves a live page at /, /metrics for Prometheus, 
 	f.String("input-from", "", "where a new job begins in that input: beginning, now, or a time such as 2026-01-31T08:00:00Z")
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
-	f.String("metrics-listen", "", "serve the live page, /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
+	f.String("metrics-listen", "", "serve the live page, /metrics, /healthz and /readyz on this address; empty: off")
 	f.BoolVar(&stageOnly, "stage-only", false, "do not start the gateway and the alarms of the configuration: other processes are these")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
@@ -265,14 +266,21 @@ func (r *stageRun) reportEnd(err error) error {
 	return errors.Join(stopFailure(server.AddAdvice(err), r.conf.Stage.StopTimeout), r.printed)
 }
 
-// checkFiles refuses to start if clients could use up the files that the store needs.
+// checkFiles refuses to start if clients could use up the files that the store needs. The default
+// address of the live page is not used if only its clients are too many.
 func (r *stageRun) checkFiles() error {
 	var needs []listen.Need
 	if r.conf.NATS.URL == "" {
 		needs = natsserver.Needs()
 	}
 	if r.conf.Metrics.Listen != "" {
-		needs = append(needs, listen.Need{What: "clients of the metrics port", Files: metrics.Connections})
+		all := append(slices.Clip(needs), listen.Need{What: "clients of the metrics port", Files: metrics.Connections})
+		if err := listen.CheckFiles(all...); err != nil && !r.conf.IsSet("metrics.listen") {
+			r.log.Info("no live page and no metrics", "err", err)
+			r.conf.Metrics.Listen = ""
+		} else {
+			needs = all
+		}
 	}
 	if o := r.parts.inputs; o != nil {
 		for _, n := range needs {
