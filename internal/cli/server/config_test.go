@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -100,5 +104,19 @@ func TestKeysWithoutEffect(t *testing.T) {
 		if strings.Contains(b.String(), "WARN") || !strings.Contains(b.String(), row.want) || strings.Contains(b.String(), "keys=") != (row.want != "") {
 			t.Errorf("%v: %s", row.uses, b.String())
 		}
+	}
+}
+
+// The flag --engine sets stage.engine in each command that has the flag.
+func TestEngineFlag(t *testing.T) {
+	t.Chdir(t.TempDir())
+	f := pflag.NewFlagSet("predict", pflag.ContinueOnError)
+	f.String("engine", "auto", "")
+	if err := f.Parse([]string{"--engine", "generic"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := StageConfig(&cli.App{Stdout: io.Discard, Stderr: io.Discard}, "", f, nil)
+	if err != nil || c.Stage.Engine != "generic" {
+		t.Errorf("engine %q, %v, want generic", c.Stage.Engine, err)
 	}
 }
