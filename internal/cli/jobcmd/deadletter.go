@@ -93,7 +93,7 @@ func printLetter(a *cli.App, d admin.Letter) error {
 	if a.JSON {
 		return a.PrintJSON(d)
 	}
-	a.Print("%d  %s  %s  input %d, %d bytes: %s%s", d.Seq, d.Stored.UTC().Format(time.RFC3339), d.Subject, d.InSeq, d.Bytes, d.Reason, resent(d))
+	a.Print("%d  %s  %s  input %d, %d bytes: %s%s", d.Seq, d.Stored.UTC().Format(time.RFC3339), d.Subject, d.InSeq, d.Bytes, cli.ErrorText(errors.New(d.Reason)), resent(d))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
@@ -34,7 +35,7 @@ func TestFailures(t *testing.T) {
 	write("value.yaml", "stage: {latency: soon}\n")
 	write("rule.yaml", "alarms: {rules: {one: flag flatt}}\n")
 	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()
-	clitest.Start(t, "reading sensors.*", "run", "--model", "m0", "--partitions", "2", "--nats-url", url)
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", "m0", "--partitions", "2", "--nats-url", url)
 	private := "nats://" + pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), Username: "u", Password: "p"}).Addr().String()
 	taken := strings.TrimPrefix(url, "nats://")
 	_, port, _ := strings.Cut(taken, ":")
@@ -62,7 +63,7 @@ func TestFailures(t *testing.T) {
 		{"run -c value.yaml", cli.ExitConfig, "eusn-stream: value.yaml:1: key stage.latency: want a duration", "eusn-stream config init"},
 		{"run -c none.yaml", cli.ExitConfig, "eusn-stream: none.yaml: no such file or directory\n", "eusn-stream config init none.yaml"},
 		{"config check rule.yaml", cli.ExitConfig, "flatt", ""},
-		{"run --port 80x", cli.ExitUsage, `"80x" for "--port"`, "eusn-stream run --help"},
+		{"run --port 80x", cli.ExitUsage, "--port 80x: want a whole number", "eusn-stream run --help"},
 		{run + "--metrics-listen nonsense", cli.ExitConfig, "key metrics.listen: want host:port", "eusn-stream config init"},
 		{run + "--dir d --metrics-listen " + taken, cli.ExitUnreachable, "cannot listen on " + taken + ": address already in use", "--metrics-listen"},
 		{run + "--dir d --port " + port, cli.ExitFailure, "cannot listen on " + taken + ": address already in use", "choose another --dir or --port"},
@@ -90,6 +91,18 @@ func TestFailures(t *testing.T) {
 		if bad := packages.FindString(text); bad != "" {
 			t.Errorf("%s: %q is the name of a package:\n%s", c.line, bad, text)
 		}
+	}
+
+	// The log and the list have the reasons of dead letters, which are stored with the name.
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		_, err := js.Publish(t.Context(), "sensors.bad", []byte("\xff\xff\xff\xff\x10\x00\x00\x00 no Arrow message"))
+		return err
+	})
+	clitest.Await(t, url, 0, 1)
+	stored := clitest.Must(t, "deadletter", "list", "--json", "--nats-url", url).Out
+	listed, logged := clitest.Must(t, "deadletter", "list", "--nats-url", url).Out, stage.Messages()
+	if !strings.Contains(stored, `"codec: `) || !strings.Contains(logged, "sent to dead letters") || strings.Contains(listed+logged, "codec: ") {
+		t.Errorf("stored %s\nlisted %s\nlogged %s\nwant the name of the package only in the stored reason", stored, listed, logged)
 	}
 }
 

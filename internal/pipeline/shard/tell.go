@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -20,7 +21,7 @@ func (s *Shard) reportBatch(b *Batch, a *Answer) {
 	}
 	b.Fx.Notes = b.Fx.Notes[:0]
 	for _, d := range b.Fx.Dead {
-		s.warnRarely("message cannot be used: sent to dead letters", "key", d.Msg.Key, "input", d.Msg.Seq, "err", d.Reason)
+		s.warnRarely("message cannot be used: sent to dead letters", "key", d.Msg.Key, "input", d.Msg.Seq, "err", errors.New(d.Reason))
 		b.Dead = append(b.Dead, rejected{d, p})
 		a.Dead = true
 	}
