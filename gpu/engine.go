@@ -92,7 +92,7 @@ func newEngine(net *reservoir.Network, slots int, o Options, l limits, test bool
 // size plans the memory.
 func (e *Engine) size(slots int, o Options, l limits) (err error) {
 	dev := e.ctx.Device()
-	if e.program, err = kernels.NewApproximate(e.net, kernels.Device{Multiprocessors: dev.Multiprocessors, SharedPerBlock: dev.Shared}, o.Products); err != nil {
+	if e.program, err = kernels.NewApproximate(e.net, kernels.Device{Multiprocessors: dev.Multiprocessors, SharedPerBlock: dev.Shared}, kernels.Products(o.Products)); err != nil {
 		return fmt.Errorf("gpu: %s: %w", dev.Name, err)
 	}
 	e.plan = newPlan(e.program, e.channels, l)

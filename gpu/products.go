@@ -7,17 +7,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Products selects the arithmetic of products.
-type Products = kernels.Products
+// Products selects the arithmetic of matrix products. The zero value is Canonical.
+type Products int
 
 const (
 	// Canonical is float32, the same bits as every other engine.
-	Canonical = kernels.Canonical
+	Canonical Products = Products(kernels.Canonical)
 	// TF32x3 uses tensor cores, three TF32 products for a float32 product.
-	TF32x3 = kernels.TF32x3
+	TF32x3 Products = Products(kernels.TF32x3)
 	// TF32x2 saves the third; for networks drawn with precision
 	// reservoir.TF32.
-	TF32x2 = kernels.TF32x2
+	TF32x2 Products = Products(kernels.TF32x2)
 )
 
 var productNames = map[Products]string{TF32x3: "3xtf32", TF32x2: "2xtf32"}
