@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -203,9 +204,9 @@ func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in
 			n := min(50*c, len(x))
 			body := write(n/c, x[:n])
 			x = x[n:]
-			h := nats.Header{pipeline.HeaderSeq: {fmt.Sprint(seq)}}
+			h := nats.Header{wire.HeaderSeq: {fmt.Sprint(seq)}}
 			if len(x) == 0 {
-				h.Set(pipeline.HeaderEnd, "true")
+				h.Set(wire.HeaderEnd, "true")
 			}
 			if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: "sensors." + s.ID, Data: body, Header: h}); err != nil {
 				t.Fatal(err)

@@ -69,7 +69,6 @@ var mixins = map[string]string{
 // embeddings are the other structs inside structs: "outer: inner".
 var embeddings = map[string]string{
 	"internal/explain.Diff: internal/replay.StatesBetween":                         "JSON: two states and what they differ in",
-	"internal/replay.jobLog: pipeline.Prepared":                                    "a prepared job and its log",
 	"offline.cutter: internal/track.Tracker":                                       "the cutter is the tracker of its streams",
 	"internal/pipeline/state.Stream: internal/track.Track":                         "a stream is its track, and where its rows and messages are",
 	"internal/pipeline/store.unhurried: bytes.Reader":                              "a reader that differs in Read alone",

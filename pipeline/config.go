@@ -20,15 +20,12 @@ import (
 )
 
 const (
-	// DefaultPartitions is the number of partitions of a new job. It limits how many
+	// defaultPartitions is the number of partitions of a new job. It limits how many
 	// workers can share the job. Each partition has a consumer. The consumer examines
 	// every message between two own messages: with messages of 10 rows, a job with 64
 	// partitions takes 1.7 times the CPU time of a job with 16, publisher and server
 	// included (docs/results.md).
-	DefaultPartitions = 16
-	// EmbeddedPartitions is the number of partitions of a new job on an embedded
-	// server, which shares the cores of one machine with the stage.
-	EmbeddedPartitions = 8
+	defaultPartitions = 16
 
 	deadLetterRoom = 16 << 10 // bytes of headers that a dead letter adds
 	maxPartitions  = store.MaxPartitions
@@ -36,25 +33,9 @@ const (
 	mostSlots      = 1 << 28
 )
 
-// MaxPartitions is the largest number of partitions of a job.
-const MaxPartitions = maxPartitions
-
-// JobStreams is the number of NATS streams of a job: four, and the streams of its three
-// buckets.
-const JobStreams = store.JobStreams
-
-// MaxConsumers is the consumer limit of the NATS streams that a stage creates, and
-// UsualConsumers the limit without configuration. At ManyConsumers of its limit, a NATS
-// stream is nearly full.
-const (
-	MaxConsumers   = store.MaxConsumers
-	UsualConsumers = store.UsualConsumers
-	ManyConsumers  = .8
-)
-
-// ConsumersFor returns how many consumers the input of a job with the given partitions
-// must allow.
-func ConsumersFor(partitions int) int { return store.ConsumersFor(partitions) }
+// EmbeddedPartitions is the number of partitions, for Worker.NewPartitions, of a new job
+// on an embedded server, which shares the cores of one machine with the stage.
+const EmbeddedPartitions = 8
 
 // Config is a job's configuration. Zero fields mean their defaults: the defaults of the
 // configuration file, from which settings.go is generated, unless a comment names
@@ -165,8 +146,8 @@ func (c Config) WithDefaults() Config {
 			to.Field(i).Set(from.Field(i))
 		}
 	}
-	c.Shared.From = cmp.Or(c.Shared.From, FromBeginning)
-	c.Partitions = cmp.Or(c.Partitions, DefaultPartitions)
+	c.Shared.From = cmp.Or(c.Shared.From, fromBeginning)
+	c.Partitions = cmp.Or(c.Partitions, defaultPartitions)
 	c.Shards = cmp.Or(c.Shards, min(runtime.GOMAXPROCS(0), c.Partitions, maxShards))
 	return c
 }
@@ -217,8 +198,8 @@ func (c Config) allowedKeys() *names.Patterns {
 // inputJob returns the job with the input of this job.
 func (c Config) inputJob() string { return cmp.Or(c.Shared.Job, c.Job) }
 
-// Layout returns the configuration of the job's NATS streams.
-func (c Config) Layout() store.Layout {
+// layout returns the configuration of the job's NATS streams.
+func (c Config) layout() store.Layout {
 	return store.Layout{
 		Job: c.Job, InputJob: c.Shared.Job, Input: c.inputPattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
 		InputMaxAge: c.InputMaxAge, InputMaxBytes: c.InputMaxBytes, OutputKeep: c.OutputKeep, DeadLetterKeep: c.DeadLetterKeep,

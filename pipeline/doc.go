@@ -604,6 +604,6 @@
 //   - drain.go: answers the input of a job that is being changed, up to a message
 //   - stats.go: publishes counters
 //   - status.go: publishes the state of each partition
-//   - wire.go: exports the message headers of producers
+//   - bridge.go: gives the program's own packages functions that other modules need not see
 //   - safeguard.go, safeguard_chaos.go: disable one check for the fault harness (build tag chaos)
 package pipeline

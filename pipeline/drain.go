@@ -5,16 +5,17 @@ import (
 	"errors"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
 // drainWatch is the interval of checks whether all input is answered.
 const drainWatch = 20 * time.Millisecond
 
-// Drain works on the partitions of a job in change until they have answered all input
+// drainInput works on the partitions of a job in change until they have answered all input
 // up to a message, and their states are stored. progress receives the number of
 // finished partitions.
-func (w *Worker) Drain(ctx context.Context, d Drain, progress func(done, all int)) error {
+func (w *Worker) drainInput(ctx context.Context, d bridge.Drained, progress func(done, all int)) error {
 	draining := *w
 	draining.drain = &d
 	c := &draining.Config

@@ -21,7 +21,7 @@ import (
 func ensureJob(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
 	if c.Partitions > 0 {
 		c = c.WithDefaults()
-		return c, store.EnsureStreams(ctx, js, c.Layout(), log)
+		return c, store.EnsureStreams(ctx, js, c.layout(), log)
 	}
 	for {
 		job := c
@@ -32,7 +32,7 @@ func ensureJob(ctx context.Context, js jetstream.JetStream, c Config, fresh int,
 		begun := job.Partitions > 0
 		job.Partitions = cmp.Or(job.Partitions, fresh)
 		job = job.WithDefaults()
-		if err = store.EnsureStreams(ctx, js, job.Layout(), log); err == nil || begun {
+		if err = store.EnsureStreams(ctx, js, job.layout(), log); err == nil || begun {
 			return job, err
 		}
 		if now, other := store.PartitionsOf(ctx, js, job.Job); other != nil || now == 0 || now == job.Partitions {

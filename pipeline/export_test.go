@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
 // Access for the tests of package pipeline_test to a worker's internals.
@@ -53,6 +54,9 @@ func (c *Counters) AtWork() []*shard.Shard {
 
 // Counts returns the counters that Stats reads.
 func (c *Counters) Counts() *stats.Counters { return &c.counts }
+
+// Layout is the configuration of the job's NATS streams.
+func (c Config) Layout() store.Layout { return c.layout() }
 
 // Shard is the configuration of shards.
 func (c Config) Shard() shard.Config { return c.shardConfig() }

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -12,18 +12,8 @@ import (
 // network changes.
 var ErrChanging = wire.ErrChanging
 
-// Drain limits the input that a worker answers for a job in change (package
-// internal/operate).
-type Drain struct {
-	Partitions int    // of before
-	Generation uint64 // of the records that the worker writes
-	To         uint64 // the last input message to answer
-	Mixed      *store.Mixed
-	Source     wire.Source // of a job that reads another job's input
-}
-
 // generationOf returns the generation of a worker's records, and its drain.
-func (d *Drain) generationOf(c Config, now wire.Resize) (uint64, *owner.Drain, error) {
+func generationOf(d *bridge.Drained, c Config, now wire.Resize) (uint64, *owner.Drain, error) {
 	switch {
 	case d != nil:
 		return d.Generation, &owner.Drain{To: d.To}, nil

@@ -24,10 +24,6 @@ var ErrOtherModel = errors.New("nothing was claimed")
 // the model's identity (wire.Entry), and the digits for the readout in records and in
 // workers' names include it.
 
-// ErrOtherInput reports a worker with another input format than its job's. It comes
-// with ErrOtherModel.
-var ErrOtherInput = errors.New("another input format")
-
 // readoutOf returns the part of a job's identity for a readout and the input format.
 func readoutOf(m *reservoir.Model, linear *readout.Linear, in formats.Input) (string, error) {
 	print, err := registry.Fingerprint(m, linear)
@@ -52,7 +48,7 @@ func otherInput(job, theirs string, own formats.Input) error {
 		return fmt.Errorf("pipeline: job %q reads its messages in a way that this program does not know: use the program that the job was started with: %w: %w", job, err, ErrOtherModel)
 	}
 	return fmt.Errorf("pipeline: job %q reads its messages in another way than this worker: in the job, %s: a job keeps what it began with, because a replay must see the same samples: start this worker with the job's settings (or with input.format: auto and no other setting of messages, which takes the job's), or under another job name: %w: %w",
-		job, strings.Join(in.Differs(own), "; "), ErrOtherInput, ErrOtherModel)
+		job, strings.Join(in.Differs(own), "; "), wire.ErrOtherInput, ErrOtherModel)
 }
 
 // inputOf returns a job's input format, from its entry; fallback for a job before its

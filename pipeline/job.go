@@ -38,29 +38,30 @@ type Job struct {
 // the start and for each larger pool.
 type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
-// Prepared is a job with a checked configuration and model: Config has all defaults,
+// prepared is a job with a checked configuration and model: Config has all defaults,
 // and Log is not nil.
-type Prepared struct {
-	Job
-	Linear *readout.Linear // the predicting readout
-	Meta   codec.PredictionMeta
+type prepared struct {
+	*Job
+	linear *readout.Linear // the predicting readout
+	meta   codec.PredictionMeta
 }
 
-// Prepare checks configuration and model.
-func (job *Job) Prepare() (*Prepared, error) {
+// prepare checks configuration and model. The job is not changed.
+func (job *Job) prepare() (*prepared, error) {
 	if job.Model == nil || job.NewEngine == nil {
 		return nil, errors.New("pipeline: stage without model, engine factory or connection")
 	}
 	if err := errors.Join(job.Config.Validate(), job.Model.Validate(), job.Model.CheckLengths()); err != nil {
 		return nil, err
 	}
-	p := &Prepared{Job: *job}
+	own := *job
+	p := &prepared{Job: &own}
 	p.Config = job.Config.WithDefaults()
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if p.Linear, p.Meta, err = job.predictingReadout(); err != nil {
+	if p.linear, p.meta, err = job.predictingReadout(); err != nil {
 		return nil, err
 	}
 	if _, err := formats.New(p.Config.Input, codec.Schema{Channels: job.Model.Channels}); err != nil {
@@ -98,18 +99,21 @@ func (job *Job) predictingReadout() (*readout.Linear, codec.PredictionMeta, erro
 	return linear, codec.PredictionMeta{Model: job.ModelName, SHA256: sum, Readout: linear.Name, Labels: linear.Classes, Columns: linear.Columns()}, nil
 }
 
+// Predicting returns the predicting readout, and the model's data in predictions.
+func (p *prepared) Predicting() (*readout.Linear, codec.PredictionMeta) { return p.linear, p.meta }
+
 // AdoptInput sets Config to read messages as the job on the server does.
-func (p *Prepared) AdoptInput(ctx context.Context, stored *store.Job) (err error) {
+func (p *prepared) AdoptInput(ctx context.Context, stored *store.Job) (err error) {
 	p.Config.Shared.Job = stored.Source.Job
-	p.Config.Input, err = inputOf(ctx, stored.Out, stored.Name, p.Model, p.Linear, p.Config.Input)
+	p.Config.Input, err = inputOf(ctx, stored.Out, stored.Name, p.Model, p.linear, p.Config.Input)
 	return err
 }
 
 // ReadoutIdentity returns the part of the job's identity for the readout and the input
 // format.
-func (p *Prepared) ReadoutIdentity() (string, error) {
-	return readoutOf(p.Model, p.Linear, p.Config.Input)
+func (p *prepared) ReadoutIdentity() (string, error) {
+	return readoutOf(p.Model, p.linear, p.Config.Input)
 }
 
 // ShardConfig is the configuration of the job's shards.
-func (p *Prepared) ShardConfig() shard.Config { return p.Config.shardConfig() }
+func (p *prepared) ShardConfig() shard.Config { return p.Config.shardConfig() }

@@ -170,7 +170,7 @@ func (c crowd) fullerOf(o crowd) crowd {
 func (w *streamMonitor) checkConsumers(info *jetstream.StreamInfo) crowd {
 	name := info.Config.Name
 	c := crowd{int64(info.State.Consumers), int64(store.ConsumerLimit(info.Config, w.account))}
-	many := float64(c.has) > ManyConsumers*float64(c.limit)
+	many := float64(c.has) > store.ManyConsumers*float64(c.limit)
 	if many && !w.many[name] {
 		w.worker.Log.Warn("a NATS stream has almost reached its limit of consumers, and then partitions and readers cannot start: list the consumers (nats consumer report), remove unused consumers, or raise max_consumers",
 			"stream", name, "consumers", c.has, "limit", c.limit)

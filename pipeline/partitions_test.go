@@ -38,7 +38,7 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 
 	fresh := quickConfig("fresh", 0)
 	fresh.InputSubject = "fresh.*"
-	owns(fresh, pipeline.DefaultPartitions)
+	owns(fresh, int64(pipeline.Defaults().Partitions))
 	machine := quickConfig("machine", 0)
 	machine.InputSubject = "machine.*"
 	if _, err := pipeline.Ensure(t.Context(), b.js, machine, pipeline.EmbeddedPartitions, b.log); err != nil {

@@ -452,7 +452,7 @@ func TestReplaceWithALateJob(t *testing.T) {
 		pipelinetest.One("both", 1, 3, .5, true),
 	}
 	b.answerPackets(blue, own, old, len(old))
-	other.Shared.From = pipeline.FromNow
+	other.Shared.From = "now"
 	late := b.startStage(green, other)
 	w := b.startStage(blue, own)
 	b.publishPackets([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first message

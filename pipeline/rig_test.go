@@ -28,7 +28,7 @@ type rig struct {
 	now     func() time.Time                                           // if set, the clock of new stages
 	keep    time.Duration                                              // how long their replaced snapshots are kept; 0 = not
 	apart   time.Duration                                              // see Worker.apart
-	tracer  trace.Tracer                                               // see Worker.Tracer
+	tracer  trace.Tracer                                               // see bridge.Trace
 	carry   float64                                                    // see Worker.Carry
 	js      jetstream.JetStream
 	log     *slog.Logger

@@ -61,7 +61,7 @@ func (w *Worker) prepareRun() (*run, error) {
 	if !(w.Carry >= 0 && w.Carry <= 1) {
 		return nil, fmt.Errorf("pipeline: a share of %g of the predictions carries its features, want 0 to 1", w.Carry)
 	}
-	p, err := w.Prepare()
+	p, err := w.prepare()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (w *Worker) prepareRun() (*run, error) {
 	r.counters = &r.shown.counts
 	r.conns.job = r.cfg.Job
 	r.self.worker = rand.Text() // the name appears in outputs; it must not reveal the consumers' names
-	r.setModel(p.Linear, p.Meta)
+	r.setModel(p.linear, p.meta)
 	return r, nil
 }
 
@@ -92,7 +92,7 @@ func (r *run) openRun(ctx context.Context) error {
 		}
 	}
 	var err error
-	r.owners.Generation, r.owners.Drain, err = r.worker.drain.generationOf(r.cfg, r.self.resize)
+	r.owners.Generation, r.owners.Drain, err = generationOf(r.worker.drain, r.cfg, r.self.resize)
 	return err
 }
 
@@ -253,9 +253,9 @@ func (r *run) openShards(ctx context.Context) error {
 			return err
 		}
 		e.SetShadows(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
-		if r.worker.Tracer != nil {
-			s.SetTracer(r.worker.Tracer)
-			e.SetTracer(r.worker.Tracer, r.cfg.Job)
+		if r.worker.tracer != nil {
+			s.SetTracer(r.worker.tracer)
+			e.SetTracer(r.worker.tracer, r.cfg.Job)
 		}
 		if r.worker.Carry > 0 {
 			s.SetCarried(r.worker.Carry)

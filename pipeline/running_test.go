@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -60,9 +61,10 @@ func (b *rig) launchStage(m *reservoir.Model, c pipeline.Config, engine pipeline
 				return nc, err
 			},
 		},
-		Counters: &r.counters, Carry: b.carry, Tracer: b.tracer,
+		Counters: &r.counters, Carry: b.carry,
 		Ready: func() { close(ready) },
 	}
+	bridge.Trace(s, b.tracer)
 	s.SetKeep(cmp.Or(b.keep, -1), b.now)
 	s.SetPatience(b.apart, patience)
 	go func() { r.done <- s.Run(ctx) }()

@@ -19,23 +19,20 @@ type SharedInput struct {
 	// Job is the job with the input, and must be the input's owner. Empty: the
 	// configured job has its own input.
 	Job string
-	// From is the beginning of a new job: FromBeginning (the default), FromNow, or a
-	// time in RFC 3339. A begun job continues at the job's position.
+	// From is the beginning of a new job: "beginning" (the default), "now", or a time
+	// in RFC 3339. A begun job continues at the job's position.
 	From string
 }
 
 // Beginnings of a new job in another job's input.
 const (
-	FromBeginning = "beginning"
-	FromNow       = "now"
+	fromBeginning = "beginning"
+	fromNow       = "now"
 )
-
-// ErrSource reports a job that cannot read the configured input.
-var ErrSource = errors.New("another input")
 
 func (s SharedInput) checkShared(job string) error {
 	switch {
-	case s.Job == "" && s.From != "" && s.From != FromBeginning:
+	case s.Job == "" && s.From != "" && s.From != fromBeginning:
 		return fmt.Errorf("the job begins in its own input at %s: only a job that reads another job's input (input.job) can begin elsewhere than at its beginning", s.From)
 	case s.Job == "":
 		return nil
@@ -50,12 +47,12 @@ func (s SharedInput) checkShared(job string) error {
 
 // fromTime returns the time in From; zero for a word.
 func (s SharedInput) fromTime() (time.Time, error) {
-	if s.From == "" || s.From == FromBeginning || s.From == FromNow {
+	if s.From == "" || s.From == fromBeginning || s.From == fromNow {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, s.From)
 	if err != nil {
-		return t, fmt.Errorf("the job begins in the input at %q, want %s, %s or a time such as 2026-01-31T08:00:00Z", s.From, FromBeginning, FromNow)
+		return t, fmt.Errorf("the job begins in the input at %q, want %s, %s or a time such as 2026-01-31T08:00:00Z", s.From, fromBeginning, fromNow)
 	}
 	return t, nil
 }
@@ -99,14 +96,14 @@ func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config
 		own.From, err = c.Shared.firstMessage(ctx, js, in)
 	} else if own.Created != created {
 		err = fmt.Errorf("pipeline: job %q reads an input created %s, but %s was created %s: it was deleted and created again, or the server did not load it; %s: %w",
-			job, own.Created, in.CachedInfo().Config.Name, created, store.LostTrack(own.Job), ErrSource)
+			job, own.Created, in.CachedInfo().Config.Name, created, store.LostTrack(own.Job), wire.ErrSource)
 	}
 	return c, own, err
 }
 
-// OnServer returns the configuration with its defaults, and with the server's
+// onServer returns the configuration with its defaults, and with the server's
 // configuration of the job's input.
-func (c Config) OnServer(ctx context.Context, js jetstream.JetStream) (Config, wire.Source, error) {
+func (c Config) onServer(ctx context.Context, js jetstream.JetStream) (Config, wire.Source, error) {
 	c, source, err := settleSource(ctx, js, c)
 	if err == nil && c.Partitions == 0 {
 		c.Partitions, err = store.PartitionsOf(ctx, js, c.WithDefaults().Job)
@@ -135,7 +132,7 @@ func otherSource(job, theirs, own string) error {
 		}
 		return fmt.Sprintf("the input of job %q", of)
 	}
-	return fmt.Errorf("pipeline: job %q reads %s, this worker was started for %s: a job keeps its input: start the worker with the job's (input.job), or under another job name: %w", job, name(theirs), name(own), ErrSource)
+	return fmt.Errorf("pipeline: job %q reads %s, this worker was started for %s: a job keeps its input: start the worker with the job's (input.job), or under another job name: %w", job, name(theirs), name(own), wire.ErrSource)
 }
 
 // sharedInput returns the input of another job, after a check that the other job owns
@@ -149,11 +146,11 @@ func sharedInput(ctx context.Context, js jetstream.JetStream, job, other string)
 		return nil, err
 	}
 	if source := e.Source; source.Job != "" {
-		return nil, fmt.Errorf("pipeline: job %q is to read the input of job %q, which has none: it reads that of job %q itself: set input.job to %s: %w", job, other, source.Job, source.Job, ErrSource)
+		return nil, fmt.Errorf("pipeline: job %q is to read the input of job %q, which has none: it reads that of job %q itself: set input.job to %s: %w", job, other, source.Job, source.Job, wire.ErrSource)
 	}
 	in, err := js.Stream(ctx, wire.InputStream(other))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("pipeline: job %q is to read the input of job %q, and there is no such job: the server has no NATS stream %s: check input.job, or start that job first: %w", job, other, wire.InputStream(other), ErrSource)
+		return nil, fmt.Errorf("pipeline: job %q is to read the input of job %q, and there is no such job: the server has no NATS stream %s: check input.job, or start that job first: %w", job, other, wire.InputStream(other), wire.ErrSource)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(other), err)
@@ -170,16 +167,16 @@ func (c Config) onInput(in jetstream.Stream) (Config, error) {
 		return c, err
 	}
 	if pattern.Filter() == "" {
-		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v: it is no stage's: %w", info.Config.Name, info.Config.Subjects, ErrSource)
+		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v: it is no stage's: %w", info.Config.Name, info.Config.Subjects, wire.ErrSource)
 	}
 	if c.InputSubject == "" {
 		c.InputSubject = pattern.Filter()
 	}
 	if c.inputPattern().Filter() != pattern.Filter() {
-		return c, fmt.Errorf("pipeline: the input of job %q takes messages on %s, the configuration says %s: leave input.subject out, and it is that job's: %w", c.Shared.Job, pattern.Filter(), c.InputSubject, ErrSource)
+		return c, fmt.Errorf("pipeline: the input of job %q takes messages on %s, the configuration says %s: leave input.subject out, and it is that job's: %w", c.Shared.Job, pattern.Filter(), c.InputSubject, wire.ErrSource)
 	}
 	if c.Partitions != 0 && c.Partitions != partitions {
-		return c, fmt.Errorf("pipeline: the input of job %q has %d partitions, the configuration says %d: leave stage.partitions out, and it is that job's: %w", c.Shared.Job, partitions, c.Partitions, ErrSource)
+		return c, fmt.Errorf("pipeline: the input of job %q has %d partitions, the configuration says %d: leave stage.partitions out, and it is that job's: %w", c.Shared.Job, partitions, c.Partitions, wire.ErrSource)
 	}
 	c.Partitions = partitions
 	c.MaxMessage = max(c.WithDefaults().MaxMessage, int(info.Config.MaxMsgSize))
@@ -191,9 +188,9 @@ func (s SharedInput) firstMessage(ctx context.Context, js jetstream.JetStream, i
 	state := in.CachedInfo().State
 	at, err := s.fromTime()
 	switch {
-	case err != nil || s.From == "" || s.From == FromBeginning:
+	case err != nil || s.From == "" || s.From == fromBeginning:
 		return 0, err
-	case s.From == FromNow:
+	case s.From == fromNow:
 		return state.LastSeq + 1, nil
 	}
 	return store.FirstSince(ctx, js, state, in.CachedInfo().Config.Name, at)
@@ -243,11 +240,11 @@ func formatOn(ctx context.Context, js jetstream.JetStream, job string, source wi
 	switch set := own.WithDefaults(); {
 	case set.IsPlain():
 		if _, err := formats.New(theirs, codec.Schema{Channels: channels}); err != nil {
-			return own, fmt.Errorf("pipeline: job %q, whose input this one reads, reads it in a way that does not fit this model's channels %q: %w: set input.format and input.channels for this job: %w", source.Job, channels, err, ErrSource)
+			return own, fmt.Errorf("pipeline: job %q, whose input this one reads, reads it in a way that does not fit this model's channels %q: %w: set input.format and input.channels for this job: %w", source.Job, channels, err, wire.ErrSource)
 		}
 		return theirs, nil
 	case set.Format != theirs.Format && set.Format != formats.Auto && theirs.Format != formats.Auto:
-		return own, fmt.Errorf("pipeline: the messages of job %q, whose input this one reads, are %s, and this job would read them as %s: leave input.format out, and it is that job's: %w", source.Job, theirs.Format, set.Format, ErrSource)
+		return own, fmt.Errorf("pipeline: the messages of job %q, whose input this one reads, are %s, and this job would read them as %s: leave input.format out, and it is that job's: %w", source.Job, theirs.Format, set.Format, wire.ErrSource)
 	}
 	return own, nil
 }

@@ -201,7 +201,7 @@ func TestSharedFrom(t *testing.T) {
 	b.publishPackets(endedSequences("s", 1, 2))
 	now, since := configBeside("now", "blue"), configBeside("since", "blue")
 	now.SnapshotMessages, since.SnapshotMessages = 1000, 1000
-	now.Shared.From, since.Shared.From = pipeline.FromNow, between.UTC().Format(time.RFC3339Nano)
+	now.Shared.From, since.Shared.From = "now", between.UTC().Format(time.RFC3339Nano)
 	want := map[string]int{"now": 2, "since": 3}
 	for _, c := range []pipeline.Config{now, since} {
 		r := b.startStage(m, c)
@@ -264,7 +264,7 @@ func TestSharedRefusals(t *testing.T) {
 		"partitions":      {func(c *pipeline.Config) { c.Partitions = 5 }, []string{"2 partitions", "says 5"}},
 		"another format":  {func(c *pipeline.Config) { c.Input = formats.Input{Format: formats.CSV} }, []string{"json", "csv", "input.format"}},
 		"a beginning":     {func(c *pipeline.Config) { c.Shared.From = "yesterday" }, []string{"yesterday", "beginning"}},
-		"own, from now":   {func(c *pipeline.Config) { c.Shared = pipeline.SharedInput{From: pipeline.FromNow} }, []string{"now", "input.job"}},
+		"own, from now":   {func(c *pipeline.Config) { c.Shared = pipeline.SharedInput{From: "now"} }, []string{"now", "input.job"}},
 		"its own input":   {func(c *pipeline.Config) { c.Job = "apart" }, []string{`"apart"`, "an input of its own", "APART-IN"}},
 		"another's":       {func(c *pipeline.Config) { c.Job, c.Shared.Job = "green", "apart" }, []string{`the input of job "blue"`, `the input of job "apart"`}},
 	} {

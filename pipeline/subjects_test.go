@@ -100,7 +100,7 @@ func TestInputSubjects(t *testing.T) {
 			c.Partitions = 7
 			again, _ := pipelinetest.Mixed(streams, 5)
 			for i := range again {
-				again[i].Header = map[string]string{pipeline.HeaderIncarnation: "2"}
+				again[i].Header = map[string]string{wire.HeaderIncarnation: "2"}
 			}
 			r := b.startStage(m, c)
 			publish(again...)

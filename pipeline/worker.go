@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -24,21 +26,19 @@ type Worker struct {
 	Counters *Counters // counted into, for the caller to read
 	Ready    func()    // called once when the worker reads its first share of the partitions
 	// NewPartitions is the number of partitions of a new job if Config leaves it open;
-	// 0 = DefaultPartitions.
+	// 0 = 16.
 	NewPartitions int
 	// Carry is the share of predictions, 0 to 1, that carry their features, as a
 	// readout reads them, for training after the samples are gone (package
 	// internal/learn). The features are published to a separate NATS stream. The
 	// selection depends only on stream, sequence number and row. 0 = none.
 	Carry float64
-	// Tracer decides which messages are traced, and receives their spans
-	// (docs/traces.md). nil = none.
-	Tracer trace.Tracer
 
-	apart     time.Duration // how long partitions read with their own consumers after a common reading; 0 = owner.ApartTime; tests
-	shadowing time.Duration // how long a commit waits for shadows; 0 = store.ShadowPatience; tests
-	guard     safeguard     // disabled checks of exactly-once
-	drain     *Drain        // nil except during Drain
+	tracer    trace.Tracer    // selects traced messages, and receives their spans; nil = none
+	apart     time.Duration   // how long partitions read with their own consumers after a common reading; 0 = owner.ApartTime; tests
+	shadowing time.Duration   // how long a commit waits for shadows; 0 = store.ShadowPatience; tests
+	guard     safeguard       // disabled checks of exactly-once
+	drain     *bridge.Drained // nil except during drainInput
 }
 
 // Run works on a job: it creates or checks the job's NATS streams, joins the job's
@@ -68,7 +68,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		case errors.Is(err, reservoir.ErrLost) && w.Fallback != nil:
 			first.NewEngine = w.Fallback
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
-		case errors.Is(err, ErrOtherInput) && w.Config.Input.IsPlain():
+		case errors.Is(err, wire.ErrOtherInput) && w.Config.Input.IsPlain():
 			continue // another worker has begun the job meanwhile: its data is used
 		case errors.Is(err, errBegun):
 			continue // same reason

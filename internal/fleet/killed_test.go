@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
@@ -30,8 +31,8 @@ func TestConsumersOfKilledWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := in.CachedInfo().State.Consumers; n <= 8 || n > pipeline.ConsumersFor(8) {
-		t.Errorf("%d consumers, want more than the 8 in use and at most %d", n, pipeline.ConsumersFor(8))
+	if n := in.CachedInfo().State.Consumers; n <= 8 || n > store.ConsumersFor(8) {
+		t.Errorf("%d consumers, want more than the 8 in use and at most %d", n, store.ConsumersFor(8))
 	}
 	if n := rep.Partitions.Phases["deferred"] + rep.Partitions.Phases["stopped"]; n > 0 {
 		t.Errorf("%d partitions are deferred or stopped", n)

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // Options configure the messages.
@@ -60,7 +60,7 @@ func (g *Generator) MessageBytes() int { return len(g.payload) }
 // sendNext sends one message without waiting for its acknowledgement.
 func (g *Generator) sendNext() error {
 	m := &nats.Msg{Subject: cmp.Or(g.options.Subject, "sensors") + "." + g.currentKey(), Data: g.payload, Header: nats.Header{
-		pipeline.HeaderSeq: {strconv.Itoa(g.sent/g.options.Keys + 1)},
+		wire.HeaderSeq: {strconv.Itoa(g.sent/g.options.Keys + 1)},
 	}}
 	g.sent++
 	_, err := g.js.PublishMsgAsync(m, jetstream.WithStallWait(g.options.Patience)) // a busy server is no failure

@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -263,7 +264,7 @@ func publishLoad(ctx context.Context, t *testing.T, nc *nats.Conn, g *gateway.Ga
 		for _, key := range []string{"a", "b", "c", "d"} {
 			msg := nats.NewMsg("sensors." + key)
 			if msg.Data = data; i%3 == 2 && key != "d" { // d stays open
-				msg.Header.Set(pipeline.HeaderEnd, "1")
+				msg.Header.Set(wire.HeaderEnd, "1")
 			}
 			_ = nc.PublishMsg(msg) // a lost message does not matter
 		}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -74,7 +76,7 @@ var faults = []struct {
 	}, nil},
 	{"EusnGaps", "a producer left out a number", 20, func(f *recording) {
 		for _, n := range []string{"1", "3", "4", "5"} { // two may wait
-			f.rig.publishSamples("c", []float32{0.1}, pipeline.HeaderSeq, n)
+			f.rig.publishSamples("c", []float32{0.1}, wire.HeaderSeq, n)
 		}
 	}, nil},
 	{"EusnConsumers", "a reader created durable consumers of the output", 20, func(f *recording) {
@@ -379,7 +381,7 @@ func (f *recording) sendSequence(key string, x float32) {
 	f.Helper()
 	f.seq[key]++
 	n := f.seq[key]
-	header := []string{pipeline.HeaderSeq, fmt.Sprint(n), pipeline.HeaderEnd, "1"}
+	header := []string{wire.HeaderSeq, fmt.Sprint(n), wire.HeaderEnd, "1"}
 	data := f.encode(x, x/2, x-float32(n%7)/100)
 	f.last[key] = message{data, header}
 	f.rig.sendMessage(key, data, header...)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eusn-stream/eusn-stream/internal/engine"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
@@ -24,7 +25,7 @@ func TestScrape(t *testing.T) {
 	c := pipeline.Config{Partitions: 2, Shards: 1, MaxSlots: 10, MaxStreams: 20, Reorder: 1}
 	stop := r.startStage(&counters, c)
 
-	seq, end := pipeline.HeaderSeq, pipeline.HeaderEnd
+	seq, end := wire.HeaderSeq, wire.HeaderEnd
 	r.publishSamples("a", []float32{1, 2, 3}, seq, "1")
 	r.publishSamples("a", []float32{1, 2, 3}, seq, "1") // a repeat
 	r.publishSamples("a", []float32{4, 5}, seq, "2", end, "1")
@@ -40,7 +41,7 @@ func TestScrape(t *testing.T) {
 	r.sendMessage("e", []byte("no Arrow"))
 	r.sendMessage("e", nil)
 	r.publishSamples("e", []float32{float32(math.Inf(1))})
-	r.publishSamples("e", []float32{1}, pipeline.HeaderCRC, "00000000")
+	r.publishSamples("e", []float32{1}, wire.HeaderCRC, "00000000")
 	r.publishSamples("e", []float32{1}, seq, "none")
 	r.publishSamples("e", []float32{1}, end, "1")
 	const sent = 18

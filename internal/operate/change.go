@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -255,14 +256,13 @@ func (j *change) drainInput(ctx context.Context) error {
 func (j *change) drainOwn(ctx context.Context) error {
 	r := j.entry.Resize
 	return drainUntil(ctx, j.checkDrained, func(ctx context.Context) error {
-		return j.answerInput(ctx, j.job, pipeline.Drain{Partitions: r.Partitions, Generation: r.Generation + 1, To: r.Cut, Mixed: j.in.Mixed})
+		return j.answerInput(ctx, j.job, bridge.Drained{Partitions: r.Partitions, Generation: r.Generation + 1, To: r.Cut, Mixed: j.in.Mixed})
 	})
 }
 
 // answerInput drains the partitions of a job.
-func (j *change) answerInput(ctx context.Context, job *pipeline.Job, d pipeline.Drain) error {
-	w := pipeline.Worker{Job: *job}
-	return w.Drain(ctx, d, func(done, all int) { j.reportStep(j.entry.Resize.Step, done, all) })
+func (j *change) answerInput(ctx context.Context, job *pipeline.Job, d bridge.Drained) error {
+	return bridge.Drain(ctx, job, d, func(done, all int) { j.reportStep(j.entry.Resize.Step, done, all) })
 }
 
 // drainUntil drains until all is drained.

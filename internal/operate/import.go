@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
@@ -48,7 +49,7 @@ func snapshotOf(ctx context.Context, j *store.Job, snaps *store.Snapshots, part 
 // their numbers. It creates the job's NATS streams. The number of partitions must equal
 // the number of the job with the snapshot.
 func Import(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b []byte) error {
-	c, source, err := c.OnServer(ctx, js)
+	source, err := bridge.AdoptServer(ctx, js, &c)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b []
 	if err != nil {
 		return err
 	}
-	if err := store.EnsureStreams(ctx, js, c.Layout(), slog.New(slog.DiscardHandler)); err != nil {
+	if err := store.EnsureStreams(ctx, js, bridge.Layout(c), slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	snaps, err := store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
@@ -135,11 +136,12 @@ func decodeImport(c pipeline.Config, b []byte) (*state.Partition, state.Shape, e
 	case part >= c.Partitions:
 		return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but job %q has %d partitions: set stage.partitions as in the job it comes from", part, c.Job, c.Partitions)
 	}
+	layout := bridge.Layout(c)
 	for key := range p.Sources {
-		if err := c.Layout().Input.CheckKey(key); err != nil {
+		if err := layout.Input.CheckKey(key); err != nil {
 			return nil, sh, fmt.Errorf("pipeline: the snapshot is of a job with other keys: %w: set input.subject to one with as many wildcards as in the job it comes from", err)
 		}
-		if got := c.Layout().Input.PartitionOf(key, c.Partitions); got != part {
+		if got := layout.Input.PartitionOf(key, c.Partitions); got != part {
 			return nil, sh, fmt.Errorf("pipeline: the snapshot is from partition %d, but with %d partitions its key %q belongs to partition %d: set stage.partitions as in the job it comes from", part, c.Partitions, key, got)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
@@ -206,18 +207,19 @@ func checkNoWorkers(ctx context.Context, js jetstream.JetStream, job string) err
 func shapeOf(ctx context.Context, js jetstream.JetStream, job *pipeline.Job) (state.Shape, error) {
 	alone := *job
 	alone.Config.Partitions, alone.Config.Shards = 1, 1
-	p, err := alone.Prepare()
+	p, err := bridge.Prepare(&alone)
 	if err != nil {
 		return state.Shape{}, err
 	}
-	stored, err := store.Open(ctx, js, p.Config.Job)
+	stored, err := store.Open(ctx, js, alone.Config.Job)
 	if err == nil {
 		err = p.AdoptInput(ctx, stored)
 	}
 	if err != nil {
 		return state.Shape{}, err
 	}
-	sh, err := shard.New(p.ShardConfig(), p.Model, p.Linear, p.NewEngine, new(stats.Counters), p.Log)
+	linear, _ := p.Predicting()
+	sh, err := shard.New(p.ShardConfig(), alone.Model, linear, alone.NewEngine, new(stats.Counters), alone.Log)
 	if err != nil {
 		return state.Shape{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -105,7 +106,7 @@ func (j *change) drainBoth(ctx context.Context, by *other) error {
 		return err
 	}
 	err = drainUntil(ctx, func(ctx context.Context) error { return by.checkDrained(ctx, r) }, func(ctx context.Context) error {
-		return j.answerInput(ctx, by.job, pipeline.Drain{Partitions: r.Partitions, Generation: by.entry.Resize.Generation, To: r.Cut, Source: by.entry.Source})
+		return j.answerInput(ctx, by.job, bridge.Drained{Partitions: r.Partitions, Generation: by.entry.Resize.Generation, To: r.Cut, Source: by.entry.Source})
 	})
 	if err != nil {
 		return err

@@ -144,16 +144,18 @@ func (b *backfilling) asked() inlog.Asked {
 		input = fmt.Sprintf("the log of job %q, created %s", b.stored.Name, wire.CreatedText(b.stored.In.CachedInfo().Created))
 	}
 	c := b.Config
+	linear, meta := b.Predicting()
 	return inlog.Asked{
 		Input: input, Range: b.o.Range,
-		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", b.Meta.SHA256, b.Linear.Name),
+		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", meta.SHA256, linear.Name),
 		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d, rate_tolerance %d",
 			c.Input.Text(), c.NonFinite, c.Reorder, c.ReorderBytes, c.MaxStreams, c.RateTolerance),
 	}
 }
 
 func (b *backfilling) line(dst []byte, p *codec.Prediction, in uint64, stored int64) ([]byte, error) {
-	line := BackfillPrediction{Prediction: *p, Labels: b.Meta.Labels}
+	_, meta := b.Predicting()
+	line := BackfillPrediction{Prediction: *p, Labels: meta.Labels}
 	if b.stored != nil {
 		line.Input, line.Stored = in, time.Unix(0, stored)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
@@ -25,18 +26,19 @@ const mostSlots = 1 << 28
 
 // jobLog is the log of a job, opened for reading in parallel with the job's workers.
 type jobLog struct {
-	*pipeline.Prepared            // Config reads messages as the job reads them
-	stored             *store.Job // nil: no job is read (Backfill.Messages)
-	in                 *store.Input
-	entry              wire.Entry
+	*pipeline.Job // Config reads messages as the job reads them
+	bridge.Prepared
+	stored *store.Job // nil: no job is read (Backfill.Messages)
+	in     *store.Input
+	entry  wire.Entry
 }
 
 // prepare checks a job's configuration and model for a computation with one shard.
 func prepare(job *pipeline.Job) (*jobLog, error) {
 	alone := *job
 	alone.Config.Partitions, alone.Config.Shards = 1, 1
-	p, err := alone.Prepare()
-	return &jobLog{Prepared: p}, err
+	p, err := bridge.Prepare(&alone)
+	return &jobLog{Job: &alone, Prepared: p}, err
 }
 
 // dial opens the log over a new connection, which the caller closes with end.
@@ -95,7 +97,8 @@ func (l *jobLog) shardConfig() shard.Config {
 
 // newShard makes a shard on an engine of its own.
 func (l *jobLog) newShard(c shard.Config, log *slog.Logger) (*shard.Shard, error) {
-	return shard.New(c, l.Model, l.Linear, l.NewEngine, new(stats.Counters), log)
+	linear, _ := l.Predicting()
+	return shard.New(c, l.Model, linear, l.NewEngine, new(stats.Counters), log)
 }
 
 // newWholeShard makes a shard that has all partitions in one, and predicts with the requested readout, ignoring

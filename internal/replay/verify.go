@@ -55,7 +55,8 @@ func (l *jobLog) verify(ctx context.Context, snaps *store.Snapshots, part int) (
 		return v, err
 	}
 	counters := new(stats.Counters)
-	sh, err := shard.New(l.shardConfig(), l.Model, l.Linear, l.NewEngine, counters, l.Log)
+	linear, _ := l.Predicting()
+	sh, err := shard.New(l.shardConfig(), l.Model, linear, l.NewEngine, counters, l.Log)
 	if err != nil {
 		return v, err
 	}

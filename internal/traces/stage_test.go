@@ -36,6 +36,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/internal/traces"
@@ -275,8 +276,9 @@ func runStage(ctx context.Context, job, url string, tracer trace.Tracer, latency
 			},
 			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		},
-		Tracer: tracer, Ready: ready,
+		Ready: ready,
 	}
+	bridge.Trace(s, tracer)
 	return s.Run(ctx)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -142,8 +142,8 @@ func configCheck(a *cli.App, path string, checkGateway func(config.Config) error
 	if _, err := os.Stat(c.Model); err != nil {
 		a.Say("note: model file %s does not exist: is the path right? eusn-stream train writes a model, eusn-stream demo one to try", c.Model)
 	}
-	if need := pipeline.ConsumersFor(c.Stage.Partitions); c.NATS.URL != "" && need > pipeline.UsualConsumers {
-		a.Say("note: stage.partitions: %d partitions need up to %d consumers of their input, and a NATS server allows %d where nobody sets a limit. The stage creates the input with max_consumers %d; the account, and an input that you create, must allow %d or more: eusn-stream doctor asks the server", c.Stage.Partitions, need, pipeline.UsualConsumers, pipeline.MaxConsumers, need)
+	if need := store.ConsumersFor(c.Stage.Partitions); c.NATS.URL != "" && need > store.UsualConsumers {
+		a.Say("note: stage.partitions: %d partitions need up to %d consumers of their input, and a NATS server allows %d where nobody sets a limit. The stage creates the input with max_consumers %d; the account, and an input that you create, must allow %d or more: eusn-stream doctor asks the server", c.Stage.Partitions, need, store.UsualConsumers, store.MaxConsumers, need)
 	}
 	for _, w := range warnings {
 		a.Say("warning: %s", w)

@@ -22,7 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
@@ -257,8 +257,8 @@ func accountLimits(ctx context.Context, nc *nats.Conn, job string) (limits, lack
 		return "", "", err
 	}
 	_, err = admin.Open(ctx, js, job)
-	if most := info.Limits.MaxStreams; most >= 0 && most-info.Streams < pipeline.JobStreams && errors.Is(err, admin.ErrNoJob) {
-		lacks = fmt.Sprintf(" The job %q does not exist yet and needs %d streams.", job, pipeline.JobStreams)
+	if most := info.Limits.MaxStreams; most >= 0 && most-info.Streams < store.JobStreams && errors.Is(err, admin.ErrNoJob) {
+		lacks = fmt.Sprintf(" The job %q does not exist yet and needs %d streams.", job, store.JobStreams)
 	}
 	limit := func(v int64, unit string) string {
 		if v < 0 {

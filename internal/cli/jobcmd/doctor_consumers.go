@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
 // checkConsumers reports the consumers of the job's NATS streams and their limit.
@@ -56,7 +56,7 @@ func checkConsumers(ctx context.Context, b *server.Broker, c config.Config) Find
 			f.Status = "problem"
 			why = append(why, s.Few)
 		}
-		if float64(s.Has) > pipeline.ManyConsumers*float64(s.Limit) {
+		if float64(s.Has) > store.ManyConsumers*float64(s.Limit) {
 			f.Status = "problem"
 			why = append(why, fmt.Sprintf("few are left in %s, and then nobody can read it any more: look whose they are (nats consumer report %s), and remove those that nobody uses (nats consumer rm %s NAME)", s.Stream, s.Stream, s.Stream))
 		}

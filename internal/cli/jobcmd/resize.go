@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/operate"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -70,12 +71,12 @@ number of before; after that, complete the change, and then change back.`,
 		case o.abandon && (o.dryRun || len(args) > 0):
 			return errors.New("--abandon takes neither PARTITIONS nor --dry-run")
 		case !o.abandon && len(args) == 0:
-			return fmt.Errorf("PARTITIONS is missing: the number of partitions that the job is to have, 1 to %d; or --abandon", pipeline.MaxPartitions)
+			return fmt.Errorf("PARTITIONS is missing: the number of partitions that the job is to have, 1 to %d; or --abandon", store.MaxPartitions)
 		}
 		if !o.abandon {
 			var err error
-			if o.to, err = strconv.Atoi(args[0]); err != nil || o.to < 1 || o.to > pipeline.MaxPartitions {
-				return fmt.Errorf("%s partitions: want a number of 1 to %d", args[0], pipeline.MaxPartitions)
+			if o.to, err = strconv.Atoi(args[0]); err != nil || o.to < 1 || o.to > store.MaxPartitions {
+				return fmt.Errorf("%s partitions: want a number of 1 to %d", args[0], store.MaxPartitions)
 			}
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {

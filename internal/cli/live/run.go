@@ -28,6 +28,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/page"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/bridge"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/internal/traces"
 	"github.com/eusn-stream/eusn-stream/internal/watch"
@@ -179,7 +181,7 @@ func (r *stageRun) newStage() *pipeline.Worker {
 		Config: server.PipelineConfig(r.conf), ModelName: filepath.Base(r.conf.Model), Dial: r.broker.Dial, Log: r.log,
 	}}
 	if r.spans != nil {
-		stage.Tracer = r.spans
+		bridge.Trace(stage, r.spans)
 	}
 	if n := r.conf.Output.FeaturesOneIn; n > 0 {
 		stage.Carry = 1 / float64(n)
@@ -334,10 +336,10 @@ func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *s
 // interruption, which ends well; so the text contains the cause without wrapping it. A
 // model that is not the job's has a separate code.
 func stopFailure(err error, timeout time.Duration) error {
-	if errors.Is(err, pipeline.ErrSource) {
+	if errors.Is(err, wire.ErrSource) {
 		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which says what the job reads; docs/second-job.md, Several jobs on one input")
 	}
-	if errors.Is(err, pipeline.ErrOtherInput) {
+	if errors.Is(err, wire.ErrOtherInput) {
 		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")
 	}
 	if errors.Is(err, pipeline.ErrOtherModel) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/engine"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -167,7 +167,7 @@ func computeEstimate(p plant, s server, m measured, replicas int, every time.Dur
 	leader := max(write*rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use), rate*work/s.Use)
 	e.Jobs = max(1, int(math.Ceil(leader)))
 	e.Partitions = choosePartitions((e.Servers*s.Cores+e.Jobs-1)/e.Jobs, maxPartitions)
-	e.Consumers = pipeline.ConsumersFor(e.Partitions)
+	e.Consumers = store.ConsumersFor(e.Partitions)
 	return e
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -153,7 +154,7 @@ func runPlan(ctx context.Context, a *cli.App, o options) (err error) {
 	if err != nil {
 		return cli.OrInterrupted(err, "nothing is planned before the stage is measured")
 	}
-	e := computeEstimate(o.plant, o.server, r, o.replicas, pipeline.Defaults().SnapshotEvery, pipeline.MaxPartitions)
+	e := computeEstimate(o.plant, o.server, r, o.replicas, pipeline.Defaults().SnapshotEvery, store.MaxPartitions)
 	if math.IsInf(e.Kill, 0) {
 		e.Kill = -1
 	}
@@ -188,7 +189,7 @@ func printPlan(a *cli.App, o options, r measured, e estimate) {
 		row("jobs", "%d, each with a share of the machines: a job's input is one NATS stream, which one server leads", e.Jobs)
 	}
 	row("partitions", "%d of a job (stage.partitions)", e.Partitions)
-	row("consumers", "up to %d of a job's input; a NATS server of your own allows %d where neither NATS stream nor account has a limit", e.Consumers, pipeline.UsualConsumers)
+	row("consumers", "up to %d of a job's input; a NATS server of your own allows %d where neither NATS stream nor account has a limit", e.Consumers, store.UsualConsumers)
 	if r.Late {
 		a.Say("this machine had other work, and did not keep to %.4g messages a second: cores are underestimated; try again when it is quiet", r.Rate)
 	}

@@ -21,6 +21,9 @@ const MaxConsumers = 16 * MaxPartitions
 // configuration has a limit.
 const UsualConsumers = 1000
 
+// ManyConsumers is the share of its limit at which a NATS stream is nearly full.
+const ManyConsumers = .8
+
 // ConsumersFor returns how many consumers an input with the given partitions must
 // allow: twice, for a killed worker and for the next worker.
 func ConsumersFor(partitions int) int { return 4 * partitions }

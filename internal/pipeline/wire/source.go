@@ -2,7 +2,15 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+)
+
+// Errors of workers whose job reads other messages, or reads its messages in another
+// way. ErrOtherInput comes with pipeline.ErrOtherModel.
+var (
+	ErrSource     = errors.New("another input")
+	ErrOtherInput = errors.New("another input format")
 )
 
 // Source names the job whose input a job reads, if it is another job: it is part of the
