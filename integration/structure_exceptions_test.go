@@ -69,6 +69,7 @@ var mixins = map[string]string{
 // embeddings are the other structs inside structs: "outer: inner".
 var embeddings = map[string]string{
 	"internal/explain.Diff: internal/replay.StatesBetween":                         "JSON: two states and what they differ in",
+	"internal/cli/offlinecmd.evaluation: offline.Evaluation":                       "JSON: an evaluation with the effect of labels",
 	"offline.cutter: internal/track.Tracker":                                       "the cutter is the tracker of its streams",
 	"internal/pipeline/state.Stream: internal/track.Track":                         "a stream is its track, and where its rows and messages are",
 	"internal/pipeline/store.unhurried: bytes.Reader":                              "a reader that differs in Read alone",

@@ -2,8 +2,8 @@
 //
 // # Training data and predictions
 //
-// [Retrain] and [Evaluate] read streams of labelled samples: the series of a data set, or with [RetrainFiles] and
-// [EvaluateFiles] a recording's streams, row group by row group. Streams are cut with the live stage's own sequencer
+// [Retrain] and [Evaluate] read streams of labelled samples: the series of a data set, or a
+// recording's streams, row group by row group. Streams are cut with the live stage's own sequencer
 // (package internal/sequence), and missing values are filled as in the stage, so a model learns from the sequences of
 // its later work, and an evaluation makes the stage's predictions, bit for bit and with the same flags. A sequence
 // has a label if all its samples have this label; nothing is learnt from other sequences. To choose the
@@ -12,7 +12,7 @@
 //
 // # Training
 //
-// [Retrain] and [RetrainFiles] read their data at least twice: first to cut sequences by the policy and to compute
+// [Retrain] reads its data at least twice: first to cut sequences by the policy and to compute
 // the constants of the input transform, then to run the sequences through the network. Features go into a fit.Learner
 // block by block, in the order of the sequences, while engines run ahead. Neither threads nor the size of calls
 // change a bit of the model. The memory is planned before the work begins (RetrainReport.Plan) and bounded by
@@ -56,8 +56,8 @@
 //   - evaluate.go: evaluates a model exactly as the live stage predicts
 //   - evaluation.go: defines predictions and figures of an evaluation
 //   - predictions.go: defines a prediction of an evaluation; writes predictions to a Parquet file
-//   - update.go: fits a readout from stored features
-//   - update_sums.go: fits a readout from stored sums
+//   - bridge.go: gives the program's own packages functions that other modules need not see
+//   - update.go: fits a readout from stored features or sums
 //   - shard.go: trains one shard of a training
 //   - shard_merge.go: merges the shards of a training into a model
 //   - group_sizes.go: counts the series of each group

@@ -36,7 +36,7 @@ func TestDoubtOfRealData(t *testing.T) {
 		var plain, fixed, adaptive, late, bound, sizes, fixedSizes float64
 		for draw := range uint64(draws) {
 			d := halved(set, draw)
-			m, r := retrained(t, d, RetrainOptions{Spec: spec, Coverage: level, Adaptive: rate}) // keeps the left-out sequences
+			m, r := retrained(t, d, RetrainOptions{Spec: spec, Coverage: level, adaptive: rate}) // keeps the left-out sequences
 			l, left := m.Readouts[0], r.Readout.Left
 			p, right := make([]float32, left.Scores.Rows), make([]bool, left.Scores.Rows)
 			for row := range p {
@@ -64,7 +64,11 @@ func TestDoubtOfRealData(t *testing.T) {
 			}
 			shifted := noisy(d, draw)
 			for _, delay := range []int{0, 50} {
-				a := evaluated(t, m, shifted, EvaluateOptions{Adaptive: rate, LabelDelay: delay}).Adaptive
+				adapted, err := evaluated(t, m, shifted, EvaluateOptions{}).adapt(m, rate, delay)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := adapted.Adaptive
 				if math.Abs(a.Coverage-level) > a.Bound {
 					t.Errorf("%s, draw %d, %d late: %+v is out of its bound", name, draw, delay, a)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/adaptive"
 	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -67,7 +68,7 @@ func (t *training) decide(ctx context.Context, m *reservoir.Model, progress arch
 	if err != nil {
 		return fmt.Errorf("offline: %s: %w", t.src.what, err)
 	}
-	m.Readouts[0].Prefixes, t.report.Early = &readout.Prefixes{Linear: linear, Rule: *rule}, &report
+	m.Readouts[0].Prefixes, t.report.Early = &readout.Prefixes{Linear: linear, Rule: *rule}, (*EarlyReport)(&report)
 	return m.Validate()
 }
 
@@ -145,36 +146,32 @@ func adaptNumbers(v *readout.Interval, of []*Prediction, rate float64, late int)
 	})
 }
 
-// adapt lets the labels of the predictions that are counted move the thresholds of their
-// sets, or the edges of their intervals.
-func (ev *Evaluation) adapt(linear *readout.Linear, opt EvaluateOptions) (err error) {
-	switch of := ev.labelled(); {
-	case opt.Adaptive == 0 || len(of) == 0:
-	case linear.Interval != nil:
-		ev.AdaptiveNumbers, err = adaptNumbers(linear.Interval, of, opt.Adaptive, opt.LabelDelay)
-	default:
-		ev.Adaptive, err = adaptSets(linear, of, opt.Adaptive, opt.LabelDelay)
-	}
-	return err
-}
-
-// Adapted returns m, the evaluated model, with the thresholds or the interval after the last label. An error reports
-// that EvaluateOptions.Adaptive was 0, or nothing is labelled. m is not changed.
-func (ev *Evaluation) Adapted(m *reservoir.Model) (*reservoir.Model, error) {
+// adapt is bridge.Adapt.
+func (ev *Evaluation) adapt(m *reservoir.Model, rate float64, late int) (a bridge.Adapted, err error) {
 	linear, err := chooseReadout(m, ev.Readout)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	next, l := *m, *linear
+	of, l, next := ev.labelled(), *linear, *m
 	switch {
-	case ev.Adaptive != nil:
-		l.Coverage = fit.ActingCoverage(l.Coverage, ev.Adaptive.Share)
-	case ev.AdaptiveNumbers != nil:
-		l.Interval = fit.MoveInterval(l.Interval, ev.AdaptiveNumbers.Low, ev.AdaptiveNumbers.High)
+	case linear.Coverage == nil && linear.Interval == nil:
+		return a, errors.New("offline: sets that adapt, and a model without sets of classes: train it with a coverage")
+	case len(of) == 0:
+		return a, nil
+	case linear.Interval != nil:
+		if a.AdaptiveNumbers, err = adaptNumbers(linear.Interval, of, rate, late); err == nil {
+			l.Interval = fit.MoveInterval(l.Interval, a.AdaptiveNumbers.Low, a.AdaptiveNumbers.High)
+		}
 	default:
-		return nil, fmt.Errorf("offline: %s: no label has moved a threshold or an interval: want labels, or numbers, and a rate", ev.Dataset)
+		if a.Adaptive, err = adaptSets(linear, of, rate, late); err == nil {
+			l.Coverage = fit.ActingCoverage(l.Coverage, a.Adaptive.Share)
+		}
+	}
+	if err != nil {
+		return a, err
 	}
 	next.Readouts = slices.Clone(m.Readouts)
 	next.Readouts[slices.Index(next.Readouts, linear)] = &l
-	return &next, next.Validate()
+	a.Changed = &next
+	return a, next.Validate()
 }

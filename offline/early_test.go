@@ -32,7 +32,7 @@ func TestDecideEarly(t *testing.T) {
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{})
 	rule, linear := m.Readouts[0].Prefixes.Rule, m.Readouts[0].Prefixes.Linear
-	var want early.Result
+	var want early.Report
 	decided := map[string]*Prediction{}
 	for i := range ev.Predictions {
 		q := &ev.Predictions[i]

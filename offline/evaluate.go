@@ -26,33 +26,37 @@ type EvaluateOptions struct {
 	// RateTolerance is the stage's: the share by which a sequence's sampling rate may differ from the model's. 0:
 	// monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
-	// Adaptive, if not 0, also reports sets with thresholds moved by labels at this rate, or intervals with edges
-	// moved by true numbers, in the order of the predictions; see package adaptive. LabelDelay is the number of
-	// further predictions before a label comes.
-	Adaptive   float64
-	LabelDelay int
-	Groups     *groups.Rule  // groups for accuracies; nil: none, or the groups of Parts
-	Parts      *groups.Parts // groups of each part; nil: the archive's parts, and all of a recording
+	Groups        string // rule of groups for accuracies, as RetrainOptions.Groups; "": none, or the groups of Parts
+	Parts         []byte // JSON of the groups of each part, as RetrainOptions.Parts; nil: the archive's parts, and all of a recording
 }
 
-// Evaluate makes the stage's predictions for every series of one part of d, each series as its own stream: the
+// Evaluate makes the stage's predictions for every series of one part of a data set, each series as its own stream: the
 // model's policy cuts the series, each sequence begins from a reset state, and early predictions are made if the
 // policy has them. Under gap a series is one sequence, because series have no times. Scores are the engine's own, so
 // they equal the live stage's scores of the same samples bit for bit. The data set needs the model's channels by name
 // and order, and only classes of the readout. Missing values are filled as in Retrain.
-func Evaluate(ctx context.Context, m *reservoir.Model, d *archive.Dataset, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
-	if opt.Split == "" {
-		opt.Split = archive.Test
-	}
+//
+// Of a recording in one or more files Evaluate makes every prediction of a stage on these streams. If the files are
+// Recorded, predictions also have the flags of lost, late and unusable messages.
+//
+// progress may be nil. A canceled ctx ends the evaluation with ctx's error.
+func Evaluate(ctx context.Context, m *reservoir.Model, data archive.Data, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	if err := checkNumeric(d); err != nil {
+	rule, parts, err := parseGroups(opt.Groups, opt.Parts)
+	if err != nil {
 		return nil, err
 	}
-	rule, err := withParts(opt.Groups, opt.Parts)
-	if err == nil {
-		d, err = divideDataset(d, opt.Parts)
+	if f, ok := data.(archive.RecordingFiles); ok {
+		return evaluateFiles(ctx, m, f, opt, rule, parts, progress)
+	}
+	if opt.Split == "" {
+		opt.Split = archive.Test
+	}
+	d := data.(*archive.Dataset)
+	if err = checkNumeric(d); err == nil {
+		d, err = divideDataset(d, parts)
 	}
 	if err == nil {
 		d, err = datasetFor(d, m, opt.Readout)
@@ -77,14 +81,57 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *archive.Dataset, opt E
 	return ev, nil
 }
 
+// evaluateFiles is Evaluate on a recording.
+func evaluateFiles(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, opt EvaluateOptions, rule *groups.Rule, parts *groups.Parts, progress archive.Progress) (*Evaluation, error) {
+	src, err := openEvaluated(ctx, m, from, rule, opt)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Split = cmp.Or(opt.Split, archive.Test); parts == nil {
+		opt.Split = "" // a recording is one part
+	}
+	ev, err := newEvaluation(m, src, opt)
+	if err != nil {
+		return nil, err
+	}
+	// From here on classes are the readout's.
+	labels := src.sampleSource.(*recordingSource).class
+	class := ev.index(src.classes)
+	for label, i := range labels {
+		labels[label] = class[i]
+	}
+	if src.sampleSource, err = inPart(src.sampleSource, len(src.channels), parts, opt.Split); err != nil {
+		return nil, err
+	}
+	if err := ev.run(ctx, m, src, opt, progress); err != nil {
+		return nil, err
+	}
+	return ev, nil
+}
+
+// openEvaluated opens a recording for a model, with or without the model's target.
+func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
+	target, err := ofModel(m, opt.Readout)
+	if err != nil {
+		return labelledData{}, err
+	}
+	column := ""
+	if target != "" && len(from.Paths) > 0 && archive.HasColumn(from.Paths[0], target) {
+		column = target
+	}
+	src, err := openLabelled(ctx, from, column, rule)
+	if err == nil && target != "" { // labels do not apply to numbers
+		src.target, src.classes = target, []string{target}
+		clear(src.sampleSource.(*recordingSource).class)
+	}
+	return src, err
+}
+
 // newEvaluation holds material against the model.
 func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*Evaluation, error) {
 	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return nil, err
-	}
-	if opt.Adaptive != 0 && linear.Coverage == nil && linear.Interval == nil {
-		return nil, fmt.Errorf("offline: sets that adapt, and a model without sets of classes: train it with a coverage")
 	}
 	if err := matchModel(m, linear, src); err != nil {
 		return nil, datafile.InContent(err)
@@ -153,7 +200,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	if err != nil {
 		return err
 	}
-	return ev.measure(linear, opt, pl, mixed, sites)
+	return ev.measure(linear, pl, mixed, sites)
 }
 
 func chooseReadout(m *reservoir.Model, name string) (*readout.Linear, error) {

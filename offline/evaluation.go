@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/abstain"
-	"github.com/eusn-stream/eusn-stream/internal/adaptive"
-	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/quality"
@@ -50,12 +48,9 @@ type Evaluation struct {
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 
-	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
+	Numbers *NumberErrors `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
 
-	Answers *abstain.Count `json:"answers,omitempty"` // nil if nothing is labelled, or the readout answers always
-
-	Adaptive        *adaptive.Report  `json:"adaptive,omitempty"`         // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled, or numbers are predicted
-	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // the same for numbers
+	Answers *AnswerCount `json:"answers,omitempty"` // nil if nothing is labelled, or the readout answers always
 
 	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labelled, or the readout makes no sets
 
@@ -67,6 +62,31 @@ type Evaluation struct {
 	Predictions []Prediction    `json:"-"`                  // all, with the predictions of a series in order
 
 	detects bool // the readout only detects: class 1 is everything except class 0
+}
+
+// NumberErrors are the errors of predicted numbers, in the unit of the numbers. Shares are 0 to 1.
+type NumberErrors struct {
+	Samples int     `json:"samples"`
+	RMSE    float64 `json:"rmse"` // root of the mean squared error
+	MAE     float64 `json:"mae"`  // mean magnitude of the error
+	Bias    float64 `json:"bias"` // mean of predicted less true numbers
+	// R2 is 1 less the sum of squared errors over the sum for always predicting the mean of these samples: 1 is
+	// perfect, 0 as good as the mean, below worse. nil: all numbers are equal.
+	R2       *float64 `json:"r2"`
+	Coverage float64  `json:"coverage"` // share of the numbers in their interval
+	Below    float64  `json:"below"`    // share of the numbers below their interval
+	Above    float64  `json:"above"`    // share above
+	Width    float64  `json:"mean_width"`
+}
+
+// AnswerCount counts the predictions that answer, which do not carry outcome.FlagAbstain.
+type AnswerCount struct {
+	Samples  int      `json:"samples"`
+	Answered int      `json:"answered"`
+	Wrong    int      `json:"wrong"`           // of Answered
+	Error    *float64 `json:"error"`           // Wrong / Answered; nil: no answers
+	All      float64  `json:"error_of_all"`    // the share of wrong classes without abstention
+	Bound    float64  `json:"bound,omitempty"` // upper bound of the error, at the rule's confidence; 0: not known
 }
 
 // EarlyCount counts early predictions.
@@ -95,7 +115,7 @@ func (ev *Evaluation) index(classes []string) []int {
 
 // measure fills in the figures of the predictions. mixed and sites are by prediction: a flag for samples with several
 // labels, and the site of the stream.
-func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *plan, mixed []bool, sites []int) (err error) {
+func (ev *Evaluation) measure(linear *readout.Linear, pl *plan, mixed []bool, sites []int) (err error) {
 	ev.count()
 	ev.Novelty = ev.novelty(linear)
 	if ev.Early != nil {
@@ -103,15 +123,12 @@ func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *p
 	}
 	if linear.Interval != nil {
 		ev.Numbers = ev.numbers()
-		return ev.adapt(linear, opt)
+		return nil
 	}
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
 	}
 	ev.Answers = ev.answers(linear)
-	if err := ev.adapt(linear, opt); err != nil {
-		return err
-	}
 	for k := range mixed {
 		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
 			ev.Mixed++
@@ -213,24 +230,24 @@ func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality
 }
 
 // numbers measures the predicted numbers; nil if no number is known.
-func (ev *Evaluation) numbers() *quality.Numbers {
+func (ev *Evaluation) numbers() *NumberErrors {
 	of := ev.labelled()
 	if len(of) == 0 {
 		return nil
 	}
-	return quality.OfNumbers(len(of), func(i int) (number, value, low, high float64) {
+	return (*NumberErrors)(quality.OfNumbers(len(of), func(i int) (number, value, low, high float64) {
 		n := &of[i].Number
 		return of[i].Truth, float64(n.Value), float64(n.Low), float64(n.High)
-	})
+	}))
 }
 
 // answers counts the answers among the counted predictions.
-func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
+func (ev *Evaluation) answers(linear *readout.Linear) *AnswerCount {
 	if ev.Labelled == 0 || linear.Abstain == nil {
 		return nil
 	}
 	of := ev.labelled()
-	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&outcome.FlagAbstain == 0 }, func(i int) bool { return int(of[i].Class) == of[i].Label })
+	return (*AnswerCount)(abstain.Of(len(of), func(i int) bool { return of[i].Flags&outcome.FlagAbstain == 0 }, func(i int) bool { return int(of[i].Class) == of[i].Label }))
 }
 
 // labelled returns the counted predictions with a known class.
@@ -289,10 +306,15 @@ func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
 }
 
 // EarlyReport is the result of taking the first decided prediction of each sequence, or otherwise the prediction at
-// its end.
+// its end. Shares and accuracies are 0 to 1.
 type EarlyReport struct {
-	Sequences int `json:"sequences"` // that have ended, with a known class
-	early.Result
+	Loss      float64 `json:"loss,omitzero"`     // of a training: the allowed loss of accuracy
+	Sequences int     `json:"sequences"`         // with a known class; of a training: with prefixes, by leave-one-out
+	Prefixes  int     `json:"prefixes,omitzero"` // of a training: of the sequences
+	Whole     float64 `json:"whole,omitzero"`    // of a training: accuracy of the whole sequences
+	Accuracy  float64 `json:"accuracy"`          // of the first decided prefix, or of the whole sequence
+	Earliness float64 `json:"earliness"`         // mean share of a sequence's samples at which it is decided
+	Decided   float64 `json:"decided"`           // share of the sequences decided before their end
 }
 
 // decided returns the report of early decisions; nil if the readout has no rule, or nothing is labelled.
@@ -329,6 +351,6 @@ func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
 		return nil
 	}
 	n := float64(r.Sequences)
-	r.Result = early.Result{Accuracy: r.Accuracy / n, Earliness: r.Earliness / n, Decided: r.Decided / n}
+	r.Accuracy, r.Earliness, r.Decided = r.Accuracy/n, r.Earliness/n, r.Decided/n
 	return r
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// GroupSizes counts labelled data in each group, and of each class in the group: the series of a data set, or, if d
-// is nil, the samples of a recording. A label of a prediction counts as one sample.
-func GroupSizes(ctx context.Context, d *archive.Dataset, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
-	if d == nil {
+// countDataGroups is bridge.CountGroups.
+func countDataGroups(ctx context.Context, data archive.Data, rule *groups.Rule) ([]groups.Size, error) {
+	if f, ok := data.(archive.RecordingFiles); ok {
 		return recordingGroupSizes(ctx, f, rule)
 	}
-	return datasetGroupSizes(d, rule)
+	return datasetGroupSizes(data.(*archive.Dataset), rule)
 }
 
 func datasetGroupSizes(d *archive.Dataset, rule *groups.Rule) ([]groups.Size, error) {

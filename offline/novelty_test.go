@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/detect"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -74,7 +75,7 @@ func TestHealthyOnly(t *testing.T) {
 			t.Errorf("%s as a stream: %v, p %v, class %s; evaluated: %v, %v, %d", p.ID, score, q, class, p.Novelty, p.NoveltyP, p.Class)
 		}
 	}
-	strange := LabeledSequences{Classes: m.Readouts[0].Classes, Sequences: []LabeledSequence{{Class: 1}}, Features: func(_ int, row []float32) error {
+	strange := bridge.Sequences{Classes: m.Readouts[0].Classes, Sequences: []bridge.Sequence{{Class: 1}}, Features: func(_ int, row []float32) error {
 		for j := range row {
 			row[j] = 1e6
 		}

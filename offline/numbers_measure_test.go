@@ -100,7 +100,11 @@ func TestAdaptiveIntervalsOfRealData(t *testing.T) {
 				}
 				for k, rate := range rates {
 					for _, delay := range []int{0, 50} {
-						a := evaluated(t, m, d, EvaluateOptions{Adaptive: rate, LabelDelay: delay}).AdaptiveNumbers
+						adapted, err := evaluated(t, m, d, EvaluateOptions{}).adapt(m, rate, delay)
+						if err != nil {
+							t.Fatal(err)
+						}
+						a := adapted.AdaptiveNumbers
 						if b := (1 - level) / 2; max(math.Abs(a.Below-b), math.Abs(a.Above-b)) > a.Bound {
 							t.Errorf("%s, %s, draw %d, %d late: %+v is out of its bound", name, shift, draw, delay, a)
 						}

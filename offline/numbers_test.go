@@ -19,6 +19,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 
 	"github.com/eusn-stream/eusn-stream/internal/machine"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -63,9 +64,13 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 	const rate = .2
 	v := *m.Readouts[0].Interval
 	for _, late := range []int{0, 5} {
-		ev := evaluated(t, m, &later, EvaluateOptions{Adaptive: rate, LabelDelay: late})
-		a := ev.AdaptiveNumbers
-		if a == nil || ev.Adaptive != nil || a.Samples != 120 || math.Abs(a.Fixed-ev.Numbers.Coverage) > 1.5/120 { // one number may be on the edge of a float32
+		ev := evaluated(t, m, &later, EvaluateOptions{})
+		adapted, err := ev.adapt(m, rate, late)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := adapted.AdaptiveNumbers
+		if a == nil || adapted.Adaptive != nil || a.Samples != 120 || math.Abs(a.Fixed-ev.Numbers.Coverage) > 1.5/120 { // one number may be on the edge of a float32
 			t.Fatalf("%+v beside %+v", a, ev.Numbers)
 		}
 		low, high, half, b := float64(v.Low), float64(v.High), float64(v.High-v.Low)/2, (1-v.Level)/2
@@ -92,10 +97,7 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 		if off := max(math.Abs(a.Below-b), math.Abs(a.Above-b)); off > a.Bound || a.Coverage <= a.Fixed {
 			t.Errorf("%d late: %+v", late, a)
 		}
-		next, err := ev.Adapted(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := adapted.Changed
 		w := next.Readouts[0].Interval
 		if *m.Readouts[0].Interval != v || w.Level != v.Level || math.Abs(float64(w.Low)-low) > 1e-6 || math.Abs(float64(w.High)-high) > 1e-6 {
 			t.Errorf("the model has %+v of %+v", w, v)
@@ -106,8 +108,8 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 			}
 		}
 	}
-	if _, err := evaluated(t, m, d, EvaluateOptions{}).Adapted(m); err == nil || !strings.Contains(err.Error(), "no label has moved") {
-		t.Errorf("without a rate: %v", err)
+	if a, err := new(Evaluation).adapt(m, rate, 0); err != nil || a.Changed != nil || a.AdaptiveNumbers != nil {
+		t.Errorf("without labels: %+v, %v", a, err)
 	}
 }
 
@@ -204,7 +206,7 @@ func TestNumbersRefused(t *testing.T) {
 		t.Errorf("classes of numbers: %v", err)
 	}
 	regression, _ := retrained(t, numbers, RetrainOptions{Spec: smallBank(2), Target: "pitch"})
-	if _, _, err := Update(context.Background(), regression, LabeledSequences{Name: "known", Classes: []string{"a", "b"}, Sequences: make([]LabeledSequence, 3)}, RetrainOptions{}, nil); err == nil || !strings.Contains(err.Error(), "predicts numbers") {
+	if _, _, err := update(context.Background(), regression, bridge.Sequences{Name: "known", Classes: []string{"a", "b"}, Sequences: make([]bridge.Sequence, 3)}, RetrainOptions{}, nil); err == nil || !strings.Contains(err.Error(), "predicts numbers") {
 		t.Errorf("learning classes for a regression: %v", err)
 	}
 }
@@ -259,7 +261,7 @@ func TestNumbersOfRecordings(t *testing.T) {
 		"marked": {reservoir.Policy{Kind: reservoir.Marked}, 6, 66, func(p Prediction) int64 { return p.Position }},
 		"gap":    {reservoir.Policy{Kind: reservoir.Gap, Gap: 20 * time.Second}, 6, 66, func(p Prediction) int64 { return p.Position }},
 	} {
-		o := RetrainOptions{Spec: smallBank(1), Policy: c.policy, Target: "left", Groups: rule, Coverage: .8}
+		o := RetrainOptions{Spec: smallBank(1), Policy: c.policy, Target: "left", Groups: rule.String(), Coverage: .8}
 		m, r, err := retrainRecording(context.Background(), whole, o, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -11,16 +11,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// withParts returns the requested rule of groups, or the rule of parts.
-func withParts(rule *groups.Rule, p *groups.Parts) (*groups.Rule, error) {
-	if p == nil {
-		return rule, nil
+// parseGroups returns the rule of groups, requested or of the parts, and the parts; nil: none.
+func parseGroups(text string, encoded []byte) (rule *groups.Rule, parts *groups.Parts, err error) {
+	if text != "" {
+		if rule, err = groups.Parse(text); err != nil {
+			return nil, nil, fmt.Errorf("offline: groups: %w", err)
+		}
 	}
-	own, err := p.Grouping()
+	if encoded == nil {
+		return rule, nil, nil
+	}
+	if parts, err = groups.DecodeParts(encoded); err != nil {
+		return nil, nil, fmt.Errorf("offline: parts: %w", err)
+	}
+	own, err := parts.Grouping()
 	if err == nil && rule != nil && rule.String() != own.String() {
 		err = fmt.Errorf("offline: groups by %s, and parts by %s: want one rule", rule, own)
 	}
-	return own, err
+	return own, parts, err
 }
 
 // divideDataset returns d with the series of each group in its part.

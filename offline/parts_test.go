@@ -29,12 +29,12 @@ func TestPartOfARecording(t *testing.T) {
 	whole, part, rest := tonesBy(t, func(string) bool { return true }), tonesBy(t, first), tonesBy(t, func(id string) bool { return !first(id) })
 	parts := &groups.Parts{Rule: "^s-(.)", Train: strings.Split("ABCDEFGHIJKLMNOP", ""), Test: strings.Split("QRSTUVWXYZ", "")}
 	for _, p := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 16, Hop: 8}} {
-		opt := RetrainOptions{Spec: smallBank(2), Policy: p, Groups: parsedRule(t, "^s-(.)")}
+		opt := RetrainOptions{Spec: smallBank(2), Policy: p, Groups: "^s-(.)"}
 		want, wr, err := retrainRecording(t.Context(), part, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt.Parts, opt.Groups = parts, nil // parts have a rule
+		opt.Parts, opt.Groups = encoded(t, parts), "" // parts have a rule
 		got, gr, err := retrainRecording(t.Context(), whole, opt, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -44,11 +44,11 @@ func TestPartOfARecording(t *testing.T) {
 			t.Errorf("%s: trained on a part: %+v, on a recording of it %+v", p.Kind, gr, wr)
 		}
 		for split, alone := range map[archive.Split]string{"": rest, archive.Test: rest, archive.Train: part} {
-			ev, err := evaluateRecording(t.Context(), got, whole, EvaluateOptions{Parts: parts, Split: split}, nil)
+			ev, err := evaluateRecording(t.Context(), got, whole, EvaluateOptions{Parts: encoded(t, parts), Split: split}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			of, err := evaluateRecording(t.Context(), got, alone, EvaluateOptions{Groups: parsedRule(t, parts.Rule)}, nil)
+			of, err := evaluateRecording(t.Context(), got, alone, EvaluateOptions{Groups: parts.Rule}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,13 +57,15 @@ func TestPartOfARecording(t *testing.T) {
 			}
 		}
 	}
-	opt := RetrainOptions{Spec: smallBank(2), Parts: &groups.Parts{Rule: "^s-(.)", Train: []string{"A", "B"}, Test: []string{"C"}}}
+	parts = &groups.Parts{Rule: "^s-(.)", Train: []string{"A", "B"}, Test: []string{"C"}}
+	opt := RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)}
 	_, _, err := retrainRecording(t.Context(), whole, opt, nil)
 	archivetest.WantError(t, err, `group "D" of stream "s-Da" is in no part: add it to train or to test`)
-	opt.Parts.Rule = "^s-([A-C])"
+	parts.Rule = "^s-([A-C])"
+	opt.Parts = encoded(t, parts)
 	_, _, err = retrainRecording(t.Context(), whole, opt, nil)
 	archivetest.WantError(t, err, `stream "s-Da" is in no group: it does not match ^s-([A-C])`)
-	opt.Groups = parsedRule(t, "stream")
+	opt.Groups = "stream"
 	_, _, err = retrainRecording(t.Context(), whole, opt, nil)
 	archivetest.WantError(t, err, "groups by stream, and parts by ^s-([A-C]): want one rule")
 }
@@ -72,11 +74,11 @@ func TestPartOfARecording(t *testing.T) {
 func TestPartOfDays(t *testing.T) {
 	path := fleet(t, 4)
 	parts := &groups.Parts{Rule: "day", Train: []string{"2026-03-01", "2026-03-02", "2026-03-05"}, Test: []string{"2026-03-03", "2026-03-04"}}
-	m, r, err := retrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Parts: parts}, nil)
+	m, r, err := retrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Parts: encoded(t, parts)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := evaluateRecording(t.Context(), m, path, EvaluateOptions{Parts: parts}, nil)
+	ev, err := evaluateRecording(t.Context(), m, path, EvaluateOptions{Parts: encoded(t, parts)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,25 +101,25 @@ func TestPartsOfADataSet(t *testing.T) {
 		}
 	}
 	rule := parsedRule(t, parts.Rule)
-	want, _ := retrained(t, by, RetrainOptions{Spec: smallBank(2), Groups: rule})
-	got, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Parts: parts})
+	want, _ := retrained(t, by, RetrainOptions{Spec: smallBank(2), Groups: rule.String()})
+	got, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)})
 	if fingerprint(t, got) != fingerprint(t, want) {
 		t.Error("another model than that of a data set with these parts")
 	}
-	a, b := evaluated(t, got, d, EvaluateOptions{Parts: parts}), evaluated(t, got, by, EvaluateOptions{Groups: rule})
+	a, b := evaluated(t, got, d, EvaluateOptions{Parts: encoded(t, parts)}), evaluated(t, got, by, EvaluateOptions{Groups: rule.String()})
 	if !reflect.DeepEqual(a, b) {
 		t.Errorf("%+v, want %+v", a, b)
 	}
 	d.Series[0].ID = "t-Aa"
-	_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Parts: parts}, nil)
+	_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)}, nil)
 	archivetest.WantError(t, err, `series "t-Aa" is in no group`)
-	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Parts: parts}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
+	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
 	archivetest.WantError(t, err, "a group has sequences in several shards")
 }
 
 func TestGroupSizes(t *testing.T) {
 	rule := parsedRule(t, "^(hall.)")
-	sizes, err := GroupSizes(t.Context(), nil, archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, rule)
+	sizes, err := countDataGroups(t.Context(), archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, rule)
 	want := []groups.Size{}
 	for _, hall := range []string{"hall0", "hall1", "hall2"} {
 		want = append(want, groups.Size{Group: hall, Classes: map[string]int64{"fast": 240, "slow": 240}})
@@ -125,13 +127,13 @@ func TestGroupSizes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(sizes, want) {
 		t.Errorf("%v, %v", sizes, err)
 	}
-	_, err = GroupSizes(t.Context(), nil, archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, parsedRule(t, "^(hall[01])"))
+	_, err = countDataGroups(t.Context(), archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, parsedRule(t, "^(hall[01])"))
 	archivetest.WantError(t, err, `stream "hall2-p0" is in no group`)
 	d := tones(6, 3)
 	d.Series[1].Label = -1
-	_, err = GroupSizes(t.Context(), d, archive.RecordingFiles{}, parsedRule(t, "^s-([A-C])?"))
+	_, err = countDataGroups(t.Context(), d, parsedRule(t, "^s-([A-C])?"))
 	archivetest.WantError(t, err, `series "s-Da" is in no group`)
-	sizes, err = GroupSizes(t.Context(), d, archive.RecordingFiles{}, parsedRule(t, "stream"))
+	sizes, err = countDataGroups(t.Context(), d, parsedRule(t, "stream"))
 	if err != nil || len(sizes) != 8 || !reflect.DeepEqual(sizes[0], groups.Size{Group: "s-Aa", Classes: map[string]int64{"high": 1}}) {
 		t.Errorf("%v, %v", sizes, err)
 	}
@@ -153,16 +155,16 @@ func TestPartWithLabelsOfPredictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := archive.RecordingFiles{Paths: []string{path}, Labels: l}
-	sizes, err := GroupSizes(t.Context(), nil, from, parsedRule(t, "stream"))
+	sizes, err := countDataGroups(t.Context(), from, parsedRule(t, "stream"))
 	if err != nil || len(sizes) != 2 || sizes[1].All() != 40 {
 		t.Errorf("%+v, %v", sizes, err)
 	}
 	parts := &groups.Parts{Rule: "stream", Train: []string{"s0"}, Test: []string{"s1"}}
-	opt := RetrainOptions{Spec: smallBank(2), Parts: parts}
-	_, _, err = RetrainFiles(t.Context(), from, opt, nil)
+	opt := RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)}
+	_, _, err = Retrain(t.Context(), from, opt, nil)
 	archivetest.WantError(t, err, `of the one group "s0" by stream`)
 	parts = &groups.Parts{Rule: "eusn_row", Train: []string{"0"}, Test: []string{"1"}} // nothing is hidden
-	_, _, err = RetrainFiles(t.Context(), from, RetrainOptions{Spec: smallBank(2), Parts: parts}, nil)
+	_, _, err = Retrain(t.Context(), from, RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)}, nil)
 	archivetest.WantError(t, err, `of the one group "0" by eusn_row`)
 
 	src, err := openLabelled(t.Context(), from, "", nil)

@@ -57,7 +57,7 @@ func TestRecordingInFiles(t *testing.T) {
 	opt := RetrainOptions{Spec: smallBank(2)}
 	train := func(paths ...string) string {
 		t.Helper()
-		m, r, err := RetrainFiles(t.Context(), archive.RecordingFiles{Paths: paths}, opt, nil)
+		m, r, err := Retrain(t.Context(), archive.RecordingFiles{Paths: paths}, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,10 +74,10 @@ func TestRecordingInFiles(t *testing.T) {
 	if got := train(in("1"), in("3")); got == want {
 		t.Error("without one of its files, the recording is the same")
 	}
-	_, _, err := RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{in("3"), in("1")}}, opt, nil)
+	_, _, err := Retrain(t.Context(), archive.RecordingFiles{Paths: []string{in("3"), in("1")}}, opt, nil)
 	archivetest.WantError(t, err, "in their order, each once")
 	writeRecorded(t, in("other"), 800, 810, never, map[string]string{"eusn.recording": "another"})
-	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{in("1"), in("other")}}, opt, nil)
+	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{in("1"), in("other")}}, opt, nil)
 	archivetest.WantError(t, err, "of two recordings")
 	writeRecorded(t, in("bad"), 0, 10, never, map[string]string{"eusn.ends": "{"})
 	_, err = archive.ReadRecording(in("bad"))
@@ -95,16 +95,16 @@ func TestRecordingInFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, r, err := RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{in("whole")}, Labels: l}, opt, nil)
+	m, r, err := Retrain(t.Context(), archive.RecordingFiles{Paths: []string{in("whole")}, Labels: l}, opt, nil)
 	if err != nil || r.Sequences != 80 {
 		t.Fatalf("%d sequences, %v", r.Sequences, err)
 	}
-	ev, err := EvaluateFiles(t.Context(), m, archive.RecordingFiles{Paths: []string{in("whole")}}, EvaluateOptions{}, nil)
+	ev, err := Evaluate(t.Context(), m, archive.RecordingFiles{Paths: []string{in("whole")}}, EvaluateOptions{}, nil)
 	if err != nil || ev.Correct != 80 {
 		t.Errorf("%d of %d right, want 80 as the column label says: %v", ev.Correct, ev.Labelled, err)
 	}
 	saveRecording(t, in("plain"), twoChannels, someSamples(5))
-	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{in("plain")}, Labels: l}, opt, nil)
+	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{in("plain")}, Labels: l}, opt, nil)
 	archivetest.WantError(t, err, "does not say where its samples come from")
 }
 

@@ -1,11 +1,9 @@
 package offline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -157,84 +155,4 @@ func openLabelled(ctx context.Context, from archive.RecordingFiles, target strin
 	src.fingerprint = func() string { return rec.Fingerprint }
 	src.sampleSource = &recordingSource{rec, len(src.channels), rec.Class}
 	return src, nil
-}
-
-// RetrainFiles is Retrain on the whole recording in one or more files. Its streams are cut as in the live stage. A
-// sequence has a label if all its samples have this label; a sequence with several labels, or none, is left out and
-// counted. Leave-one-out leaves out together all sequences of one labelled part of a stream with one label, or of one
-// sequence under the policies marked and gap, which separate sequences. The input transform's constants come from the
-// labelled samples; from all samples if a LabelFile labels predictions.
-//
-// The files are read three times, a row group at a time. In addition, memory holds the samples of open sequences, at
-// most datafile.MaxValues values.
-func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
-	rule, err := withParts(opt.Groups, opt.Parts)
-	if err != nil {
-		return nil, RetrainReport{}, err
-	}
-	src, err := openLabelled(ctx, from, opt.Target, rule)
-	if err == nil {
-		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, archive.Train)
-	}
-	if err != nil {
-		return nil, RetrainReport{}, err
-	}
-	if len(src.classes) == 0 && !opt.Novelty.all() {
-		return nil, RetrainReport{}, datafile.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
-	}
-	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
-}
-
-// EvaluateFiles is Evaluate on the whole recording in one or more files: every prediction of a stage on these
-// streams. If from is Recorded, predictions also have the flags of lost, late and unusable messages.
-func EvaluateFiles(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
-	if err := m.Validate(); err != nil {
-		return nil, err
-	}
-	rule, err := withParts(opt.Groups, opt.Parts)
-	if err != nil {
-		return nil, err
-	}
-	src, err := openEvaluated(ctx, m, from, rule, opt)
-	if err != nil {
-		return nil, err
-	}
-	if opt.Split = cmp.Or(opt.Split, archive.Test); opt.Parts == nil {
-		opt.Split = "" // a recording is one part
-	}
-	ev, err := newEvaluation(m, src, opt)
-	if err != nil {
-		return nil, err
-	}
-	// From here on classes are the readout's.
-	labels := src.sampleSource.(*recordingSource).class
-	class := ev.index(src.classes)
-	for label, i := range labels {
-		labels[label] = class[i]
-	}
-	if src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, opt.Split); err != nil {
-		return nil, err
-	}
-	if err := ev.run(ctx, m, src, opt, progress); err != nil {
-		return nil, err
-	}
-	return ev, nil
-}
-
-// openEvaluated opens a recording for a model, with or without the model's target.
-func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
-	target, err := ofModel(m, opt.Readout)
-	if err != nil {
-		return labelledData{}, err
-	}
-	column := ""
-	if target != "" && len(from.Paths) > 0 && archive.HasColumn(from.Paths[0], target) {
-		column = target
-	}
-	src, err := openLabelled(ctx, from, column, rule)
-	if err == nil && target != "" { // labels do not apply to numbers
-		src.target, src.classes = target, []string{target}
-		clear(src.sampleSource.(*recordingSource).class)
-	}
-	return src, err
 }

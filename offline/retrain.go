@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Retrain makes a model from only the training part of d. It computes the constants of the input transform, draws the
+// Retrain makes a model from only the training part of a data set, or from a whole recording in one or more files. It computes the constants of the input transform, draws the
 // network from the seed, and runs all sequences through it: the policy cuts sequences from every series, each with a
 // reset state. One pass is enough, unless features are clipped and too many to be kept (fit.Plan.Passes). Then
 // Retrain learns a linear classifier of the features at the ends of sequences, the ridge classifier or the
@@ -30,12 +30,24 @@ import (
 //
 // A missing value holds the previous value in its channel; at the beginning of a sequence (of a series, if windows
 // overlap) it is the channel's training mean (0 if the network does not standardise).
-func Retrain(ctx context.Context, d *archive.Dataset, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
-	opt = opt.withDefaults(len(d.Channels))
-	rule, err := withParts(opt.Groups, opt.Parts)
-	if err == nil {
-		d, err = divideDataset(d, opt.Parts)
+//
+// Of a recording the streams are cut as in the live stage. A sequence has a label if all its samples have this label; a
+// sequence with several labels, or none, is left out and counted. Leave-one-out leaves out together all sequences of
+// one labelled part of a stream with one label, or of one sequence under the policies marked and gap, which separate
+// sequences. The input transform's constants come from the labelled samples; from all samples if a LabelFile labels
+// predictions. The files are read three times, a row group at a time. In addition, memory holds the samples of open
+// sequences, at most 2^30 values.
+//
+// progress may be nil. A canceled ctx ends the training with ctx's error.
+func Retrain(ctx context.Context, data archive.Data, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+	rule, parts, err := parseGroups(opt.Groups, opt.Parts)
+	if err != nil {
+		return nil, RetrainReport{}, err
 	}
+	if f, ok := data.(archive.RecordingFiles); ok {
+		return retrainFiles(ctx, f, opt, rule, parts, progress)
+	}
+	d, err := divideDataset(data.(*archive.Dataset), parts)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
@@ -44,9 +56,24 @@ func Retrain(ctx context.Context, d *archive.Dataset, opt RetrainOptions, progre
 		return nil, RetrainReport{}, err
 	}
 	src.sites = groups.NewTable(rule)
-	m, report, err := retrain(ctx, src, opt, progress)
+	m, report, err := retrain(ctx, src, opt.withDefaults(len(d.Channels)), progress)
 	report.Unlabelled = unlabelled
 	return m, report, err
+}
+
+// retrainFiles is Retrain on a recording.
+func retrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, rule *groups.Rule, parts *groups.Parts, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+	src, err := openLabelled(ctx, from, opt.Target, rule)
+	if err == nil {
+		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), parts, archive.Train)
+	}
+	if err != nil {
+		return nil, RetrainReport{}, err
+	}
+	if len(src.classes) == 0 && !opt.Novelty.all() {
+		return nil, RetrainReport{}, datafile.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
+	}
+	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
 
 // trainingPart lists the labelled training series.
@@ -187,7 +214,7 @@ func (t *training) readout(origins []int, beside int64) fit.Options {
 	return fit.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: fit.NewSoft(o.Spec.SoftScaling(t.report.MedianLength)), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
-		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.Adaptive != 0, Numbers: t.examples.numbers,
+		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.adaptive != 0, Numbers: t.examples.numbers,
 		MaxError: o.MaxError, Confidence: o.Confidence, ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/detect"
-	"github.com/eusn-stream/eusn-stream/internal/early"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
@@ -41,15 +40,14 @@ type RetrainOptions struct {
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: from the times of a recording's samples
 	Front       Front            // processing of samples before the network; zero: none
-	Parts       *groups.Parts    // parts; the groups of part train are learnt from; nil: the archive's own training part, or all of a recording
-	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as all of a machine; nil: by origin, or the groups of Parts
+	Parts       []byte           // JSON of eusn-stream offline split; the groups of part train are learnt from; nil: the archive's own training part, or all of a recording
+	Groups      string           // rule of the sequences that leave-one-out leaves out together: stream, day, a column such as machine, or a regular expression; "": by origin, or the groups of Parts (docs/groups.md)
 
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
 	Novelty *NoveltyOptions // also train a detector of data unlike the training part; nil: no
 
 	CoverageByClass bool    // the Coverage is that of each class; false: of all sequences together
 	MaxError        float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
-	Adaptive        float64 // of Update: the rate at which labels move the sets' thresholds, in the order of the labels; 0: no moves; see package adaptive
 	Confidence      float64 // confidence of MaxError; 0: DefaultConfidence
 
 	// Memory bounds the memory of the training, in bytes: the data, two blocks of features, and the learner of the
@@ -58,6 +56,8 @@ type RetrainOptions struct {
 	Memory int64
 
 	Planned func(RetrainReport) // optional: gets the planned training before the work begins
+
+	adaptive float64 // see bridge.Sequences
 }
 
 // RetrainReport describes the training data and the results.
@@ -81,7 +81,7 @@ type RetrainReport struct {
 	Plan         fit.Plan       `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      fit.Report     `json:"readout"`
 	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
-	Early        *early.Report  `json:"early,omitempty"`    // nil: RetrainOptions.Early was
+	Early        *EarlyReport   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
 	Novelty      *detect.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
 	StateSeconds float64        `json:"state_seconds"`      // of the passes over the series and of adding up their features meanwhile
 	FitSeconds   float64        `json:"fit_seconds"`        // of the readout

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/exact"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
@@ -92,7 +93,7 @@ func TestRetrainWithClassWeights(t *testing.T) {
 	if same, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}); !reflect.DeepEqual(same, m) {
 		t.Error("the same weights by name make another model")
 	}
-	if _, _, err := Update(context.Background(), m, LabeledSequences{Name: "k", Sums: new(exact.Sums)}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
+	if _, _, err := update(context.Background(), m, bridge.Sequences{Name: "k", Sums: new(exact.Sums)}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
 		t.Errorf("weights of sums: %v", err)
 	}
 	delete(of, d.Classes[1])
@@ -166,9 +167,10 @@ func TestEvaluateAdaptive(t *testing.T) {
 	const rate = .1
 	l := m.Readouts[0]
 	for _, late := range []int{0, 7} {
-		ev := evaluated(t, m, d, EvaluateOptions{Adaptive: rate, LabelDelay: late})
-		if ev.Adaptive == nil || plain.Adaptive != nil || !reflect.DeepEqual(ev.Sets, plain.Sets) {
-			t.Fatalf("%+v, without %+v", ev.Adaptive, plain.Adaptive)
+		ev := evaluated(t, m, d, EvaluateOptions{})
+		adapted, err := ev.adapt(m, rate, late)
+		if err != nil || adapted.AdaptiveNumbers != nil || !reflect.DeepEqual(ev.Sets, plain.Sets) {
+			t.Fatalf("%+v, %v", adapted, err)
 		}
 		share, missed, size := 1-l.Coverage.Level, []float64{}, 0
 		for i := range ev.Predictions {
@@ -186,15 +188,11 @@ func TestEvaluateAdaptive(t *testing.T) {
 		for _, v := range missed {
 			total += v
 		}
-		a := ev.Adaptive
+		a := adapted.Adaptive
 		if math.Abs(a.Coverage-(1-total/90)) > 1e-12 || math.Abs(a.Size-float64(size)/90) > 1e-12 || a.Fixed != plain.Sets.Coverage || math.Abs(a.FixSize-plain.Sets.Size) > 1e-12 {
 			t.Errorf("%d late: %+v, want coverage %v and size %v; without %+v", late, a, 1-total/90, float64(size)/90, plain.Sets)
 		}
-		next, err := ev.Adapted(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c := next.Readouts[0].Coverage; !reflect.DeepEqual(c, fit.ActingCoverage(l.Coverage, a.Share)) || c.Adapted == 0 || l.Coverage.Adapted != 0 {
+		if c := adapted.Changed.Readouts[0].Coverage; !reflect.DeepEqual(c, fit.ActingCoverage(l.Coverage, a.Share)) || c.Adapted == 0 || l.Coverage.Adapted != 0 {
 			t.Errorf("%d late: the model has %+v", late, c)
 		}
 		if math.Abs(a.Coverage-.9) > a.Bound || math.Abs(a.Bound-(.9+float64(late+1)*rate)/(rate*90)) > 1e-12 {
@@ -202,7 +200,7 @@ func TestEvaluateAdaptive(t *testing.T) {
 		}
 	}
 	m.Readouts[0].Coverage = nil
-	if _, err := Evaluate(context.Background(), m, d, EvaluateOptions{Adaptive: .1}, nil); err == nil || !strings.Contains(err.Error(), "a model without sets") {
+	if _, err := plain.adapt(m, .1, 0); err == nil || !strings.Contains(err.Error(), "a model without sets") {
 		t.Errorf("a model without sets: %v", err)
 	}
 }
@@ -212,17 +210,17 @@ func TestEvaluateAdaptive(t *testing.T) {
 func TestUpdateAdapts(t *testing.T) {
 	d := tones(60, 30)
 	const rate = .1
-	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, Adaptive: rate}, nil)
+	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, adaptive: rate}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := report.Readout.Left
-	k := LabeledSequences{Name: "known", Classes: m.Readouts[0].Classes}
+	k := bridge.Sequences{Name: "known", Classes: m.Readouts[0].Classes}
 	want := map[bool][]int{}
 	var labels []int
 	for i, at := range d.Part(archive.Train) {
 		label := d.Series[at].Label
-		k.Sequences = append(k.Sequences, LabeledSequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
+		k.Sequences = append(k.Sequences, bridge.Sequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
 		labels = append(labels, label)
 	}
 	for i := len(labels) - 2; i >= 0; i -= 2 {
@@ -237,7 +235,7 @@ func TestUpdateAdapts(t *testing.T) {
 	}
 	for _, summed := range []bool{false, true} {
 		linear, of := *m.Readouts[0], labels
-		tr := &training{opt: RetrainOptions{Adaptive: rate}, report: report}
+		tr := &training{opt: RetrainOptions{adaptive: rate}, report: report}
 		var rows []int
 		if summed {
 			rows, of = kept, slices.Clone(labels)
@@ -256,7 +254,7 @@ func TestUpdateAdapts(t *testing.T) {
 	}
 	linear := *m.Readouts[0]
 	linear.Coverage = nil
-	if err := (&training{opt: RetrainOptions{Adaptive: rate}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
+	if err := (&training{opt: RetrainOptions{adaptive: rate}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
 		t.Errorf("without sets: %v", err)
 	}
 }

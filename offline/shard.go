@@ -144,7 +144,7 @@ func (opt *RetrainOptions) checkShard() error {
 	if opt.Early != nil {
 		return errors.New("offline: a shard of a training that decides early: when a prefix suffices is learnt from all sequences at once: train in one job")
 	}
-	if opt.Groups != nil || opt.Parts != nil {
+	if opt.Groups != "" || opt.Parts != nil {
 		return errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job")
 	}
 	if opt.Target != "" {

@@ -17,6 +17,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
+// encoded returns parts as options have them.
+func encoded(t *testing.T, parts *groups.Parts) []byte {
+	t.Helper()
+	of := *parts
+	of.Format = 1
+	text, err := of.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func parsedRule(t *testing.T, text string) *groups.Rule {
 	t.Helper()
 	r, err := groups.Parse(text)
@@ -85,7 +97,7 @@ func TestRecordingByGroup(t *testing.T) {
 		across      int
 	}{{"^(hall[0-9]+)-", "hall4", 0}, {"machine", "m4", 2 * halls}, {"day", "2026-03-05", 2 * halls}} {
 		rule := parsedRule(t, c.rule)
-		m, r, err := retrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Groups: rule}, nil)
+		m, r, err := retrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Groups: rule.String()}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", c.rule, err)
 			continue
@@ -108,7 +120,7 @@ func TestRecordingByGroup(t *testing.T) {
 		if want := r.Readout.String() + "; " + g.String(); m.Training.Alpha != want {
 			t.Errorf("%s: the model says %q, want %q", c.rule, m.Training.Alpha, want)
 		}
-		ev, err := evaluateRecording(t.Context(), m, path, EvaluateOptions{Groups: rule}, nil)
+		ev, err := evaluateRecording(t.Context(), m, path, EvaluateOptions{Groups: rule.String()}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,12 +139,12 @@ func TestRecordingByGroup(t *testing.T) {
 func TestPlainAccuracyIsThatWithoutGroups(t *testing.T) {
 	path := fleet(t, 4)
 	for _, p := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 16, Hop: 4}} {
-		opt := RetrainOptions{Spec: smallBank(1), Policy: p, RidgeOnly: true, Alphas: []float64{3}, Groups: parsedRule(t, "^(hall.)")}
+		opt := RetrainOptions{Spec: smallBank(1), Policy: p, RidgeOnly: true, Alphas: []float64{3}, Groups: "^(hall.)"}
 		_, r, err := retrainRecording(t.Context(), path, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt.Groups, opt.Alphas = nil, []float64{3, 1e12}
+		opt.Groups, opt.Alphas = "", []float64{3, 1e12}
 		_, plain, err := retrainRecording(t.Context(), path, opt, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -167,19 +179,19 @@ func TestDataSetByGroup(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: rule})
+		m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: rule.String()})
 		want := map[string]int{"person": 3, "^([a-z])": 3, "stream": 5}[text]
 		if g := r.ByGroup; len(g.Groups) != want || len(g.Alone) != 0 {
 			t.Errorf("%s: %+v", archivetest.Text, r.ByGroup)
 		}
-		ev := evaluated(t, m, d, EvaluateOptions{Groups: rule})
+		ev := evaluated(t, m, d, EvaluateOptions{Groups: rule.String()})
 		if g := ev.ByGroup.Groups; len(g) != 1 || g[0].Sequences != 1 || g[0].Group != map[string]string{"person": "3", "^([a-z])": "c", "stream": "c2"}[text] {
 			t.Errorf("%s: test part: %+v", text, g)
 		}
 	}
 	// A class of only one group is reported, and its series count as wrong.
 	d.Series[1].Label, d.Series[3].Label = 0, 1
-	_, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")})
+	_, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: "person"})
 	if a := r.ByGroup.Alone; len(a) != 1 || a[0] != (groups.Alone{Class: "y", Group: "2", Sequences: 1}) {
 		t.Errorf("a class of one group: %+v", a)
 	}
@@ -200,15 +212,15 @@ func TestDataSetByGroup(t *testing.T) {
 		"day":  `5 labelled sequences are in no group: the first is of series "a1", which has samples without a time`,
 		"()":   "does not match (), or what the parentheses hold is empty",
 	} {
-		_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, text)}, nil)
+		_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: text}, nil)
 		archivetest.WantError(t, err, want)
 	}
 	for i := range d.Series {
 		d.Series[i].Group = "one"
 	}
-	_, _, err = Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")}, nil)
+	_, _, err = Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: "person"}, nil)
 	archivetest.WantError(t, err, `all 5 sequences are of the one group "one" by person: leaving it out leaves nothing to learn from`)
-	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
+	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: "person"}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
 	archivetest.WantError(t, err, "a group has sequences in several shards")
 }
 
@@ -219,21 +231,21 @@ func TestRecordedByGroup(t *testing.T) {
 	never := func(int) bool { return false }
 	writeRecorded(t, a, 0, 250, never, nil)
 	writeRecorded(t, b, 250, 800, never, nil)
-	opt := RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "stream")}
-	_, r, err := RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	opt := RetrainOptions{Spec: smallBank(2), Groups: "stream"}
+	_, r, err := Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	if err != nil || len(r.ByGroup.Groups) != 2 || r.ByGroup.Groups[0].Sequences != 40 {
 		t.Errorf("%+v, %v", r.ByGroup, err)
 	}
-	opt.Groups = parsedRule(t, "eusn_key")
-	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	opt.Groups = "eusn_key"
+	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	archivetest.WantError(t, err, `all 80 sequences are of the one group "k" by eusn_key`)
-	opt.Groups = parsedRule(t, "eusn_row")
-	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	opt.Groups = "eusn_row"
+	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	archivetest.WantError(t, err, `all 80 sequences are of the one group "0" by eusn_row`)
-	opt.Groups = parsedRule(t, "eusn_input") // another in each sample
-	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	opt.Groups = "eusn_input" // another in each sample
+	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	archivetest.WantError(t, err, "each of the 80 labelled sequences has samples of several groups by eusn_input")
-	opt.Groups = parsedRule(t, "site")
-	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	opt.Groups = "site"
+	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	archivetest.WantError(t, err, `no column "site"`)
 }

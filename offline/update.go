@@ -5,52 +5,23 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/exact"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// LabeledSequences are sequences with known features.
-type LabeledSequences struct {
-	Name        string // the name of their source
-	Fingerprint string // the identity of their data
-	Streams     int
-	Classes     []string // ascending, as in a recording
-	Sequences   []LabeledSequence
-	Features    func(i int, row []float32) error // of a sequence
-
-	// Sums are the sums of all sequences, by their classes, if the features of most are gone. Then only the features
-	// of Kept are needed: sequences, ascending, that choose the regularisation. nil: all features are present.
-	Sums *exact.Sums
-	Kept []int
-}
-
-// LabeledSequence is a sequence with its label. Sequences of one group have one origin: one labelled part of a
-// stream, or each by itself under the policies marked and gap. Sequences of a group are neighbours in the list.
-type LabeledSequence struct {
-	Class, Group int
-	Samples      int64 // as they came in
-	Rows         int   // after the front end
-
-	// Labelled numbers the label of the class, in the order of the labels' arrival; sequences of one label are in the
-	// order of the list. It is for an adaptive coverage.
-	Labelled uint64
-}
-
 // knownBlock is how many features are handed on at a time.
 const knownBlock = 8 << 20
 
-// Update gives a model another readout, trained on known features: the readout of RetrainFiles on a recording with
-// these sequences in this order and the same network. From opt, it reads the settings of the readout, the memory and
-// Tool. The model's network, policy, front end and input ranges are not changed.
-//
-// From sums and the same kept sequences the readout is the same, except for the rounding of float64 sums. There must
-// be more sequences than features then.
-func Update(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+// update is bridge.Update.
+func update(ctx context.Context, m *reservoir.Model, k bridge.Sequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+	opt.adaptive = k.Adaptive
 	if k.Sums != nil {
 		return updateFromSums(ctx, m, k, opt, progress)
 	}
@@ -71,12 +42,12 @@ func Update(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt Ret
 	}
 	cast := newForecast(progress, l.Plan(), int64(l.Plan().Passes*len(k.Sequences)), len(k.Sequences))
 	if l.Plan().Passes > 1 {
-		if err := k.each(ctx, opt.Spec.FeatureCount(), cast, l.Measure); err != nil {
+		if err := eachFeatures(ctx, k, opt.Spec.FeatureCount(), cast, l.Measure); err != nil {
 			return fail(err)
 		}
 		cast.passed()
 	}
-	if err := k.each(ctx, opt.Spec.FeatureCount(), cast, l.Add); err != nil {
+	if err := eachFeatures(ctx, k, opt.Spec.FeatureCount(), cast, l.Add); err != nil {
 		return fail(err)
 	}
 	next, err := t.finish(ctx, l, cast)
@@ -90,9 +61,9 @@ func Update(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt Ret
 }
 
 // adapt lets labels move the thresholds of sets. kept are the left-out sequences, if these differ from the report's.
-func (t *training) adapt(linear *readout.Linear, k LabeledSequences, kept []int) error {
+func (t *training) adapt(linear *readout.Linear, k bridge.Sequences, kept []int) error {
 	left := t.report.Readout.Left
-	if t.opt.Adaptive == 0 {
+	if t.opt.adaptive == 0 {
 		return nil
 	}
 	if linear.Coverage == nil {
@@ -111,7 +82,7 @@ func (t *training) adapt(linear *readout.Linear, k LabeledSequences, kept []int)
 	slices.SortFunc(order, func(x, y int) int {
 		return cmp.Or(cmp.Compare(k.Sequences[of(x)].Labelled, k.Sequences[of(y)].Labelled), cmp.Compare(of(x), of(y)))
 	})
-	c, r, err := fit.AdaptCoverage(linear.Coverage, t.opt.Adaptive, linear.Temperature, left.Scores, labels, order)
+	c, r, err := fit.AdaptCoverage(linear.Coverage, t.opt.adaptive, linear.Temperature, left.Scores, labels, order)
 	if err != nil {
 		return fmt.Errorf("offline: %s: %w", k.Name, err)
 	}
@@ -119,8 +90,8 @@ func (t *training) adapt(linear *readout.Linear, k LabeledSequences, kept []int)
 	return nil
 }
 
-// each hands on all features, some sequences at a time.
-func (k LabeledSequences) each(ctx context.Context, features int, cast *forecast, take func([]float32) error) error {
+// eachFeatures hands on all features, some sequences at a time.
+func eachFeatures(ctx context.Context, k bridge.Sequences, features int, cast *forecast, take func([]float32) error) error {
 	some := max(1, min(collectBlock, knownBlock/features))
 	block := make([]float32, 0, min(some, len(k.Sequences))*features)
 	for i := range k.Sequences {
@@ -143,48 +114,8 @@ func (k LabeledSequences) each(ctx context.Context, features int, cast *forecast
 	return nil
 }
 
-// Without returns the other sequences, with their classes. some is ascending.
-func (k LabeledSequences) Without(some []int) LabeledSequences {
-	rest := k
-	rest.Sequences = nil
-	var from []int
-	for i, s := range k.Sequences {
-		if _, out := slices.BinarySearch(some, i); !out {
-			rest.Sequences, from = append(rest.Sequences, s), append(from, i)
-		}
-	}
-	rest.Classes = nil
-	number := make([]int, len(k.Classes))
-	for c, name := range k.Classes {
-		if slices.ContainsFunc(rest.Sequences, func(s LabeledSequence) bool { return s.Class == c }) {
-			number[c], rest.Classes = len(rest.Classes), append(rest.Classes, name)
-		}
-	}
-	for i := range rest.Sequences {
-		rest.Sequences[i].Class = number[rest.Sequences[i].Class]
-	}
-	rest.Features = func(i int, row []float32) error { return k.Features(from[i], row) }
-	return rest
-}
-
-// Test counts the sequences among some whose class is the model's answer for the whole sequence.
-func (k LabeledSequences) Test(m *reservoir.Model, some []int) (correct int, err error) {
-	r := m.Readouts[0]
-	row, scores := make([]float32, r.Features()), make([]float32, r.Columns())
-	for _, i := range some {
-		if err := k.Features(i, row); err != nil {
-			return 0, err
-		}
-		r.AnswerScores(scores, row)
-		if r.Classes[r.Class(scores)] == k.Classes[k.Sequences[i].Class] {
-			correct++
-		}
-	}
-	return correct, nil
-}
-
 // newUpdate is a training with a given network and known examples.
-func newUpdate(m *reservoir.Model, k LabeledSequences, opt RetrainOptions) (*training, error) {
+func newUpdate(m *reservoir.Model, k bridge.Sequences, opt RetrainOptions) (*training, error) {
 	for _, h := range m.Readouts {
 		if h.Interval != nil {
 			return nil, fmt.Errorf("offline: %s: the model predicts numbers (%s), and labels are classes: train again with train --target", k.Name, h.Classes[0])
@@ -223,4 +154,51 @@ func newUpdate(m *reservoir.Model, k LabeledSequences, opt RetrainOptions) (*tra
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
 	t.report.Sampling = Sampling{m.Training.Rate, m.Training.LongestInterval}
 	return t, nil
+}
+
+// updateFromSums is update if the features of most sequences are gone.
+func updateFromSums(ctx context.Context, m *reservoir.Model, k bridge.Sequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
+	if err := bridge.CheckSums(m); err != nil {
+		return fail(err)
+	}
+	if opt.Weights.given() {
+		return fail(fmt.Errorf("offline: %s: sums of features, and class weights: sums count all sequences alike: learn from the features of all, or without weights", k.Name))
+	}
+	opt.Spec, opt.Policy = m.Network.Spec, m.Policy
+	opt = opt.withDefaults(len(m.Channels))
+	t, err := newUpdate(m, k, opt)
+	if err != nil {
+		return fail(err)
+	}
+	if k.Sums.Samples() != len(k.Sequences) {
+		return fail(fmt.Errorf("offline: %s: sums of %d sequences, want those of %d", k.Name, k.Sums.Samples(), len(k.Sequences)))
+	}
+	f := opt.Spec.FeatureCount()
+	o := t.readout(nil, 0)
+	t.report.Plan = fit.NewPlan(f, len(k.Classes), len(k.Sequences), o)
+	if need := t.report.Plan.Solving + exact.SumsBytes(f, len(k.Classes)); need > cmp.Or(opt.Memory, DefaultMemory) {
+		return fail(fmt.Errorf("offline: %s: %w: sums of %d features need %s", k.Name, fit.ErrMemory, f, fit.Size(need)))
+	}
+	kept := fit.Kept{Features: make([]float32, len(k.Kept)*f)}
+	for n, i := range k.Kept {
+		if err := k.Features(i, kept.Features[n*f:(n+1)*f]); err != nil {
+			return fail(err)
+		}
+		kept.Labels = append(kept.Labels, t.examples.labels[i])
+		kept.Groups = append(kept.Groups, t.examples.groups[i])
+	}
+	start := time.Now()
+	cast := newForecast(progress, t.report.Plan, 0, 0)
+	o.Progress = cast.solving
+	linear, fit, err := fit.SolveSums(ctx, k.Sums, k.Classes, kept, o)
+	if err != nil {
+		return fail(fmt.Errorf("offline: %s: %w", k.Name, err))
+	}
+	t.report.FitSeconds = time.Since(start).Seconds()
+	next, err := t.model(linear, fit)
+	if err == nil {
+		err = t.adapt(linear, k, k.Kept)
+	}
+	return next, t.report, err
 }

@@ -24,18 +24,13 @@ type Prefix struct {
 
 // Report describes the rule's result on its training sequences.
 type Report struct {
-	Loss      float64 `json:"loss"`      // allowed loss of accuracy
-	Sequences int     `json:"sequences"` // with prefixes
-	Prefixes  int     `json:"prefixes"`  // of the sequences
-	Whole     float64 `json:"whole"`     // accuracy of the whole sequences
-	Result
-}
-
-// Result is the result of early decisions.
-type Result struct {
-	Accuracy  float64 `json:"accuracy"`  // of the first decided prefix, or of the whole sequence
-	Earliness float64 `json:"earliness"` // mean share of a sequence's samples at which it is decided
-	Decided   float64 `json:"decided"`   // share of the sequences decided before their end
+	Loss      float64 `json:"loss,omitzero"`     // allowed loss of accuracy
+	Sequences int     `json:"sequences"`         // with prefixes
+	Prefixes  int     `json:"prefixes,omitzero"` // of the sequences
+	Whole     float64 `json:"whole,omitzero"`    // accuracy of the whole sequences
+	Accuracy  float64 `json:"accuracy"`          // of the first decided prefix, or of the whole sequence
+	Earliness float64 `json:"earliness"`         // mean share of a sequence's samples at which it is decided
+	Decided   float64 `json:"decided"`           // share of the sequences decided before their end
 }
 
 // Least is the minimum number of sequences for a rule.
@@ -64,8 +59,8 @@ func Learn(all []Sequence, loss float64) (*readout.EarlyRule, Report, error) {
 	if r.Coefficients, err = regress(some, r); err != nil {
 		return nil, Report{}, err
 	}
-	report := Report{Loss: loss, Sequences: len(some), Prefixes: prefixes}
-	report.Result, _ = apply(r, some)
+	report, _ := apply(r, some)
+	report.Loss, report.Sequences, report.Prefixes = loss, len(some), prefixes
 	report.Whole = report.Accuracy // at a threshold of 0
 	for k := range thresholds {
 		next := *r
@@ -74,7 +69,7 @@ func Learn(all []Sequence, loss float64) (*readout.EarlyRule, Report, error) {
 		if result.Accuracy < report.Whole-loss-1e-9 || change > loss { // 1e-9 is for rounding
 			break
 		}
-		r.Most, report.Result = next.Most, result
+		r.Most, report.Accuracy, report.Earliness, report.Decided = next.Most, result.Accuracy, result.Earliness, result.Decided
 	}
 	return r, report, r.Validate()
 }
@@ -87,7 +82,7 @@ const (
 
 // apply decides the sequences. change is the mean probability of a change at the
 // decisions, 0 at an end.
-func apply(r *readout.EarlyRule, all []Sequence) (res Result, change float64) {
+func apply(r *readout.EarlyRule, all []Sequence) (res Report, change float64) {
 	for _, s := range all {
 		whole := s.Prefixes[len(s.Prefixes)-1]
 		at := whole
@@ -104,7 +99,7 @@ func apply(r *readout.EarlyRule, all []Sequence) (res Result, change float64) {
 		res.Earliness += float64(at.Samples) / float64(whole.Samples)
 	}
 	n := float64(len(all))
-	return Result{res.Accuracy / n, res.Earliness / n, res.Decided / n}, change / n
+	return Report{Accuracy: res.Accuracy / n, Earliness: res.Earliness / n, Decided: res.Decided / n}, change / n
 }
 
 // examples are the training prefixes of the logistic regression.

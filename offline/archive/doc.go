@@ -37,6 +37,7 @@
 // # Files
 //
 //   - dataset.go: defines data sets and Progress
+//   - data.go: joins data sets and recordings
 //   - archive.go: defines the metadata of archives; creates archive files
 //   - archive_write.go: writes a data set as a Parquet archive
 //   - archive_read.go: reads a data set from a Parquet archive

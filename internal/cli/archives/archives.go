@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -218,10 +219,18 @@ func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 
 // GroupSizes counts labelled data in each group of a rule after ReadGroups.
 func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
-	return offline.GroupSizes(ctx, m.Set, m.recording(), rule)
+	return bridge.CountGroups(ctx, m.data(), rule)
 }
 
-// recording returns m in the form for package offline.
+// data returns m in the form for package offline.
+func (m Labelled) data() archive.Data {
+	if m.Set != nil {
+		return m.Set
+	}
+	return m.recording()
+}
+
+// recording returns a recording in the form for package offline.
 func (m Labelled) recording() archive.RecordingFiles {
 	if len(m.Files) == 0 {
 		m.Files = []string{m.Path}
@@ -272,18 +281,12 @@ func (m Labelled) Continuous(ctx context.Context) (continuous bool, samples int,
 
 // Retrain trains a model on m.
 func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
-	if m.Set == nil {
-		return offline.RetrainFiles(ctx, m.recording(), o, p)
-	}
-	return offline.Retrain(ctx, m.Set, o, p)
+	return offline.Retrain(ctx, m.data(), o, p)
 }
 
 // Evaluate predicts m.
 func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p archive.Progress) (*offline.Evaluation, error) {
-	if m.Set == nil {
-		return offline.EvaluateFiles(ctx, model, m.recording(), o, p)
-	}
-	return offline.Evaluate(ctx, model, m.Set, o, p)
+	return offline.Evaluate(ctx, model, m.data(), o, p)
 }
 
 // OtherSplit returns the part in an archive without the given part.

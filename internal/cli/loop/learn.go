@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -170,7 +171,7 @@ func (l *learning) runLearn(ctx context.Context, command string) error {
 // loadModel loads the model whose readout is trained.
 func (l *learning) loadModel(ctx context.Context) (err error) {
 	if l.model, l.conf.Model, err = server.JobModel(ctx, l.app, l.js, l.conf); err == nil && l.sumsOf != nil {
-		err = cli.Fail(cli.ExitUsage, offline.SumsFit(l.model), "the same command without --sums")
+		err = cli.Fail(cli.ExitUsage, bridge.CheckSums(l.model), "the same command without --sums")
 	}
 	return err
 }
@@ -243,7 +244,7 @@ func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 			o.CoverageByClass = true
 		}
 	}
-	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && linear.Coverage == nil {
+	if l.opt.adaptive != 0 && linear.Coverage == nil {
 		return o, cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", linear.Name, l.conf.Model), "eusn-stream train --coverage 0.95, and promote that; or learn without --adaptive")
 	}
 	if r := linear.Abstain; r != nil {

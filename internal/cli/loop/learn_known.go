@@ -10,19 +10,20 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/learn"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // known returns the training data of a readout.
-func (l *learning) known(book *learn.Book, j learn.JoinResult) offline.LabeledSequences {
+func (l *learning) known(book *learn.Book, j learn.JoinResult) bridge.Sequences {
 	classes := slices.Sorted(maps.Keys(j.Report.Classes))
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
-	k := offline.LabeledSequences{
+	k := bridge.Sequences{
 		Name:    fmt.Sprintf("job %q, labels up to %d, input up to %d", l.conf.Job, book.Last, l.store.Progress().Input),
-		Streams: len(j.Report.Streams), Classes: classes,
+		Streams: len(j.Report.Streams), Classes: classes, Adaptive: l.opt.adaptive,
 		Features: func(i int, row []float32) error { return l.store.ReadFeatures(&j.Examples[i].Entry, row) },
 	}
 	about, _ := l.store.Origin()
@@ -30,7 +31,7 @@ func (l *learning) known(book *learn.Book, j learn.JoinResult) offline.LabeledSe
 	for i := range j.Examples {
 		x := &j.Examples[i]
 		class, _ := slices.BinarySearch(classes, x.Class)
-		k.Sequences = append(k.Sequences, offline.LabeledSequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labelled: x.Labelled})
+		k.Sequences = append(k.Sequences, bridge.Sequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labelled: x.Labelled})
 		enc.Encode([]any{x.Stream, x.In, x.Seq, x.Row, x.Class})
 	}
 	k.Fingerprint = hex.EncodeToString(sum.Sum(nil))
@@ -39,16 +40,16 @@ func (l *learning) known(book *learn.Book, j learn.JoinResult) offline.LabeledSe
 
 // relearn learns from features, or where some are given up, from sums. examples are the
 // sequences of k.
-func (l *learning) relearn(ctx context.Context, k offline.LabeledSequences, examples []learn.Example, o offline.RetrainOptions, progress archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
-	if !l.store.HasSummed(examples) {
-		return offline.Update(ctx, l.model, k, o, progress)
-	}
+func (l *learning) relearn(ctx context.Context, k bridge.Sequences, examples []learn.Example, o offline.RetrainOptions, progress archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	var err error
-	if k.Sums, err = l.store.SumExamples(ctx, examples, k.Classes); err != nil {
-		return nil, offline.RetrainReport{}, err
+	if l.store.HasSummed(examples) {
+		if k.Sums, err = l.store.SumExamples(ctx, examples, k.Classes); err != nil {
+			return nil, offline.RetrainReport{}, err
+		}
+		k.Kept = l.store.SampleExamples(examples, l.keepFeatures())
 	}
-	k.Kept = l.store.SampleExamples(examples, l.keepFeatures())
-	return offline.Update(ctx, l.model, k, o, progress)
+	m, report, err := bridge.Update(ctx, l.model, k, o, progress)
+	return m, report.(offline.RetrainReport), err
 }
 
 // keepFeatures is how many sequences keep their features, and choose the regularisation.
@@ -56,7 +57,7 @@ func (l *learning) keepFeatures() int {
 	if l.opt.keep > 0 {
 		return l.opt.keep
 	}
-	return offline.MostKept(l.model)
+	return bridge.MostKept(l.model)
 }
 
 // compactFeatures replaces features by sums, with --sums. Sites excluded by --exclude are

@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
@@ -56,7 +57,7 @@ func (r siteResult) String() string {
 const mostSites = 100
 
 // testSites tests each site with a readout trained on the other sites.
-func (l *learning) testSites(ctx context.Context, k offline.LabeledSequences, j learn.JoinResult, o offline.RetrainOptions) (all []siteResult, err error) {
+func (l *learning) testSites(ctx context.Context, k bridge.Sequences, j learn.JoinResult, o offline.RetrainOptions) (all []siteResult, err error) {
 	if l.site == nil {
 		return nil, nil
 	}
@@ -70,7 +71,7 @@ func (l *learning) testSites(ctx context.Context, k offline.LabeledSequences, j 
 	if len(names) > mostSites {
 		return nil, fmt.Errorf("--leave-out makes %d groups, each of which needs a readout of its own: want at most %d", len(names), mostSites)
 	}
-	o.Adaptive = 0 // only classes are tested
+	k.Adaptive = 0 // only classes are tested
 	p := l.app.Progress()
 	defer p.Close()
 	for n, site := range names {

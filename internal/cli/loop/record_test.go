@@ -209,7 +209,7 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := offline.EvaluateFiles(t.Context(), m, archive.RecordingFiles{Paths: paths}, offline.EvaluateOptions{}, nil)
+	ev, err := offline.Evaluate(t.Context(), m, archive.RecordingFiles{Paths: paths}, offline.EvaluateOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func sayCoverage(a *cli.App, r fit.Report, c *readout.Coverage) {
 }
 
 // printAnswers prints the quality of answers, if some predictions abstain.
-func printAnswers(a *cli.App, c *abstain.Count) {
+func printAnswers(a *cli.App, c *offline.AnswerCount) {
 	if c == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func sayAnswers(a *cli.App, r fit.Report, rule *readout.AbstainRule) {
 }
 
 // printNumbers prints how well numbers are predicted, if any are.
-func printNumbers(a *cli.App, n *quality.Numbers) {
+func printNumbers(a *cli.App, n *offline.NumberErrors) {
 	if n == nil {
 		return
 	}

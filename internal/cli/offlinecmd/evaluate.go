@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -68,9 +69,9 @@ func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
-	f.Float64Var(&e.options.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
+	f.Float64Var(&e.adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
 	f.StringVarP(&e.out, "output", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
-	f.IntVar(&e.options.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
+	f.IntVar(&e.delay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
 }
 
 // readFlags checks the flags, and completes the options.
@@ -80,11 +81,11 @@ func (e *evaluateFlags) readFlags(f *pflag.FlagSet) (err error) {
 		{Broken: o.Split != archive.Train && o.Split != archive.Test, Message: fmt.Sprintf("--split %s: want train or test", o.Split)},
 		// a NaN would let everything pass
 		{Broken: !(e.least >= 0), Message: fmt.Sprintf("--min-accuracy %v: want a share of 1, such as 0.74", e.least)},
-		{Broken: f.Changed("adaptive") && !(o.Adaptive > 0 && o.Adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)},
-		{Broken: f.Changed("label-delay") && o.Adaptive == 0, Message: fmt.Sprintf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", o.LabelDelay)},
-		{Broken: e.out != "" && o.Adaptive == 0, Message: fmt.Sprintf("--output %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
+		{Broken: f.Changed("adaptive") && !(e.adaptive > 0 && e.adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", e.adaptive)},
+		{Broken: f.Changed("label-delay") && e.adaptive == 0, Message: fmt.Sprintf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", e.delay)},
+		{Broken: e.out != "" && e.adaptive == 0, Message: fmt.Sprintf("--output %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
 		{Broken: e.out != "" && e.out == e.predictions, Message: fmt.Sprintf("--output and --predictions are both %s: want two files", e.out)},
-		{Broken: o.LabelDelay < 0, Message: fmt.Sprintf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)},
+		{Broken: e.delay < 0, Message: fmt.Sprintf("--label-delay %d: want a number of predictions, 0 or more", e.delay)},
 		{Broken: e.tolerance < -1 || e.tolerance == 0 || e.tolerance > 100, Message: fmt.Sprintf("--rate-tolerance %d: want 1 to 100, or -1", e.tolerance)},
 		{Broken: o.Threads < 0, Message: fmt.Sprintf("--threads %d: want 0 or more", o.Threads)},
 	}); err != nil {
@@ -92,7 +93,8 @@ func (e *evaluateFlags) readFlags(f *pflag.FlagSet) (err error) {
 	}
 	o.RateTolerance = float64(e.tolerance) / 100
 	e.split = f.Changed("split")
-	o.Groups, o.Parts, err = e.group.readFlags()
+	e.groups, err = e.group.readFlags()
+	o.Groups, o.Parts = e.group.group, e.groups.encoded
 	return err
 }
 
@@ -124,42 +126,42 @@ func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 type evaluated struct {
 	model, archive, labels string
 	split                  bool // a part was asked for
+	groups                 grouping
+	adaptive               float64 // rate; 0: no labels move thresholds or intervals
+	delay                  int     // of labels, in predictions
 	out                    string
 }
 
-func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateOptions) (*offline.Evaluation, error) {
+// evaluation is an evaluation with the effect of labels, as printed.
+type evaluation struct {
+	*offline.Evaluation
+	bridge.Adapted
+}
+
+func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateOptions) (ev evaluation, err error) {
 	m, err := models.Load(of.model)
 	if err != nil {
-		return nil, err
+		return ev, err
 	}
-	src, err := openGrouped(ctx, a, of.archive, of.labels, o.Groups)
+	src, err := openGrouped(ctx, a, of.archive, of.labels, of.groups.rule)
 	if err != nil {
-		return nil, err
+		return ev, err
 	}
 	defer src.Close()
 	if of.split && src.Set == nil && o.Parts == nil {
 		a.Say("note: %s is a recording: all of it is evaluated; --split applies to data sets, and with --parts", of.archive)
 	}
 	if o.NewEngine, err = engineFor(a, m.Network.Spec); err != nil {
-		return nil, err
+		return ev, err
 	}
 	if err := src.ReadTargetOf(m, o.Readout); err != nil {
-		return nil, err
+		return ev, err
 	}
-	p := a.Progress()
-	ev, err := src.Evaluate(ctx, m, o, p.Report)
-	p.Close()
-	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, err, nextEvaluation(of, src, o))
+	if ev, err = predict(ctx, a, of, src, m, o); err != nil {
+		return ev, cli.Fail(cli.ExitFailure, err, nextEvaluation(of, src, o))
 	}
-	if of.out != "" {
-		next, err := ev.Adapted(m)
-		if err == nil {
-			err = next.Save(of.out)
-		}
-		if err != nil {
-			return nil, cli.Fail(cli.ExitFailure, err, "")
-		}
+	if err := of.saveAdapted(ev); err != nil {
+		return ev, cli.Fail(cli.ExitFailure, err, "")
 	}
 	if a.JSON {
 		return ev, a.PrintJSON(ev)
@@ -168,19 +170,46 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	return ev, nil
 }
 
+// predict evaluates a model, and lets labels move its thresholds or intervals.
+func predict(ctx context.Context, a *cli.App, of evaluated, src archives.Labelled, m *reservoir.Model, o offline.EvaluateOptions) (ev evaluation, err error) {
+	if of.adaptive != 0 { // a model without sets fails before the work
+		if _, err = bridge.Adapt(&offline.Evaluation{Readout: o.Readout}, m, of.adaptive, of.delay); err != nil {
+			return ev, err
+		}
+	}
+	p := a.Progress()
+	ev.Evaluation, err = src.Evaluate(ctx, m, o, p.Report)
+	p.Close()
+	if err == nil && of.adaptive != 0 {
+		ev.Adapted, err = bridge.Adapt(ev.Evaluation, m, of.adaptive, of.delay)
+	}
+	return ev, err
+}
+
+// saveAdapted writes the changed model, if requested.
+func (of evaluated) saveAdapted(ev evaluation) error {
+	switch {
+	case of.out == "":
+		return nil
+	case ev.Changed == nil:
+		return errors.New("no label has moved a threshold or an interval: want labels, or numbers")
+	}
+	return ev.Changed.Save(of.out)
+}
+
 // nextEvaluation is the advice after a failed evaluation.
 func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptions) string {
 	switch {
 	case src.Set != nil && len(src.Set.Part(o.Split)) == 0:
 		return "the same command with --split " + archives.OtherSplit(string(o.Split))
-	case o.Groups != nil:
+	case of.groups.rule != nil:
 		return "the same command without --group, or with another rule: eusn-stream evaluate --help"
 	}
 	return "eusn-stream model show " + cli.QuoteForShell(of.model)
 }
 
 // printEvaluation prints an evaluation for people.
-func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offline.Evaluation) {
+func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev evaluation) {
 	part := "recording"
 	if ev.Split != "" {
 		part = string(ev.Split) + " part"
@@ -195,7 +224,7 @@ func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *
 	if text := src.Labels.Fit().Text(); text != "" {
 		a.Say("warning: %s", text)
 	}
-	printCuts(a, src, m, ev)
+	printCuts(a, src, m, ev.Evaluation)
 	if ev.Missing > 0 {
 		a.Print("%d missing values were filled with the value before them", ev.Missing)
 	}
@@ -214,7 +243,7 @@ func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *
 }
 
 // printNumericScores prints the errors of a model with numeric predictions.
-func printNumericScores(a *cli.App, ev *offline.Evaluation) {
+func printNumericScores(a *cli.App, ev evaluation) {
 	if ev.Labelled == 0 {
 		a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
 	}
@@ -226,7 +255,7 @@ func printNumericScores(a *cli.App, ev *offline.Evaluation) {
 }
 
 // printClassScores prints the confusion matrix and the measures of a classifier.
-func printClassScores(a *cli.App, ev *offline.Evaluation) {
+func printClassScores(a *cli.App, ev evaluation) {
 	if ev.Labelled == 0 {
 		a.Say("warning: the data have no labels, so the accuracy means nothing")
 	}

@@ -26,23 +26,31 @@ func (g *groupFlags) addFlags(f *pflag.FlagSet, then string) {
 	f.StringVar(&g.parts, "parts", "", "file of eusn-stream offline split, which says which groups are to be trained on and which are the test; it has a --group of its own")
 }
 
-// readFlags reads the flags; both results are nil without flags.
-func (g *groupFlags) readFlags() (*groups.Rule, *groups.Parts, error) {
+// grouping is the content of groupFlags; the zero value: no flags.
+type grouping struct {
+	rule    *groups.Rule
+	parts   *groups.Parts
+	encoded []byte // of parts, for package offline
+}
+
+// readFlags reads the flags.
+func (g *groupFlags) readFlags() (of grouping, err error) {
 	switch {
 	case g.group != "" && g.parts != "":
-		return nil, nil, errors.New("--group and --parts: give one; the file of parts says what its groups are")
+		return of, errors.New("--group and --parts: give one; the file of parts says what its groups are")
 	case g.group != "":
-		rule, err := parseGroup(g.group)
-		return rule, nil, err
+		of.rule, err = parseGroup(g.group)
+		return of, err
 	case g.parts == "":
-		return nil, nil, nil
+		return of, nil
 	}
-	parts, err := readParts(g.parts)
-	if err != nil {
-		return nil, nil, err
+	if of.parts, err = readParts(g.parts); err != nil {
+		return of, err
 	}
-	rule, err := parts.Grouping()
-	return rule, parts, err
+	if of.rule, err = of.parts.Grouping(); err == nil {
+		of.encoded, err = of.parts.Encode()
+	}
+	return of, err
 }
 
 func readParts(path string) (*groups.Parts, error) {

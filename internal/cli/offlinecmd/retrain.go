@@ -125,8 +125,7 @@ type training struct {
 	shard   offline.Shard
 	policy  reservoir.Policy
 	choose  bool // the policy is chosen by the data
-	rule    *groups.Rule
-	parts   *groups.Parts
+	groups  grouping
 	novelty *offline.NoveltyOptions
 	early   *offline.EarlyOptions
 }
@@ -166,7 +165,7 @@ func (r *retrainFlags) readFlags(cmd *cobra.Command, args []string) (t training,
 	if t.early, err = r.decide.Options(f); err != nil {
 		return t, err
 	}
-	if t.rule, t.parts, err = r.group.readFlags(); err != nil {
+	if t.groups, err = r.group.readFlags(); err != nil {
 		return t, err
 	}
 	return t, t.checkTogether()
@@ -182,7 +181,7 @@ func (t *training) checkTogether() error {
 		{Broken: shard && (c.coverage != 0 || c.maxError != 0 || c.priors != "" || c.weights != ""), Message: "--coverage, --max-error, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job"},
 		{Broken: t.novelty != nil && several, Message: "--novelty or --healthy-only, and --shard or --merge: a detector is learnt from all sequences at once: train in one job"},
 		{Broken: t.early != nil && several, Message: "--decide, and --shard or --merge: when a prefix suffices is learnt from all sequences at once: train in one job"},
-		{Broken: t.rule != nil && shard, Message: "--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job"},
+		{Broken: t.groups.rule != nil && shard, Message: "--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job"},
 	})
 }
 
@@ -196,7 +195,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	if r.scale.merge {
 		return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: t.memory}, r.out)
 	}
-	src, err := openGrouped(ctx, a, r.archive, r.labels, t.rule)
+	src, err := openGrouped(ctx, a, r.archive, r.labels, t.groups.rule)
 	if err == nil {
 		err = src.ReadTarget(r.certainty.target)
 	}
@@ -211,7 +210,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	}
 	o := r.net.options(src.Channels)
 	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
-	o.Groups, o.Parts, o.Novelty, o.Early = t.rule, t.parts, t.novelty, t.early
+	o.Groups, o.Parts, o.Novelty, o.Early = r.group.group, t.groups.encoded, t.novelty, t.early
 	r.certainty.set(&o)
 	if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	if r.scale.shard != "" {
 		return retrainShard(ctx, a, src, o, t.shard, r.out)
 	}
-	return retrain(ctx, a, src, o, r.group.parts, r.out)
+	return retrain(ctx, a, src, o, t.groups.parts, r.group.parts, r.out)
 }
 
 func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (reservoir.Engine, error), error) {
@@ -255,9 +254,9 @@ func notTrained(err error, out string, s reservoir.Spec) error {
 	return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), next)
 }
 
-func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, parts, out string) error {
-	if o.Parts != nil {
-		a.Say("training on %d groups by %s; what the other %d have counts as without a label", len(o.Parts.Train), o.Parts.Rule, len(o.Parts.Test))
+func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, divided *groups.Parts, parts, out string) error {
+	if divided != nil {
+		a.Say("training on %d groups by %s; what the other %d have counts as without a label", len(divided.Train), divided.Rule, len(divided.Test))
 	}
 	o.Planned = func(r offline.RetrainReport) { SayPlanned(a, src, o.Policy, r) }
 	p := a.Progress()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
@@ -46,10 +47,11 @@ func TestTarget(t *testing.T) {
 	if r := clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--output", next)...); !strings.Contains(r.Out, "adaptive   intervals hold ") {
 		t.Errorf("evaluate --adaptive prints\n%s", r.Out)
 	}
-	clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--label-delay", "3", "--json", "--output", next)...).Parse(t, &ev)
+	var adapted bridge.Adapted
+	clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--label-delay", "3", "--json", "--output", next)...).Parse(t, &adapted)
 	var shown models.Report
 	clitest.Must(t, "model", "show", next, "--json").Parse(t, &shown)
-	if v, a := shown.Readouts[0].Interval, ev.AdaptiveNumbers; v == nil || a == nil || a.Late != 3 || math.Abs(float64(v.Low)-a.Low) > 1e-5*math.Abs(a.Low) || math.Abs(float64(v.High)-a.High) > 1e-5*math.Abs(a.High) { // a float32
+	if v, a := shown.Readouts[0].Interval, adapted.AdaptiveNumbers; v == nil || a == nil || a.Late != 3 || math.Abs(float64(v.Low)-a.Low) > 1e-5*math.Abs(a.Low) || math.Abs(float64(v.High)-a.High) > 1e-5*math.Abs(a.High) { // a float32
 		t.Errorf("the new model has %+v, evaluated %+v", v, a)
 	}
 	clitest.Exec(t, t.Context(), append(evaluate, "--output", next)...).Want(t, cli.ExitUsage, "want --adaptive, too")

@@ -1,0 +1,36 @@
+package bridge
+
+import (
+	"context"
+
+	"github.com/eusn-stream/eusn-stream/internal/adaptive"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Functions of package offline.
+var (
+	// Update gives a model another readout, trained on known features: the readout of offline.Retrain on a recording
+	// with these sequences in this order and the same network. From options, an offline.RetrainOptions, it reads the
+	// settings of the readout, the memory and Tool. The model's network, policy, front end and input ranges are not
+	// changed. report is an offline.RetrainReport.
+	//
+	// From sums and the same kept sequences the readout is the same, except for the rounding of float64 sums. There
+	// must be more sequences than features then.
+	Update func(ctx context.Context, m *reservoir.Model, k Sequences, options any, progress archive.Progress) (next *reservoir.Model, report any, err error)
+	// CountGroups counts labeled data in each group, and of each class in the group: the series of a data set, or the
+	// samples of a recording. A label of a prediction counts as one sample.
+	CountGroups func(ctx context.Context, d archive.Data, rule *groups.Rule) ([]groups.Size, error)
+	// Adapt lets the labels of the predictions of an *offline.Evaluation of m move the thresholds of their sets, or
+	// the edges of their intervals, at a rate above 0 and below 1 (package adaptive). late is the number of further
+	// predictions before a label comes.
+	Adapt func(evaluation any, m *reservoir.Model, rate float64, late int) (Adapted, error)
+)
+
+// Adapted is the result of adapting. Both reports are nil if nothing is labeled.
+type Adapted struct {
+	Adaptive        *adaptive.Report  `json:"adaptive,omitempty"`         // of sets of classes
+	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // of intervals of numbers
+	Changed         *reservoir.Model  `json:"-"`                          // the model with the thresholds or the interval after the last label; nil if nothing is labeled
+}
