@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/client"
-	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
@@ -68,9 +69,13 @@ func startStage(ctx context.Context) (url string, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, err := natsserver.Start(ctx, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
+	srv, err := server.NewServer(&server.Options{JetStream: true, StoreDir: dir, Port: server.RANDOM_PORT, NoSigs: true})
 	if err != nil {
 		log.Fatal(err)
+	}
+	srv.Start()
+	if !srv.ReadyForConnections(time.Minute) {
+		log.Fatal("the server is not ready")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
@@ -78,7 +83,9 @@ func startStage(ctx context.Context) (url string, end func()) {
 		Job: pipeline.Job{
 			Config: pipeline.Config{Job: "pumps", Partitions: 2},
 			Model:  model,
-			Dial:   func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, nil) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) {
+				return nats.Connect(srv.ClientURL(), nats.Name(name))
+			},
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
@@ -91,10 +98,11 @@ func startStage(ctx context.Context) (url string, end func()) {
 	case err := <-ended:
 		log.Fatal(err)
 	}
-	return server.URL(), func() {
+	return srv.ClientURL(), func() {
 		stop()
 		<-ended
-		server.Close()
+		srv.Shutdown()
+		srv.WaitForShutdown()
 		os.RemoveAll(dir)
 	}
 }

@@ -2,17 +2,15 @@ package pipeline_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
+	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/consumer"
-	"github.com/eusn-stream/eusn-stream/internal/natsserver"
-	"github.com/eusn-stream/eusn-stream/internal/producer"
+	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
@@ -34,19 +32,25 @@ func ExampleWorker_Run() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	server, err := natsserver.Start(ctx, natsserver.Options{Dir: dir})
+	srv, err := server.NewServer(&server.Options{JetStream: true, StoreDir: dir, Port: server.RANDOM_PORT, NoSigs: true})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer server.Close()
-	dial := func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, nil) }
+	srv.Start()
+	defer srv.WaitForShutdown()
+	defer srv.Shutdown()
+	if !srv.ReadyForConnections(time.Minute) {
+		log.Fatal("the server is not ready")
+	}
 
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	stage := &pipeline.Worker{
 		Job: pipeline.Job{
 			Config: pipeline.Config{Job: "pumps", Partitions: 2},
 			Model:  model,
-			Dial:   dial,
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) {
+				return nats.Connect(srv.ClientURL(), nats.Name(name))
+			},
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
@@ -60,34 +64,28 @@ func ExampleWorker_Run() {
 		log.Fatal(err)
 	}
 
-	conn, err := dial(ctx, "example")
+	c, err := client.Connect(ctx, client.Options{URL: srv.ClientURL(), Job: "pumps", Channels: model.Channels})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer conn.Close()
-	_, err = producer.Publisher{Channels: model.Channels}.Publish(ctx, conn, producer.FromSlice([]producer.Item{
+	for _, s := range []client.Samples{
 		{Stream: "pump-1", X: []float32{3, 5, 4, 6}, End: true},
 		{Stream: "pump-2", X: []float32{8, 5, 3, 1}, End: true},
-	}))
-	if err != nil {
-		log.Fatal(err)
-	}
-
-	js, err := jetstream.New(conn)
-	if err != nil {
-		log.Fatal(err)
-	}
-	all, classes := errors.New("all there"), map[string]string{}
-	err = consumer.Predictions(ctx, js, "pumps", 1, func(o consumer.Output) error {
-		for _, p := range o.Predictions {
-			classes[p.Stream] = o.Meta.Labels[p.Class]
+	} {
+		if err := c.Publish(ctx, s); err != nil {
+			log.Fatal(err)
 		}
-		if len(classes) == 2 {
-			return all
+	}
+	classes := map[string]string{}
+	for p, err := range c.Predictions(ctx, client.ReadOptions{From: 1}) {
+		if err != nil {
+			log.Fatal(err)
 		}
-		return nil
-	})
-	if err != all {
+		if classes[p.Stream] = p.Class; len(classes) == 2 {
+			break
+		}
+	}
+	if err := c.Close(ctx); err != nil {
 		log.Fatal(err)
 	}
 	stop()
