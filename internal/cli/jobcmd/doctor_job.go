@@ -14,12 +14,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // checkJob reports the job's input subject and format, and differences from the
 // configuration.
 func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
-	planned := fmt.Sprintf("a new job %q would take messages on %s, %s.", c.Job, c.Input.Subject, formatText(server.InputOf(c.Input)))
+	planned := fmt.Sprintf("a new job %q would take messages on %s, %s.", c.Job, c.Input.Subject, formatText(server.InputOf(c.Input))) + subjectHint(c.Input.Subject)
 	if c.Input.Job != "" {
 		planned = fmt.Sprintf("a new job %q would read the input of job %q, from: %s.", c.Job, c.Input.Job, c.Input.From)
 	}
@@ -53,12 +54,21 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 	if err != nil {
 		return Finding{"job", "note", f.Sentence + fmt.Sprintf("; it reads them in a way that this program does not know: %s.", cli.ErrorText(err))}
 	}
-	f.Sentence += ", " + formatText(in) + "."
+	f.Sentence += ", " + formatText(in) + "." + subjectHint(is.subject)
 	if own := server.InputOf(c.Input); !own.IsPlain() && own.Text() != in.Text() {
 		f.Status = "note"
 		f.Sentence += " This configuration reads them in another way, with which run is refused: in the job, " + strings.Join(in.Differs(own), "; ") + "."
 	}
 	return f
+}
+
+// subjectHint names a subject that the default subject does not match. The server stores no message
+// on another subject, and reports nothing to a sender without acknowledgements.
+func subjectHint(subject string) string {
+	if subject != pipeline.Defaults().InputSubject {
+		return ""
+	}
+	return " A message on a longer subject, such as sensors.hall2.pump7, is not stored: a new job with input.subject: sensors.> takes it."
 }
 
 // jobState is the input of a job on the server.
