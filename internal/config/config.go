@@ -25,8 +25,7 @@ type Config struct {
 	NATS NATS `mapstructure:"nats"`
 	// The embedded NATS server, used if nats.url is empty.
 	Server Server `mapstructure:"server"`
-	// The input, and how much of it is stored. 2,000 messages of 3 kB per second are half a
-	// terabyte per day.
+	// The input, and how much of it is stored.
 	Input Input `mapstructure:"input"`
 	// How much of the output is stored.
 	Output Output `mapstructure:"output"`
@@ -329,8 +328,7 @@ type Log struct {
 
 // Metrics configures metrics, health checks and the live page.
 type Metrics struct {
-	// Address to listen on. Port 0: any free port. Empty: off. The default is only for "run",
-	// which works without it if the address is in use.
+	// Address to listen on. Port 0: any free port. Empty: off. The default is for "run".
 	Listen string `mapstructure:"listen" default:"127.0.0.1:9464" form:"address,optional" flag:"metrics-listen"`
 	// Path of a file of users for a login with name and password: one line name:hash per user,
 	// as written by htpasswd -B (bcrypt). Empty: no users.
