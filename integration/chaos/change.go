@@ -35,11 +35,11 @@ func jobFaults() []*scenario {
 		s.Traffic, s.Harms, s.Kills = steady, learnKills(0.3, 0.6, 0.9), 1
 	}
 	return []*scenario{
-		harmed("empty", flaggedOrStopped, emptyStreams(0.5, false, allStreams...)),
-		harmed("empty-unnumbered", flaggedOrStopped, emptyStreams(0.5, false, allStreams...)).with(nameless),
-		harmed("empty-restart", flaggedOrStopped, emptyStreams(0.5, true, allStreams...)),
-		harmed("empty-output", orStopped, emptyStreams(0.5, false, statesAndOutput...)),
-		harmed("empty-output-restart", orStopped, emptyStreams(0.5, true, statesAndOutput...)),
+		harmed("empty", flaggedOrStopped, emptyStreams(false, allStreams...)),
+		harmed("empty-unnumbered", flaggedOrStopped, emptyStreams(false, allStreams...)).with(nameless),
+		harmed("empty-restart", flaggedOrStopped, emptyStreams(true, allStreams...)),
+		harmed("empty-output", orStopped, emptyStreams(false, statesAndOutput...)),
+		harmed("empty-output-restart", orStopped, emptyStreams(true, statesAndOutput...)),
 
 		// A killed worker's consumers remain for half a minute: a server's default limit
 		// is 1,000 consumers per NATS stream.
@@ -62,31 +62,29 @@ func jobFaults() []*scenario {
 	}
 }
 
-// emptyStreams kills the server and empties the job's NATS streams. The streams keep
-// their configuration and creation time, as in a cluster whose server has lost its disk.
-// With restart the workers are killed as well.
-func emptyStreams(at float64, restart bool, streams ...string) harm {
-	return harm{"emptied " + strings.Join(streams, " and "), at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
+// emptyStreams kills the server after half of the load and empties the job's NATS
+// streams. The streams keep their configuration and creation time, as in a cluster whose
+// server has lost its disk. With restart the workers are killed as well.
+func emptyStreams(restart bool, streams ...string) harm {
+	return harm{"emptied " + strings.Join(streams, " and "), 0.5, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		r.fleet.cutAll()
 		defer r.fleet.mendAll()
-		n, err := r.cluster.killOnly()
-		if err != nil {
-			return err
-		}
-		for _, name := range streams {
-			dir := r.cluster.storeDir(n, name)
-			if _, err := os.Stat(filepath.Join(dir, "msgs")); err != nil {
-				return err
+		return r.cluster.whileDown(func(n *node) error {
+			for _, name := range streams {
+				dir := r.cluster.storeDir(n, name)
+				msgs := filepath.Join(dir, "msgs")
+				if _, err := os.Stat(msgs); err != nil {
+					return err
+				}
+				if err := errors.Join(os.RemoveAll(msgs), os.RemoveAll(filepath.Join(dir, "obs")), os.Mkdir(msgs, 0o755)); err != nil {
+					return err
+				}
 			}
-			err := errors.Join(os.RemoveAll(filepath.Join(dir, "msgs")), os.RemoveAll(filepath.Join(dir, "obs")), os.Mkdir(filepath.Join(dir, "msgs"), 0o755))
-			if err != nil {
-				return err
+			if restart {
+				r.fleet.killAll()
 			}
-		}
-		if restart {
-			r.fleet.killAll()
-		}
-		return r.cluster.startNode(n)
+			return nil
+		})
 	}}
 }
 

@@ -62,14 +62,17 @@ func (c *cluster) storeDir(n *node, stream string) string {
 	return filepath.Join(c.dir, n.name, "jetstream", "$G", "streams", stream)
 }
 
-// killOnly kills the only server.
-func (c *cluster) killOnly() (*node, error) {
+// whileDown kills the only server, calls do and restarts the server.
+func (c *cluster) whileDown(do func(*node) error) error {
 	n := c.nodes[0]
 	n.proc.kill()
 	if !n.proc.wasKilled() {
-		return nil, fmt.Errorf("server %s had ended by itself: %s", n.name, n.proc.exitStatus())
+		return fmt.Errorf("server %s had ended by itself: %s", n.name, n.proc.exitStatus())
 	}
-	return n, nil
+	if err := do(n); err != nil {
+		return err
+	}
+	return c.startNode(n)
 }
 
 // rewinding is the return of a server's store to an earlier time.
@@ -113,21 +116,20 @@ func rewindStore(w rewinding) []harm {
 			}
 			r.fleet.cutAll()
 			defer r.fleet.mendAll()
-			n, err := r.cluster.killOnly()
+			err = r.cluster.whileDown(func(n *node) error {
+				if err := b.putBack(r.cluster.storeDir(n, ""), w.streams); err != nil {
+					return err
+				}
+				if w.resend {
+					b.resend()
+				}
+				if w.restart {
+					r.fleet.killAll()
+				}
+				r.producers.hurried.Store(true)
+				return nil
+			})
 			if err != nil {
-				return err
-			}
-			if err := b.putBack(r.cluster.storeDir(n, ""), w.streams); err != nil {
-				return err
-			}
-			if w.resend {
-				b.resend()
-			}
-			if w.restart {
-				r.fleet.killAll()
-			}
-			r.producers.hurried.Store(true)
-			if err := r.cluster.startNode(n); err != nil {
 				return err
 			}
 			return r.awaitRefill(ctx, js, last)
@@ -178,14 +180,7 @@ func replaceDir(dir, with string) error {
 // messages.
 func flipStore(at float64, stream string) harm {
 	return harm{"bit flipped in " + stream, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		n, err := r.cluster.killOnly()
-		if err != nil {
-			return err
-		}
-		if err := flipBit(r.cluster.storeDir(n, stream), r.newRand(stream)); err != nil {
-			return err
-		}
-		return r.cluster.startNode(n)
+		return r.cluster.whileDown(func(n *node) error { return flipBit(r.cluster.storeDir(n, stream), r.newRand(stream)) })
 	}}
 }
 
@@ -220,14 +215,9 @@ func flipBit(dir string, rng *rand.Rand) error {
 // crash between two writes of the server does.
 func loseSum(at float64, stream string) harm {
 	return harm{"meta.sum of " + stream + " lost", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		n, err := r.cluster.killOnly()
-		if err != nil {
-			return err
-		}
-		if err := os.Remove(filepath.Join(r.cluster.storeDir(n, stream), "meta.sum")); err != nil {
-			return err
-		}
-		return r.cluster.startNode(n)
+		return r.cluster.whileDown(func(n *node) error {
+			return os.Remove(filepath.Join(r.cluster.storeDir(n, stream), "meta.sum"))
+		})
 	}}
 }
 

@@ -120,7 +120,7 @@ func (r *run) startModel(name string, args ...string) (*proc, error) {
 }
 
 // publishReadouts stores the readouts of a run with promotions in the job's registry.
-func (r *run) publishReadouts(ctx context.Context, js jetstream.JetStream) error {
+func (r *run) publishReadouts(ctx context.Context) error {
 	if r.scenario.countHarms(promotion) == 0 {
 		return nil
 	}

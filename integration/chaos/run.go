@@ -183,7 +183,7 @@ func (r *run) startWorkers(ctx context.Context, js jetstream.JetStream) error {
 	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
-	if err := r.publishReadouts(ctx, js); err != nil {
+	if err := r.publishReadouts(ctx); err != nil {
 		return err
 	}
 	return r.startCompanions(ctx, js)
