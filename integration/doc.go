@@ -6,6 +6,7 @@
 //
 // # Files
 //
+//   - outside_test.go: compiles a program of another module
 //   - docs_test.go: checks links, commands, flags and test names in documents
 //   - words_test.go: checks comments, names of functions and pages for house words
 //   - budgets_test.go: limits the words of each page by its kind
