@@ -138,7 +138,7 @@ func TestDamageStops(t *testing.T) {
 			must(b, b.js.DeleteStream(context.Background(), cfg.Name))
 			_, err := b.js.CreateStream(context.Background(), cfg)
 			must(b, err)
-		}, []string{"deleted and created again", "doctor --repair", "new job"}},
+		}, []string{"deleted and created again", "repair its store", "new job"}},
 		"input purged": {func(b *rig) { must(b, input(b).Purge(context.Background())) }, []string{"begins at message", "keep more input"}},
 		"one input message removed": {func(b *rig) {
 			_, r := b.lastRecord("hurt", 0)
