@@ -105,7 +105,7 @@ func TestRecordingInFiles(t *testing.T) {
 	}
 	saveRecording(t, in("plain"), twoChannels, someSamples(5))
 	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{in("plain")}, Labels: l}, opt, nil)
-	archivetest.WantError(t, err, "does not say where its samples come from")
+	archivetest.WantError(t, err, "no positions in the input of a job")
 }
 
 func labelsOf(t *testing.T, text string) (*archive.LabelFile, error) {

@@ -157,7 +157,7 @@ func TestSpilledStatesMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mentions(t, operate.Import(t.Context(), b.js, heir, bare), "stored in other messages", "state export")
+	mentions(t, operate.Import(t.Context(), b.js, heir, bare), "stored in other messages", "use an exported snapshot")
 	_, err = admin.ReadState(bare)
 	mentions(t, err, "stored in other messages")
 	if err := operate.Import(t.Context(), b.js, heir, raw); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -169,7 +170,7 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 			for i, got := range out.Problems {
 				want := c.want[i]
 				if want.Message == "" { // the rest is the key's own text
-					if got.Want == "" || !strings.Contains(got.Message, "want "+got.Want) || !strings.Contains(r.ErrOut, got.Message) {
+					if got.Want == "" || !strings.Contains(got.Message, "want "+got.Want) || !strings.Contains(r.ErrOut, strings.Trim(strconv.Quote(got.Message), `"`)) {
 						t.Errorf("problem %d: wants %q, says %q", i, got.Want, got.Message)
 					}
 					want.Want, want.Message = got.Want, got.Message

@@ -68,8 +68,8 @@ func TestLabels(t *testing.T) {
 		`--since "noon"`:              {"add", "--stream", "s", "--since", "noon", "--until", "2", "--class", "c"},
 		"a time and a later one":      {"add", "--stream", "s", "--since", "2", "--until", "1", "--class", "c"},
 		"both times and a sequence":   {"add", "--stream", "s", "--since", "1", "--until", "2", "--seq", "3", "--row", "0", "--class", "c"},
-		"missing [row]":               {"add", "--stream", "s", "--seq", "3", "--class", "c"},
-		"[since seq] is required":     {"add", "--stream", "s", "--class", "c"},
+		"--seq: want --row too":       {"add", "--stream", "s", "--seq", "3", "--class", "c"},
+		"want --since or --seq":       {"add", "--stream", "s", "--class", "c"},
 	} {
 		clitest.Exec(t, t.Context(), at(args...)...).Want(t, cli.ExitUsage, says, "try:")
 	}

@@ -305,7 +305,7 @@ func TestLearnLabels(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"--exclude": {"--exclude", "m0"}, "a time and a later one": {"--exclude", at(1) + ".." + at(0)},
-		"regular expression with a group": {"--leave-out", "m."}, "are for --follow": {"--after", "3"}, "none of the others can be": {"--solve", "--follow"},
+		"regular expression with a group": {"--leave-out", "m."}, "are for --follow": {"--after", "3"}, "exclude each other": {"--solve", "--follow"},
 	} {
 		clitest.Exec(t, t.Context(), j.args("x.safetensors", args...)...).Want(t, cli.ExitUsage, says, "try: ")
 	}

@@ -28,7 +28,7 @@ func TestRecordOnFullDisk(t *testing.T) {
 	args := func(dir string) []string {
 		return []string{"record", "--model", model, "--nats-url", url, "--until", "now", "--json", "--output", filepath.Join(dir, "out")}
 	}
-	clitest.Exec(t, t.Context(), args(disk)...).Want(t, cli.ExitFailure, "no space left on device", "try: free some space")
+	clitest.Exec(t, t.Context(), args(disk)...).Want(t, cli.ExitFailure, "no space left on device", `"try":"free some space`)
 	if left := clitest.Leftovers(t, filepath.Join(disk, "out"), ".lock"); len(left) > 0 {
 		t.Errorf("on the full disk there is %q", left)
 	}
