@@ -138,7 +138,7 @@ func TestCompareUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "at least 1 arg"},
+		{nil, "an argument is missing"},
 		{[]string{"a", "--draws", "0"}, "0 draws"},
 		{[]string{"a", "--bank", "v0"}, `model "v0" by protocol compare, want some of ["standard"`},
 		{[]string{"a", "--bank", ""}, "no models"},

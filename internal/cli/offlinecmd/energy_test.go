@@ -24,7 +24,7 @@ func (s *steps) Joules() (float64, error) { s.n++; return s.n, nil }
 func TestPaperEnergy(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	args := []string{"offline", "paper", "tables", archive, "--configurations", "2", "--draws", "1", "--models", "esn", "--output"}
-	const why = "energy of the CPU is not measured: energy: "
+	const why = "energy of the CPU is not measured: "
 	clitest.Exec(t, t.Context(), append(args, filepath.Join(dir, "a"))...).Want(t, cli.ExitOK, why, os.DevNull)
 	r := clitest.Must(t, append(args, filepath.Join(dir, "b"), "--json")...)
 	if !strings.Contains(r.Out, `"unmeasured"`) || !strings.Contains(r.Out, why) || strings.Contains(r.Out, `_wh"`) || strings.Contains(r.Out, `"wh"`) {

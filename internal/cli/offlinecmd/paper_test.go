@@ -141,7 +141,7 @@ func TestPaperUsage(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "at least 1 arg"},
+		{nil, "an argument is missing"},
 		{[]string{"a", "--protocol", "worst"}, "want one of"},
 		{[]string{"a", "--configurations", "201"}, "want 1 to 200"},
 		{[]string{"a", "--list-length", "140", "--configurations", "141"}, "want 1 to 140"},

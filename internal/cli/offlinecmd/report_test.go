@@ -76,7 +76,7 @@ func TestOfflineReportUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	clitest.Exec(t, t.Context(), "offline", "paper", "report").Want(t, cli.ExitUsage, "at least 1 arg")
+	clitest.Exec(t, t.Context(), "offline", "paper", "report").Want(t, cli.ExitUsage, "an argument is missing")
 	clitest.Exec(t, t.Context(), "offline", "paper", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline paper")
 	clitest.Exec(t, t.Context(), "offline", "paper", "report", torn).Want(t, cli.ExitFailure, "the last line is incomplete", "still writing", "--resume")
 	clitest.Exec(t, t.Context(), "offline", "paper", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
