@@ -98,7 +98,7 @@ func TestStoppedPartition(t *testing.T) {
 		code, body = getPage(t, base+"/readyz")
 		return strings.HasPrefix(body, "partition ") && strings.Count(body, "\n") == 1 && strings.Contains(body, "stopped")
 	})
-	if code != 503 || !regexp.MustCompile(`^partition [01]: stopped: pipeline: snapshot \S+ in \S+, .* is lost.*\n$`).MatchString(body) {
+	if code != 503 || !regexp.MustCompile(`^partition [01]: stopped: snapshot \S+ in \S+, .* is lost.*\n$`).MatchString(body) {
 		t.Errorf("%d %q, want one line that names the partition and why", code, body)
 	}
 	_, page := getPage(t, base+"/metrics")
