@@ -326,6 +326,10 @@ type Log struct {
 	Format string `mapstructure:"format" default:"text" enum:"text,json"`
 }
 
+// IsDefaultAddress reports whether metrics use the default address, which several programs of
+// a machine share: only the first of them listens there.
+func (m Metrics) IsDefaultAddress() bool { return m.Listen == "127.0.0.1:9464" }
+
 // Metrics configures metrics, health checks and the live page.
 type Metrics struct {
 	// Address to listen on. Port 0: any free port. Empty: off. The default is for "run".

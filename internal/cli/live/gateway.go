@@ -155,12 +155,14 @@ func (o *gatewayInputs) serve(ctx context.Context, a *cli.App, nc *nats.Conn, c 
 	go used.Run(ctx)
 	defer server.Answer(ctx, another, c.Job, fleet.NewGatewaySource(g.gateway.Stats), used, journal, log)()
 	if c.Metrics.Listen != "" {
-		s, err := metrics.Listen(c.Metrics.Listen, metrics.Options{Gateway: g.gateway.Stats, Access: metricsAccess(c.Metrics), Traces: tracesStats(spans), Certificates: used, Log: log})
+		s, err := listenMetrics(c.Metrics, metrics.Options{Gateway: g.gateway.Stats, Access: metricsAccess(c.Metrics), Traces: tracesStats(spans), Certificates: used, Log: log})
 		if err != nil {
-			return metricsFailure(err)
+			return err
 		}
-		defer s.Close()
-		a.Say("metrics at %s/metrics", s.URL())
+		if s != nil {
+			defer s.Close()
+			a.Say("metrics at %s/metrics", s.URL())
+		}
 	}
 	a.Say("publishing to %s of job %s; Ctrl-C stops", c.Input.Subject, c.Job)
 	return g.end(a, runReporting(ctx, g.gateway, log))

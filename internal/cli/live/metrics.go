@@ -40,6 +40,19 @@ func metricsFailure(err error) error {
 	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream secure init, which makes them")
 }
 
+// listenMetrics opens the metrics port. It returns nil if another process has the default address.
+func listenMetrics(c config.Metrics, o metrics.Options) (*metrics.Server, error) {
+	s, err := metrics.Listen(c.Listen, o)
+	if taken := new(net.OpError); c.IsDefaultAddress() && errors.As(err, &taken) {
+		o.Log.Info("no live page and no metrics: the default address is not free; metrics.listen sets another", "err", err)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, metricsFailure(err)
+	}
+	return s, nil
+}
+
 // serveMetrics serves metrics, health and the live page of the stage and its companions until the
 // returned function is called; without an address, and if the default address is in use, it
 // serves nothing, and the page is nil.
@@ -55,24 +68,19 @@ func (r *stageRun) serveMetrics() (close func(), err error) {
 	live := page.Start(page.Options{Counters: o.Counters, Job: c.Job, Version: o.Version, Log: log})
 	o.Page = live
 	cards, err := telemetry.Open()
-	optional := !c.IsSet("metrics.listen")
 	switch {
 	case err == nil:
 		o.GPUs = cards
-	case !optional:
+	case c.IsSet("metrics.listen"):
 		log.Info("GPU metrics are not available", "err", err)
 	}
-	s, err := metrics.Listen(c.Metrics.Listen, o)
-	if err != nil {
+	s, err := listenMetrics(c.Metrics, o)
+	if s == nil {
 		live.Close()
 		if cards != nil {
 			cards.Close()
 		}
-		if taken := new(net.OpError); optional && errors.As(err, &taken) {
-			log.Info("no live page and no metrics: the default address is not free; metrics.listen sets another", "err", err)
-			return func() {}, nil
-		}
-		return nil, metricsFailure(err)
+		return func() {}, err
 	}
 	r.live = live
 	r.app.Say("metrics at %s/metrics, health at /healthz and /readyz; a live page at %s/", s.URL(), s.URL())

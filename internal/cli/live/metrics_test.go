@@ -83,8 +83,9 @@ func TestDefaultPage(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "train", archive, "--members", "1", "--units", "5", "--output", model)
-	run := func(data string) string {
-		stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, data), "--port", "0", "--partitions", "1")
+	run := func(data string, args ...string) string {
+		args = append([]string{"run", "--model", model, "--dir", filepath.Join(dir, data), "--port", "0", "--partitions", "1"}, args...)
+		stage := clitest.Start(t, "reading sensors.*", args...)
 		stage.Stop(t).Want(t, cli.ExitOK, "")
 		return stage.Messages()
 	}
@@ -100,6 +101,9 @@ func TestDefaultPage(t *testing.T) {
 	}
 	if said := run("b"); !strings.Contains(said, taken) || strings.Contains(said, page) {
 		t.Errorf("a stage without the port reports\n%s", said)
+	}
+	if said := run("c", "--metrics-listen", "127.0.0.1:9464"); !strings.Contains(said, taken) { // as in a file of stage and gateway
+		t.Errorf("a stage with the default address as a setting, without the port, reports\n%s", said)
 	}
 }
 

@@ -277,7 +277,7 @@ func (r *stageRun) checkFiles() error {
 	}
 	if r.conf.Metrics.Listen != "" {
 		all := append(slices.Clip(needs), listen.Need{What: "clients of the metrics port", Files: metrics.Connections})
-		if err := listen.CheckFiles(all...); err != nil && !r.conf.IsSet("metrics.listen") {
+		if err := listen.CheckFiles(all...); err != nil && r.conf.Metrics.IsDefaultAddress() {
 			r.log.Info("no live page and no metrics", "err", err)
 			r.conf.Metrics.Listen = ""
 		} else {
