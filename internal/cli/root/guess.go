@@ -42,7 +42,7 @@ func explainUsage(root, cmd *cobra.Command, args []string, err error) error {
 		}
 		return cli.Fail(cli.ExitUsage, err, guessCommand(found, word))
 	}
-	err, next := describeUsage(cmd, err)
+	next, err := describeUsage(cmd, err)
 	return cli.Fail(cli.ExitUsage, err, cmp.Or(next, cmd.CommandPath()+" --help"))
 }
 

@@ -26,9 +26,9 @@ var (
 	exclusive   = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 )
 
-// describeUsage replaces the libraries' errors about flags and arguments, and returns the next
-// step if it is not the help.
-func describeUsage(cmd *cobra.Command, err error) (described error, next string) {
+// describeUsage replaces the libraries' errors about flags and arguments. The next step is empty
+// if it is the help.
+func describeUsage(cmd *cobra.Command, err error) (next string, described error) {
 	var unknown *pflag.NotExistError
 	var noValue *pflag.ValueRequiredError
 	var invalid *pflag.InvalidValueError
@@ -39,24 +39,24 @@ func describeUsage(cmd *cobra.Command, err error) (described error, next string)
 		if unknown.GetSpecifiedShortnames() != "" {
 			name, dashes = name[:1], "-"
 		}
-		return fmt.Errorf("unknown flag %s%s for %q", dashes, name, cmd.CommandPath()), guessFlag(cmd, name)
+		return guessFlag(cmd, name), fmt.Errorf("unknown flag %s%s for %q", dashes, name, cmd.CommandPath())
 	case errors.As(err, &noValue):
 		flag := "--" + noValue.GetFlag().Name
-		return fmt.Errorf("%s: a value is missing", flag), cmd.CommandPath() + " " + flag + " VALUE"
+		return cmd.CommandPath() + " " + flag + " VALUE", fmt.Errorf("%s: a value is missing", flag)
 	case errors.As(err, &invalid):
 		flag, cause := invalid.GetFlag(), errors.Unwrap(invalid)
 		if want := flagWants[flag.Value.Type()]; want != "" && (errors.As(cause, &number) || flag.Value.Type() == "duration" && !errors.Is(cause, errOddNumber)) {
 			cause = errors.New("want " + want)
 		}
-		return fmt.Errorf("--%s %s: %w", flag.Name, invalid.GetValue(), cause), ""
+		return "", fmt.Errorf("--%s %s: %w", flag.Name, invalid.GetValue(), cause)
 	}
 	if described := describeArgs(cmd, err); described != nil {
-		return described, usageLine(cmd)
+		return usageLine(cmd), described
 	}
 	if described := describeRequired(cmd, err); described != nil {
-		return described, usageLine(cmd)
+		return usageLine(cmd), described
 	}
-	return describeCombination(err), ""
+	return "", describeCombination(err)
 }
 
 // describeRequired replaces the library's error about required flags; nil for other errors.
