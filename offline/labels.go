@@ -79,8 +79,8 @@ func (b *numberBehind) pass(p *chunk) {
 	}
 }
 
-// set gives a point the number of its last sample. Other numbers of its samples do not count: a number belongs to the
-// moment of its prediction.
+// set gives a point the number of its last sample. Numbers of earlier samples are ignored: a number
+// belongs to the time of the prediction.
 func (b *numberBehind) set(p *point, samples *chunk, u *track.Piece) {
 	p.number = math.NaN()
 	switch {

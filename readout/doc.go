@@ -6,7 +6,7 @@
 //
 // with each difference limited to [-Limit, Limit] if the readout has limits, in float32 with a
 // fixed order of operations, so that every engine and every program gets the same bits. The
-// class is the largest score; with two classes there is one score and its sign decides.
+// class is the largest score. A readout of two classes has one score, and the sign decides.
 //
 // A readout may have a temperature: with this scale the scores are log-likelihoods, and
 // Linear.Probability computes probabilities, for samples like the training samples.

@@ -6,8 +6,8 @@ import (
 )
 
 // Judging is an Engine that scores detectors when runs emit, from the features of the
-// readouts: the bits of novelty.Detector.Score. For any other engine there is Novelty,
-// which recomputes the features.
+// readouts: the bits of novelty.Detector.Score. Novelty does the same with any other
+// engine, from recomputed features.
 type Judging interface {
 	reservoir.Engine
 	// SetDetectors replaces the detectors, none at first. They must be valid and read the

@@ -133,9 +133,9 @@ func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 	}
 }
 
-// TestGroupsDoNotPredictThemselves: windows of one series are alike. Left out one by one, each
-// is predicted from its neighbors. Left out together, the accuracy is the accuracy on new
-// series: chance, if the series have nothing in common.
+// TestGroupsDoNotPredictThemselves: windows of one series are alike. Leave-one-out predicts
+// each window from its neighbors. Leave-group-out gives the accuracy on new series: chance,
+// if the series have nothing in common.
 func TestGroupsDoNotPredictThemselves(t *testing.T) {
 	const series, windows, features = 30, 8, 40
 	x, labels := blobs(series, features, series) // a center for each series

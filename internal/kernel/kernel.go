@@ -73,8 +73,8 @@ type FeatureKernels struct {
 
 	Novelty NoveltyKernels
 
-	// Few is a set of this machine with smaller vectors, whose readout kernels are quicker
-	// for columns that fit into one smaller vector: they read less memory. nil: none.
+	// Few is a set of this machine with smaller vectors, whose readout kernels read
+	// less memory for columns that fit into one smaller vector. nil: none.
 	Few *Set
 }
 

@@ -274,7 +274,7 @@ type picture struct {
 	Data  []byte
 }
 
-// readFigures reads Fig. 1 to 3, of which at least one must exist.
+// readFigures reads Fig. 1 to 3. At least one file must exist.
 func readFigures(dir string) ([]picture, error) {
 	if dir == "" {
 		return nil, nil

@@ -1,6 +1,6 @@
 // Package novelty measures the distance of a feature vector from the training part, and how
-// often a sequence like the training's is as distant. Package internal/detect fits detectors;
-// its documentation has the method and its sources.
+// often a sequence like the training's is as distant. Package internal/detect fits detectors
+// and documents the method and the sources.
 //
 // With features f that are centered and scaled, z_j = (f_j - Center_j) * Scale_j, and Axes V,
 //

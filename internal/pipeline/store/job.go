@@ -135,7 +135,7 @@ func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 }
 
 // sourceOf returns the source of a job's input, if the input is another job's. An
-// unreadable entry is reported by later code: without it, a job has its own input.
+// unreadable entry counts as a job with an own input; later code reports the error.
 func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Source, error) {
 	e, _, err := ReadEntry(ctx, out, job)
 	if foreign := (*wire.ForeignError)(nil); errors.As(err, &foreign) {
