@@ -21,6 +21,8 @@ func startHub(t *testing.T, dir string, leaves int) *server.Server {
 	t.Helper()
 	o := &server.Options{ServerName: "hub", Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, JetStreamDomain: "hub", StoreDir: dir}
 	o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", leaves
+	// The server would connect to an advertised address past the cable.
+	o.LeafNode.NoAdvertise = true
 	o.LeafNode.Users = []*server.User{{Username: "site", Password: "secret"}}
 	s, err := server.NewServer(o)
 	if err != nil {
