@@ -66,7 +66,7 @@ done <labels.txt
 echo "$(wc -l <labels.txt) labels"
 
 say "learn, publish, promote, while the stage runs"
-"$bin" learn --model first.safetensors --nats-url "$url" --store learnt --output second.safetensors --progress none --quiet >learn.txt
+"$bin" learn --model first.safetensors --nats-url "$url" --store learned --output second.safetensors --progress none --quiet >learn.txt
 "$bin" evaluate tuesday.parquet --model second.safetensors --quiet --progress none >tuesday.txt
 head -1 tuesday.txt
 second=$("$bin" model publish second.safetensors --nats-url "$url" --note "labels of Monday" --quiet)

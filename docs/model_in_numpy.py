@@ -16,11 +16,11 @@ front = json.loads(meta.get("eusn.front", "{}"))
 
 
 def front_end(x):  # of a whole sequence
-    level, envelope, decimate = (front.get(k, 0) for k in ("normalise", "envelope", "decimate"))
+    level, envelope, decimate = (front.get(k, 0) for k in ("normalize", "envelope", "decimate"))
     mean, variance, e, y = 0, 0, 0, np.array(x)
     for k, row in enumerate(y, 1):  # a view: the sample is changed in place
-        if level or "centre" in front:
-            a = 1 / min(k, level or front["centre"])
+        if level or "center" in front:
+            a = 1 / min(k, level or front["center"])
             d = row - mean
             mean = mean + a * d
             variance = (1 - a) * (variance + a * d * d)
@@ -37,7 +37,7 @@ def front_end(x):  # of a whole sequence
 
 
 def features(x):
-    u = (x - T["norm.mean"]) * T["norm.scale"] if spec["standardise"] else x
+    u = (x - T["norm.mean"]) * T["norm.scale"] if spec["standardize"] else x
     if spec["difference"]:
         d = np.vstack([np.zeros((1, x.shape[1])), np.diff(x, axis=0)]) * T["norm.diff"]
         u = np.hstack([u, d])

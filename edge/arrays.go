@@ -169,7 +169,7 @@ func (x *export) channelRange(channel int) (low, high float32) {
 	low, high = -1, 1
 	if in := x.model.Training.Inputs; len(in) > 0 && in[channel].Min < in[channel].Max {
 		low, high = in[channel].Min, in[channel].Max
-	} else if n := x.net.Norm; x.net.Spec.Standardise && n.Scale[channel] > 0 {
+	} else if n := x.net.Norm; x.net.Spec.Standardize && n.Scale[channel] > 0 {
 		low, high = n.Mean[channel]-2/n.Scale[channel], n.Mean[channel]+2/n.Scale[channel]
 	}
 	const most = reservoir.MaxInput / 4

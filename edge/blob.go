@@ -45,7 +45,7 @@ func (x *export) blob() ([]byte, error) {
 		}
 	}
 	word(flag(x.mixed()), s.Channels, len(h.Classes), h.Columns(), l.Words, s.Inputs(), s.Members, s.FeatureCount(), l.First,
-		flag(s.Standardise), flag(s.Difference), max(0, l.Previous), flag(h.Limit != nil))
+		flag(s.Standardize), flag(s.Difference), max(0, l.Previous), flag(h.Limit != nil))
 	var m engine.MixedLayout
 	if x.mixed() {
 		m = *l.Mixed

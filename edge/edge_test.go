@@ -77,7 +77,7 @@ func models(t testing.TB) map[string]*reservoir.Model {
 		h.Coverage = &readout.Coverage{Level: .9, Least: []float64{.2, .3, .1}}
 		h.Abstain = &readout.AbstainRule{MaxError: .05, Confidence: .95, Above: .6}
 	})
-	esn := reservoir.Spec{Kind: reservoir.ESN, Channels: 2, Units: 12, Members: 2, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.5), Features: []reservoir.Feature{reservoir.Std, reservoir.Positive}, Standardise: true}.WithDefaults()
+	esn := reservoir.Spec{Kind: reservoir.ESN, Channels: 2, Units: 12, Members: 2, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.5), Features: []reservoir.Feature{reservoir.Std, reservoir.Positive}, Standardize: true}.WithDefaults()
 	add("esn", esn, 2, func(h *readout.Linear) {
 		h.Temperature = .8
 		h.Coverage = &readout.Coverage{Level: .9, Least: []float64{.4, .3}}

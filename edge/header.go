@@ -149,7 +149,7 @@ func (x *export) defineSizes(b *strings.Builder) {
 	u("MEMBERS", s.Members)
 	u("FEATURES", s.FeatureCount())
 	u("FIRST", l.First)
-	flag("STANDARDISE", s.Standardise)
+	flag("STANDARDIZE", s.Standardize)
 	flag("DIFFERENCE", s.Difference)
 	u("PREVIOUS", max(0, l.Previous))
 	flag("LIMITED", h.Limit != nil)

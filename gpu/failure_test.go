@@ -25,7 +25,7 @@ func testNetwork(t testing.TB) *reservoir.Network {
 	t.Helper()
 	net, err := reservoir.Draw(reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 2, Units: 6, Seed: 3, Precision: reservoir.Float32,
-		Standardise: true, Difference: true, Features: reservoir.AllFeatures,
+		Standardize: true, Difference: true, Features: reservoir.AllFeatures,
 		Eps: reservoir.Fixed(.1), Gamma: reservoir.Fixed(.01), Recurrent: reservoir.Fixed(1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1),
 	})
 	if err != nil {

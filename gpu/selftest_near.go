@@ -78,7 +78,7 @@ func (e *Engine) nearBounds(inputs []float32, samples int) []float64 {
 	largest := 0.0 // transformed input
 	for i, v := range inputs {
 		c, x := i%e.channels, math.Abs(float64(v))
-		if n := &e.net.Norm; e.net.Spec.Standardise {
+		if n := &e.net.Norm; e.net.Spec.Standardize {
 			largest = max(largest, (x+math.Abs(float64(n.Mean[c])))*math.Abs(float64(n.Scale[c])))
 		} else {
 			largest = max(largest, x)

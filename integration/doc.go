@@ -18,7 +18,7 @@
 //   - structure_exceptions_test.go: holds the exceptions
 //   - race_test.go: checks the lists of packages under the race detector
 //   - require_test.go: checks that skipped tests name the missing part
-//   - licences_test.go: checks docs/licences.md
+//   - licenses_test.go: checks docs/licenses.md
 //   - asyncapi_test.go: checks docs/asyncapi.json
 //   - kubernetes_test.go: checks the manifests in configs/kubernetes
 //   - formats_test.go: compares formats in the live stage and offline

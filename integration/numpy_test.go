@@ -51,11 +51,11 @@ func TestModelInNumPy(t *testing.T) {
 			t.Fatal(err)
 		}
 		var front offline.Front
-		if err := front.UnmarshalText([]byte("normalise=50,envelope=2,decimate=3")); err != nil {
+		if err := front.UnmarshalText([]byte("normalize=50,envelope=2,decimate=3")); err != nil {
 			t.Fatal(err)
 		}
 		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
-		front.Centre, front.Normalise = front.Normalise, offline.Span{}
+		front.Center, front.Normalize = front.Normalize, offline.Span{}
 		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
 	})
 	t.Run("RacketSports", func(t *testing.T) {

@@ -76,7 +76,7 @@ func TestDeadSensor(t *testing.T) {
 	t.Run("euler", func(t *testing.T) { checkDeadSensor(t, euler, 160) })
 	t.Run("front end", func(t *testing.T) {
 		var front offline.Front
-		if err := front.UnmarshalText([]byte("normalise=200,envelope=3,decimate=2")); err != nil {
+		if err := front.UnmarshalText([]byte("normalize=200,envelope=3,decimate=2")); err != nil {
 			t.Fatal(err)
 		}
 		checkDeadSensor(t, mixed, 160, front)

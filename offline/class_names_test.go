@@ -38,7 +38,7 @@ func TestLabelsOfTheSameNumber(t *testing.T) {
 	if _, err := imports.ImportRecording(context.Background(), imports.RecordingImport{CSV: filepath.Join(dir, "r.csv"), Out: out}, nil); err != nil {
 		t.Fatal(err)
 	}
-	src, err := openLabelled(context.Background(), archive.RecordingFiles{Paths: []string{out}}, "", nil)
+	src, err := openLabeled(context.Background(), archive.RecordingFiles{Paths: []string{out}}, "", nil)
 	if want := []string{"1", "2.5"}; err != nil || !slices.Equal(src.classes, want) {
 		t.Errorf("classes of the recording %q, %v, want %q", src.classes, err, want)
 	}

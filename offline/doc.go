@@ -2,12 +2,12 @@
 //
 // # Training data and predictions
 //
-// [Retrain] and [Evaluate] read streams of labelled samples: the series of a data set, or a
+// [Retrain] and [Evaluate] read streams of labeled samples: the series of a data set, or a
 // recording's streams, row group by row group. Streams are cut with the live stage's own sequencer
 // (package internal/sequence), and missing values are filled as in the stage, so a model learns from the sequences of
 // its later work, and an evaluation makes the stage's predictions, bit for bit and with the same flags. A sequence
-// has a label if all its samples have this label; nothing is learnt from other sequences. To choose the
-// regularisation, all sequences of one series, or of one labelled part of a stream, are left out together. See
+// has a label if all its samples have this label; nothing is learned from other sequences. To choose the
+// regularization, all sequences of one series, or of one labeled part of a stream, are left out together. See
 // docs/policies.md.
 //
 // # Training
@@ -17,7 +17,7 @@
 // block by block, in the order of the sequences, while engines run ahead. Neither threads nor the size of calls
 // change a bit of the model. The memory is planned before the work begins (RetrainReport.Plan) and bounded by
 // RetrainOptions.Memory. With more sequences than features the memory holds F x F numbers of twelve bytes, 160 MiB of
-// features to choose the regularisation by, two blocks of features, and the data set; otherwise all features, in
+// features to choose the regularization by, two blocks of features, and the data set; otherwise all features, in
 // memory or in a temporary file.
 //
 // [RetrainShard] does one share of a training and [MergeShards] makes the model from all shares. A shard's file is
@@ -26,7 +26,7 @@
 // all shards, to the byte: data, network, options and the program's version. So shards must be merged by their own
 // version, and the files are not needed afterwards.
 //
-// A cancelled training ends after the current engine call (32,768 samples at most), a block of features, or a step of
+// A canceled training ends after the current engine call (32,768 samples at most), a block of features, or a step of
 // a factorisation.
 //
 // # Outside this package

@@ -47,7 +47,7 @@ func TestDoubtOfRealData(t *testing.T) {
 					t.Fatal(err)
 				}
 				ev := evaluated(t, m, d, EvaluateOptions{})
-				train, test, plain = r.Sequences, ev.Labelled, plain+ev.Sets.Coverage/draws/2
+				train, test, plain = r.Sequences, ev.Labeled, plain+ev.Sets.Coverage/draws/2
 				c := ev.Answers
 				all[k] += c.All / draws
 				answered[k] += float64(c.Answered) / float64(c.Samples) / draws

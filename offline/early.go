@@ -152,7 +152,7 @@ func (ev *Evaluation) adapt(m *reservoir.Model, rate float64, late int) (a bridg
 	if err != nil {
 		return a, err
 	}
-	of, l, next := ev.labelled(), *linear, *m
+	of, l, next := ev.labeled(), *linear, *m
 	switch {
 	case linear.Coverage == nil && linear.Interval == nil:
 		return a, errors.New("offline: sets that adapt, and a model without sets of classes: train it with a coverage")

@@ -64,7 +64,7 @@ func Evaluate(ctx context.Context, m *reservoir.Model, data archive.Data, opt Ev
 	if err != nil {
 		return nil, err
 	}
-	src := labelledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target}
+	src := labeledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target}
 	src.fingerprint = func() string { return d.Fingerprint(opt.Split) }
 	t := &seriesSource{d: d, series: d.Part(opt.Split)}
 	ev, err := newEvaluation(m, src, opt)
@@ -110,16 +110,16 @@ func evaluateFiles(ctx context.Context, m *reservoir.Model, from archive.Recordi
 }
 
 // openEvaluated opens a recording for a model, with or without the model's target.
-func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
+func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labeledData, error) {
 	target, err := ofModel(m, opt.Readout)
 	if err != nil {
-		return labelledData{}, err
+		return labeledData{}, err
 	}
 	column := ""
 	if target != "" && len(from.Paths) > 0 && archive.HasColumn(from.Paths[0], target) {
 		column = target
 	}
-	src, err := openLabelled(ctx, from, column, rule)
+	src, err := openLabeled(ctx, from, column, rule)
 	if err == nil && target != "" { // labels do not apply to numbers
 		src.target, src.classes = target, []string{target}
 		clear(src.sampleSource.(*recordingSource).class)
@@ -128,7 +128,7 @@ func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.Recordi
 }
 
 // newEvaluation holds material against the model.
-func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*Evaluation, error) {
+func newEvaluation(m *reservoir.Model, src labeledData, opt EvaluateOptions) (*Evaluation, error) {
 	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 }
 
 // run makes and counts all predictions.
-func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress archive.Progress) error {
+func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labeledData, opt EvaluateOptions, progress archive.Progress) error {
 	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return err
@@ -218,7 +218,7 @@ func chooseReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 }
 
 // matchModel holds channels and classes of the material against the model's.
-func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) error {
+func matchModel(m *reservoir.Model, linear *readout.Linear, src labeledData) error {
 	if got, want := len(src.channels), len(m.Channels); got != want {
 		return fmt.Errorf("offline: the model reads %d channels, %s has %d", want, src.what, got)
 	}

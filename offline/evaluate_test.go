@@ -33,8 +33,8 @@ func TestCountsByHand(t *testing.T) {
 		t.Errorf("confusion %v, want %v", ev.Confusion, want)
 	}
 	// Class c has no series, so it does not count in the balanced accuracy.
-	if ev.Labelled != 6 || ev.Correct != 4 || ev.Accuracy != 4./6 || ev.Balanced != (3./4+1./2)/2 {
-		t.Errorf("labelled %d, correct %d, accuracy %g, balanced %g", ev.Labelled, ev.Correct, ev.Accuracy, ev.Balanced)
+	if ev.Labeled != 6 || ev.Correct != 4 || ev.Accuracy != 4./6 || ev.Balanced != (3./4+1./2)/2 {
+		t.Errorf("labeled %d, correct %d, accuracy %g, balanced %g", ev.Labeled, ev.Correct, ev.Accuracy, ev.Balanced)
 	}
 }
 
@@ -227,8 +227,8 @@ func TestEvaluationQuality(t *testing.T) {
 		m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Policy: reservoir.Policy{Kind: reservoir.Marked, Early: 8}})
 		ev := evaluated(t, m, d, EvaluateOptions{})
 		q := ev.Quality
-		if ev.Early == nil || q == nil || q.Samples != ev.Labelled || math.Abs(q.Balanced-ev.Balanced) > 1e-12 || len(q.Classes) != classes || q.AUROC == nil { // rounding of a sum
-			t.Fatalf("%d classes: %+v, of %d labelled, balanced accuracy %g", classes, q, ev.Labelled, ev.Balanced)
+		if ev.Early == nil || q == nil || q.Samples != ev.Labeled || math.Abs(q.Balanced-ev.Balanced) > 1e-12 || len(q.Classes) != classes || q.AUROC == nil { // rounding of a sum
+			t.Fatalf("%d classes: %+v, of %d labeled, balanced accuracy %g", classes, q, ev.Labeled, ev.Balanced)
 		}
 		loss := 0.0
 		for i := range ev.Predictions {
@@ -247,9 +247,9 @@ func TestEvaluationQuality(t *testing.T) {
 			}
 		}
 		// 1e-5: probabilities are float32, and probabilities of wrong predictions are subtracted from 1.
-		if classes == 2 && math.Abs(loss/float64(ev.Labelled)-*q.LogLoss) > 1e-5 {
-			t.Errorf("%d classes: log-loss %g, of the published probabilities %g", classes, *q.LogLoss, loss/float64(ev.Labelled))
+		if classes == 2 && math.Abs(loss/float64(ev.Labeled)-*q.LogLoss) > 1e-5 {
+			t.Errorf("%d classes: log-loss %g, of the published probabilities %g", classes, *q.LogLoss, loss/float64(ev.Labeled))
 		}
-		t.Logf("%d classes: %d of %d right, log-loss %g", classes, ev.Correct, ev.Labelled, *q.LogLoss)
+		t.Logf("%d classes: %d of %d right, log-loss %g", classes, ev.Correct, ev.Labeled, *q.LogLoss)
 	}
 }

@@ -37,24 +37,24 @@ type Evaluation struct {
 	Series      int              `json:"series"`         // all of the part; of a recording: its streams
 	Sequences   int              `json:"sequences"`      // predictions counted below: predictions that close a sequence; early ones under the policy endless, which closes no sequence
 	Mixed       int              `json:"mixed,omitzero"` // sequences with several labels
-	Labelled    int              `json:"labelled"`       // sequences with a known class; all following fields count only these
+	Labeled     int              `json:"labeled"`        // sequences with a known class; all following fields count only these
 	Unused      int64            `json:"unused_samples"` // samples after the last prediction of their series
 	Missing     int64            `json:"missing"`        // values filled, see Retrain
 	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
 
 	// Counts of an evaluation.
 	Correct   int     `json:"correct"`           // predictions equal to the label
-	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 if Labelled is 0
-	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
+	Accuracy  float64 `json:"accuracy"`          // Correct / Labeled, 0 if Labeled is 0
+	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognized
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 
 	Numbers *NumberErrors `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
 
-	Answers *AnswerCount `json:"answers,omitempty"` // nil if nothing is labelled, or the readout answers always
+	Answers *AnswerCount `json:"answers,omitempty"` // nil if nothing is labeled, or the readout answers always
 
-	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labelled, or the readout makes no sets
+	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labeled, or the readout makes no sets
 
-	Quality     *quality.Report `json:"quality,omitempty"`  // nil if nothing is labelled
+	Quality     *quality.Report `json:"quality,omitempty"`  // nil if nothing is labeled
 	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
 	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil if the readout has no detector
 	Early       *EarlyCount     `json:"early,omitempty"`    // nil without early predictions, or if these are counted above
@@ -92,9 +92,9 @@ type AnswerCount struct {
 // EarlyCount counts early predictions.
 type EarlyCount struct {
 	Predictions int     `json:"predictions"`
-	Labelled    int     `json:"labelled"`
+	Labeled     int     `json:"labeled"`
 	Correct     int     `json:"correct"`
-	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 if Labelled is 0
+	Accuracy    float64 `json:"accuracy"` // Correct / Labeled, 0 if Labeled is 0
 
 	Decided *EarlyReport `json:"decided,omitempty"` // nil if the readout has no rule for sufficient prefixes
 }
@@ -174,7 +174,7 @@ func (ev *Evaluation) count() {
 		if p.Label < 0 {
 			continue
 		}
-		ev.Labelled++
+		ev.Labeled++
 		if ev.numeric() {
 			continue
 		}
@@ -183,13 +183,13 @@ func (ev *Evaluation) count() {
 			ev.Correct++
 		}
 	}
-	if e := ev.Early; e != nil && e.Labelled > 0 {
-		e.Accuracy = float64(e.Correct) / float64(e.Labelled)
+	if e := ev.Early; e != nil && e.Labeled > 0 {
+		e.Accuracy = float64(e.Correct) / float64(e.Labeled)
 	}
-	if ev.Labelled == 0 || ev.numeric() {
+	if ev.Labeled == 0 || ev.numeric() {
 		return
 	}
-	ev.Accuracy = float64(ev.Correct) / float64(ev.Labelled)
+	ev.Accuracy = float64(ev.Correct) / float64(ev.Labeled)
 	present := 0
 	for i, row := range ev.Confusion {
 		total := 0
@@ -206,13 +206,13 @@ func (ev *Evaluation) count() {
 
 // quality measures the counted predictions.
 func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality.Sets, error) {
-	if ev.Labelled == 0 {
+	if ev.Labeled == 0 {
 		return nil, nil, nil
 	}
 	var labels []int
 	var sets [][]int32
 	var scores []float64
-	for _, p := range ev.labelled() {
+	for _, p := range ev.labeled() {
 		labels, sets = append(labels, p.Label), append(sets, p.Set)
 		if len(p.Scores) == 1 { // of two classes
 			scores = append(scores, 0)
@@ -231,7 +231,7 @@ func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality
 
 // numbers measures the predicted numbers; nil if no number is known.
 func (ev *Evaluation) numbers() *NumberErrors {
-	of := ev.labelled()
+	of := ev.labeled()
 	if len(of) == 0 {
 		return nil
 	}
@@ -243,15 +243,15 @@ func (ev *Evaluation) numbers() *NumberErrors {
 
 // answers counts the answers among the counted predictions.
 func (ev *Evaluation) answers(linear *readout.Linear) *AnswerCount {
-	if ev.Labelled == 0 || linear.Abstain == nil {
+	if ev.Labeled == 0 || linear.Abstain == nil {
 		return nil
 	}
-	of := ev.labelled()
+	of := ev.labeled()
 	return (*AnswerCount)(abstain.Of(len(of), func(i int) bool { return of[i].Flags&outcome.FlagAbstain == 0 }, func(i int) bool { return int(of[i].Class) == of[i].Label }))
 }
 
-// labelled returns the counted predictions with a known class.
-func (ev *Evaluation) labelled() (of []*Prediction) {
+// labeled returns the counted predictions with a known class.
+func (ev *Evaluation) labeled() (of []*Prediction) {
 	for i := range ev.Predictions {
 		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
 			of = append(of, p)
@@ -266,7 +266,7 @@ func (ev *Evaluation) countEarly(p *Prediction) {
 	}
 	ev.Early.Predictions++
 	if p.Label >= 0 {
-		ev.Early.Labelled++
+		ev.Early.Labeled++
 		if p.Label == int(p.Class) && !ev.numeric() {
 			ev.Early.Correct++
 		}
@@ -317,7 +317,7 @@ type EarlyReport struct {
 	Decided   float64 `json:"decided"`           // share of the sequences decided before their end
 }
 
-// decided returns the report of early decisions; nil if the readout has no rule, or nothing is labelled.
+// decided returns the report of early decisions; nil if the readout has no rule, or nothing is labeled.
 func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
 	if linear.Prefixes == nil {
 		return nil

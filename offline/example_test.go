@@ -41,9 +41,9 @@ func ExampleRetrain() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("learnt from %d series, %d of %d test series predicted\n", report.Series, evaluation.Correct, evaluation.Series)
+	fmt.Printf("learned from %d series, %d of %d test series predicted\n", report.Series, evaluation.Correct, evaluation.Series)
 	fmt.Println(evaluation.Confusion)
 	// Output:
-	// learnt from 24 series, 16 of 16 test series predicted
+	// learned from 24 series, 16 of 16 test series predicted
 	// [[8 0] [0 8]]
 }

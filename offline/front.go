@@ -15,7 +15,7 @@ import (
 
 // Front describes the front end of a model; see reservoir.Front. The zero value is no front end.
 type Front struct {
-	Centre, Normalise, Envelope Span
+	Center, Normalize, Envelope Span
 	Decimate                    int // samples; 0: not
 }
 
@@ -30,13 +30,13 @@ type Span struct {
 // samples or with a unit of time.
 func (f *Front) UnmarshalText(text []byte) (err error) {
 	*f = Front{}
-	parts := map[string]*Span{"centre": &f.Centre, "normalise": &f.Normalise, "envelope": &f.Envelope, "decimate": {}}
+	parts := map[string]*Span{"center": &f.Center, "normalize": &f.Normalize, "envelope": &f.Envelope, "decimate": {}}
 	for _, part := range strings.Split(string(text), ",") {
 		name, length, _ := strings.Cut(strings.TrimSpace(part), "=")
 		to := parts[name]
 		switch {
 		case to == nil:
-			return fmt.Errorf("front end %q: want centre, normalise, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
+			return fmt.Errorf("front end %q: want center, normalize, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
 		case *to != Span{}:
 			return fmt.Errorf("front end: %s twice, want it once", name)
 		}
@@ -70,8 +70,8 @@ func (f Front) String() string {
 			parts = append(parts, name+"="+strconv.Itoa(s.Samples))
 		}
 	}
-	add("centre", f.Centre)
-	add("normalise", f.Normalise)
+	add("center", f.Center)
+	add("normalize", f.Normalize)
 	add("envelope", f.Envelope)
 	add("decimate", Span{Samples: f.Decimate})
 	return strings.Join(parts, ",")
@@ -88,7 +88,7 @@ func (f Front) at(hertz float64) (*reservoir.Front, error) {
 		name string
 		span Span
 		to   *int
-	}{{"centre", f.Centre, &out.Centre}, {"normalise", f.Normalise, &out.Normalise}, {"envelope", f.Envelope, &out.Envelope}} {
+	}{{"center", f.Center, &out.Center}, {"normalize", f.Normalize, &out.Normalize}, {"envelope", f.Envelope, &out.Envelope}} {
 		switch *part.to = part.span.Samples; {
 		case part.span.Time == 0:
 		case hertz == 0:
@@ -106,7 +106,7 @@ func (f Front) at(hertz float64) (*reservoir.Front, error) {
 
 // check finds errors before any data are read, at any sampling rate.
 func (f Front) check(p reservoir.Policy) error {
-	for _, s := range []*Span{&f.Centre, &f.Normalise, &f.Envelope} {
+	for _, s := range []*Span{&f.Center, &f.Normalize, &f.Envelope} {
 		if s.Time > 0 {
 			*s = Span{Samples: 2}
 		}
@@ -134,7 +134,7 @@ func frontText(f *reservoir.Front) string {
 	if f == nil {
 		return "none"
 	}
-	return Front{Centre: Span{Samples: f.Centre}, Normalise: Span{Samples: f.Normalise}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
+	return Front{Center: Span{Samples: f.Center}, Normalize: Span{Samples: f.Normalize}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
 }
 
 // setFront makes the front end for the now known sampling rate, and computes the constants of the network's input

@@ -24,7 +24,7 @@ func TestFrontAccuracyOfFastMachine(t *testing.T) {
 		front string
 		least float64 // two deviations of 300 series (2 % each) below the measurement: docs/front-end.md
 	}{
-		{4096, "", .55}, {40960, "", .77}, {40960, "decimate=10", .80}, {40960, "normalise=20ms,decimate=10", .83}, {40960, "centre=20ms,envelope=500us,decimate=40", .73},
+		{4096, "", .55}, {40960, "", .77}, {40960, "decimate=10", .80}, {40960, "normalize=20ms,decimate=10", .83}, {40960, "center=20ms,envelope=500us,decimate=40", .73},
 	} {
 		d, err := machine.Simulate(context.Background(), machine.Options{Noise: 1.5, Rate: c.hertz, Samples: int(c.hertz * 320 / 4096)}, nil)
 		if err != nil {

@@ -21,8 +21,8 @@ func parseFront(text string) (f Front, err error) {
 func TestParseFront(t *testing.T) {
 	for text, want := range map[string]Front{
 		"decimate=20":                          {Decimate: 20},
-		"normalise=60s, envelope=7,decimate=2": {Normalise: Span{Time: time.Minute}, Envelope: Span{Samples: 7}, Decimate: 2},
-		"envelope=1.5ms,centre=2":              {Centre: Span{Samples: 2}, Envelope: Span{Time: 1500 * time.Microsecond}},
+		"normalize=60s, envelope=7,decimate=2": {Normalize: Span{Time: time.Minute}, Envelope: Span{Samples: 7}, Decimate: 2},
+		"envelope=1.5ms,center=2":              {Center: Span{Samples: 2}, Envelope: Span{Time: 1500 * time.Microsecond}},
 	} {
 		got, err := parseFront(text)
 		if err != nil || got != want {
@@ -33,16 +33,16 @@ func TestParseFront(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                        `"": want centre, normalise, envelope or decimate, each with its length`,
-		"resample=10":             `"resample=10": want centre`,
+		"":                        `"": want center, normalize, envelope or decimate, each with its length`,
+		"resample=10":             `"resample=10": want center`,
 		"envelope":                `"envelope": want a number of samples from 1, or a time such as 10ms`,
 		"envelope=0":              `"envelope=0": want a number`,
 		"envelope=-3":             `"envelope=-3": want a number`,
-		"centre=-3s":              `"centre=-3s": want a number`,
+		"center=-3s":              `"center=-3s": want a number`,
 		"envelope=9999999999":     "want a number of samples",
 		"decimate=10ms":           `"decimate=10ms": want a number of samples from 1` + "\n",
-		"decimate=2,":             `"": want centre`,
-		"centre=2,normalise=3=4":  "want a number",
+		"decimate=2,":             `"": want center`,
+		"center=2,normalize=3=4":  "want a number",
 		"envelope=10ms,envelope=": "envelope twice, want it once",
 	} {
 		_, err := parseFront(text)
@@ -54,13 +54,13 @@ func TestParseFront(t *testing.T) {
 
 // Lengths in time become samples of the data's rate.
 func TestFrontAtARate(t *testing.T) {
-	f := Front{Normalise: Span{Time: 30 * time.Second}, Envelope: Span{Time: 30 * time.Millisecond}, Decimate: 4}
+	f := Front{Normalize: Span{Time: 30 * time.Second}, Envelope: Span{Time: 30 * time.Millisecond}, Decimate: 4}
 	got, err := f.at(50)
-	if want := (&reservoir.Front{Normalise: 1500, Envelope: 2, Decimate: 4}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (&reservoir.Front{Normalize: 1500, Envelope: 2, Decimate: 4}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 	for hertz, want := range map[float64]string{
-		0: "front end normalise=30s,envelope=30ms,decimate=4: want the sampling rate", 1: "envelope of 30ms is 0 samples at 1 Hz, want 1 to", 1e9: "normalise of 30s is 3e+10 samples at 1e+09 Hz",
+		0: "front end normalize=30s,envelope=30ms,decimate=4: want the sampling rate", 1: "envelope of 30ms is 0 samples at 1 Hz, want 1 to", 1e9: "normalize of 30s is 3e+10 samples at 1e+09 Hz",
 	} {
 		if _, err := f.at(hertz); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%g Hz: %v, want %s", hertz, err, want)
@@ -79,14 +79,14 @@ func TestRetrainWithFront(t *testing.T) {
 			}
 		}
 	}
-	front, err := parseFront("normalise=100ms,envelope=2,decimate=3")
+	front, err := parseFront("normalize=100ms,envelope=2,decimate=3")
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Rate: 100})
 	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Rate: 100, Front: front})
 	fill := []float32{float32(m.Training.Inputs[0].Mean), float32(m.Training.Inputs[1].Mean)}
-	if want := (&reservoir.Front{Normalise: 10, Envelope: 2, Decimate: 3, Fill: fill}); !reflect.DeepEqual(m.Front, want) {
+	if want := (&reservoir.Front{Normalize: 10, Envelope: 2, Decimate: 3, Fill: fill}); !reflect.DeepEqual(m.Front, want) {
 		t.Errorf("front end %+v, want %+v", m.Front, want)
 	}
 	if !reflect.DeepEqual(m.Training.Inputs, plain.Training.Inputs) || m.Training.MinLength != plain.Training.MinLength {
@@ -119,7 +119,7 @@ func TestRetrainWithFront(t *testing.T) {
 // Shards of a training with a front end make the model of a single job.
 func TestShardsWithFront(t *testing.T) {
 	d := tones(30, 0)
-	opt := RetrainOptions{Spec: smallBank(2), Front: Front{Centre: Span{Samples: 20}, Decimate: 2}}
+	opt := RetrainOptions{Spec: smallBank(2), Front: Front{Center: Span{Samples: 20}, Decimate: 2}}
 	whole, _ := retrained(t, d, opt)
 	var paths []string
 	for i := range 2 {
@@ -142,7 +142,7 @@ func TestShardsWithFront(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = MergeShards(context.Background(), paths, RetrainOptions{}, nil)
-	if err == nil || !strings.Contains(err.Error(), "the front end of one is centre=20,decimate=2, of the other centre=20,decimate=3") {
+	if err == nil || !strings.Contains(err.Error(), "the front end of one is center=20,decimate=2, of the other center=20,decimate=3") {
 		t.Errorf("shards of two front ends: %v", err)
 	}
 }
@@ -158,7 +158,7 @@ func TestFrontsThatCannotBe(t *testing.T) {
 		want   string
 	}{
 		{d, "envelope=10ms", reservoir.Policy{}, "want the sampling rate, of which the data say nothing (--sample-rate)"},
-		{d, "centre=3,normalise=1s", reservoir.Policy{}, "centre and normalise, want one of them"},
+		{d, "center=3,normalize=1s", reservoir.Policy{}, "center and normalize, want one of them"},
 		{d, "decimate=1", reservoir.Policy{}, "decimate of 1 samples, want 2 to"},
 		{d, "decimate=3", reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 10}, "hop of 10 samples, want a multiple of decimate (3)"},
 		{d, "decimate=3,envelope=1s", reservoir.Policy{Kind: reservoir.Count, Length: 20}, "length of 20 samples, want a multiple of decimate (3)"},
@@ -178,7 +178,7 @@ func TestFrontsThatCannotBe(t *testing.T) {
 
 // No text makes the reader of front ends panic; an accepted text is written so that it reads the same.
 func FuzzParseFront(f *testing.F) {
-	for _, text := range []string{"decimate=20", "normalise=60s,envelope=10ms,decimate=2", "centre=1h,envelope=", "=,,"} {
+	for _, text := range []string{"decimate=20", "normalize=60s,envelope=10ms,decimate=2", "center=1h,envelope=", "=,,"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -189,7 +189,7 @@ func FuzzParseFront(f *testing.F) {
 		if again, err := parseFront(front.String()); err != nil || again != front {
 			t.Fatalf("%q is %+v, written as %q: %+v, %v", text, front, front, again, err)
 		}
-		if made, err := front.at(1000); err == nil && slices.Min([]int{made.Centre, made.Normalise, made.Envelope, made.Decimate}) < 0 {
+		if made, err := front.at(1000); err == nil && slices.Min([]int{made.Center, made.Normalize, made.Envelope, made.Decimate}) < 0 {
 			t.Fatalf("%q is %+v", text, made)
 		}
 	})

@@ -35,7 +35,7 @@ func datasetGroupSizes(d *archive.Dataset, rule *groups.Rule) ([]groups.Size, er
 }
 
 func recordingGroupSizes(ctx context.Context, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
-	src, err := openLabelled(ctx, f, "", rule)
+	src, err := openLabeled(ctx, f, "", rule)
 	if err != nil {
 		return nil, err
 	}

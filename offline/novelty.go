@@ -46,7 +46,7 @@ func (o *NoveltyOptions) alone() bool { return o != nil && o.HealthyOnly }
 func (o *NoveltyOptions) all() bool   { return o.alone() && o.Healthy == "" }
 
 // healthy restricts src to healthy data: a single class, and no label for the rest.
-func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
+func (o *NoveltyOptions) healthy(src labeledData) (labeledData, error) {
 	of := -1
 	switch {
 	case o.Healthy == novelClass:
@@ -223,7 +223,7 @@ func (k *keeper) bytes() int64 {
 	if k == nil {
 		return 0
 	}
-	return 4 * int64(k.f) * int64(len(k.groups)+3*min(len(k.groups), detect.Learnt)) // gathered, and with as many that are spliced
+	return 4 * int64(k.f) * int64(len(k.groups)+3*min(len(k.groups), detect.Learned)) // gathered, and with as many that are spliced
 }
 
 // add takes the features of the next sequences.

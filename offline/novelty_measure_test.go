@@ -124,7 +124,7 @@ func (c noveltyCase) spoil(name string, spoil func(r *rand.Rand, x []float32, ch
 // judged is the result of a case.
 type judged struct {
 	Name        string
-	Learnt      int
+	Learned     int
 	AUROC       float64
 	FalseAlarms float64 // share of the known at the level
 	Found       float64 // share of the unknown
@@ -142,14 +142,14 @@ func (c noveltyCase) learn(t *testing.T, o NoveltyOptions) (*reservoir.Model, in
 }
 
 // judge separates the other series of a case from the normal series.
-func (c noveltyCase) judge(t *testing.T, m *reservoir.Model, learnt int) judged {
+func (c noveltyCase) judge(t *testing.T, m *reservoir.Model, learned int) judged {
 	t.Helper()
 	ev, err := Evaluate(context.Background(), m, c.set, EvaluateOptions{}, nil)
 	if err != nil {
 		t.Fatalf("%s: %v", c.name, err)
 	}
 	n := ev.Novelty
-	return judged{c.name, learnt, *n.AUROC, float64(n.FalseAlarms) / float64(n.Known), float64(n.Found) / float64(n.Unknown)}
+	return judged{c.name, learned, *n.AUROC, float64(n.FalseAlarms) / float64(n.Known), float64(n.Found) / float64(n.Unknown)}
 }
 
 // withoutClass trains on all classes of a set but one, and separates this class from the rest. plain is the AUROC of

@@ -34,7 +34,7 @@ func TestHealthyOnly(t *testing.T) {
 	if n.Known != 60 || n.Unknown != 180 || n.FalseAlarms > 6 || n.Found < 90 || n.AUROC == nil || *n.AUROC < .9 || n.Novel != n.FalseAlarms+n.Found {
 		t.Errorf("found %+v, AUROC %v", n, *n.AUROC)
 	}
-	if ev.Confusion[0][1] != n.FalseAlarms || ev.Confusion[1][1] != n.Found || ev.Labelled != 240 {
+	if ev.Confusion[0][1] != n.FalseAlarms || ev.Confusion[1][1] != n.Found || ev.Labeled != 240 {
 		t.Errorf("confusion %v beside %+v", ev.Confusion, n)
 	}
 	path := filepath.Join(t.TempDir(), "m.safetensors")
@@ -124,8 +124,8 @@ func TestNoveltyBesideClasses(t *testing.T) {
 		t.Errorf("without a detector: %v", err)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{})
-	if n := ev.Novelty; ev.Labelled != 90 || n.Known != 90 || n.Unknown != 30 || n.AUROC == nil || *n.AUROC < .8 {
-		t.Errorf("%d labelled, novelty %+v", ev.Labelled, n)
+	if n := ev.Novelty; ev.Labeled != 90 || n.Known != 90 || n.Unknown != 30 || n.AUROC == nil || *n.AUROC < .8 {
+		t.Errorf("%d labeled, novelty %+v", ev.Labeled, n)
 	}
 }
 
@@ -162,8 +162,8 @@ func TestHealthyWithoutLabels(t *testing.T) {
 	}
 	d.Classes = nil
 	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(2), Novelty: &NoveltyOptions{HealthyOnly: true, Level: .1}})
-	if !slices.Equal(m.Readouts[0].Classes, []string{normalClass, novelClass}) || r.Sequences != 24 || r.Unlabelled != 0 {
-		t.Errorf("classes %q of %d sequences, %d without a label", m.Readouts[0].Classes, r.Sequences, r.Unlabelled)
+	if !slices.Equal(m.Readouts[0].Classes, []string{normalClass, novelClass}) || r.Sequences != 24 || r.Unlabeled != 0 {
+		t.Errorf("classes %q of %d sequences, %d without a label", m.Readouts[0].Classes, r.Sequences, r.Unlabeled)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{Split: archive.Train})
 	if n := ev.Novelty; n.Novel > 2 || n.Known != 0 || n.AUROC != nil { // on the training part

@@ -114,12 +114,12 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 }
 
 // A regression: predictions are numbers with errors, and are far better than the mean. Unknown numbers are not
-// learnt, and change no prediction.
+// learned, and change no prediction.
 func TestRetrainOnNumbers(t *testing.T) {
 	d := shaken(t, 240, 120)
 	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
 	l, left := m.Readouts[0], r.Readout.Numbers
-	if l.Interval == nil || l.Interval.Level != .8 || !slices.Equal(l.Classes, []string{"shaking"}) || l.Temperature != 0 || r.Unlabelled != 24 || left == nil || left.Samples != 216 {
+	if l.Interval == nil || l.Interval.Level != .8 || !slices.Equal(l.Classes, []string{"shaking"}) || l.Temperature != 0 || r.Unlabeled != 24 || left == nil || left.Samples != 216 {
 		t.Fatalf("%+v of %v, report %+v", l.Interval, l.Classes, r)
 	}
 	if !strings.Contains(m.Training.Alpha, "root mean squared error") || m.Training.Fingerprint == d.WithoutNumbers("shaking").Fingerprint(archive.Train) {
@@ -150,7 +150,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 		t.Errorf("R2 %v and %v, coverage %v: worse than it was", *n.R2, *left.R2, n.Coverage)
 	}
 	blind := evaluated(t, m, d.WithoutNumbers("wrong"), EvaluateOptions{})
-	if blind.Numbers != nil || blind.Labelled != 0 || len(blind.Predictions) != 120 || blind.Predictions[7].Number.Value != ev.Predictions[7].Number.Value {
+	if blind.Numbers != nil || blind.Labeled != 0 || len(blind.Predictions) != 120 || blind.Predictions[7].Number.Value != ev.Predictions[7].Number.Value {
 		t.Errorf("without numbers: %+v", blind)
 	}
 	path := filepath.Join(t.TempDir(), "p.parquet")
@@ -247,7 +247,7 @@ func wearing(t *testing.T, rows int64) string {
 }
 
 // A sequence of a recording has the number of its last sample, wherever the file's row groups end, under every
-// policy; a sequence without a number is not learnt from.
+// policy; a sequence without a number is not learned from.
 func TestNumbersOfRecordings(t *testing.T) {
 	whole, pieces := wearing(t, 1<<20), wearing(t, 7)
 	rule := parsedRule(t, "machine")
@@ -266,8 +266,8 @@ func TestNumbersOfRecordings(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if r.Unlabelled != c.unknown || r.Sequences != c.least || r.Readout.Groups != 6 || r.ByGroup != nil {
-			t.Errorf("%s: %d sequences, %d unknown, %d groups, want %d, %d and 6", name, r.Sequences, r.Unlabelled, r.Readout.Groups, c.least, c.unknown)
+		if r.Unlabeled != c.unknown || r.Sequences != c.least || r.Readout.Groups != 6 || r.ByGroup != nil {
+			t.Errorf("%s: %d sequences, %d unknown, %d groups, want %d, %d and 6", name, r.Sequences, r.Unlabeled, r.Readout.Groups, c.least, c.unknown)
 		}
 		other, _, err := retrainRecording(context.Background(), pieces, o, nil)
 		if err != nil {
@@ -281,8 +281,8 @@ func TestNumbersOfRecordings(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if ev.Numbers == nil || ev.Numbers.Samples != c.least || ev.Labelled != c.least || ev.Sequences != c.least+c.unknown || *ev.Numbers.R2 < .5 {
-				t.Errorf("%s: %+v of %d sequences, %d known", name, ev.Numbers, ev.Sequences, ev.Labelled)
+			if ev.Numbers == nil || ev.Numbers.Samples != c.least || ev.Labeled != c.least || ev.Sequences != c.least+c.unknown || *ev.Numbers.R2 < .5 {
+				t.Errorf("%s: %+v of %d sequences, %d known", name, ev.Numbers, ev.Sequences, ev.Labeled)
 			}
 			for _, p := range ev.Predictions {
 				want := 100 * (1 - float64(c.last(p)-1)/360)
@@ -313,7 +313,7 @@ func TestNumbersOfRecordingsUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ev.Numbers != nil || ev.Labelled != 0 || ev.Sequences == 0 || ev.Predictions[0].Number.Value == 0 {
+	if ev.Numbers != nil || ev.Labeled != 0 || ev.Sequences == 0 || ev.Predictions[0].Number.Value == 0 {
 		t.Errorf("%+v", ev)
 	}
 }

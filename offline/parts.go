@@ -49,7 +49,7 @@ func divideDataset(d *archive.Dataset, p *groups.Parts) (*archive.Dataset, error
 		split, known := part[group]
 		if !known {
 			if s.Label < 0 {
-				continue // in no group, and neither learnt from nor counted
+				continue // in no group, and neither learned from nor counted
 			}
 			return nil, fmt.Errorf("offline: data set %q: %w", d.Name, inNoPart("series", s.ID, group, rule))
 		}
@@ -87,7 +87,7 @@ func seriesGroup(s *archive.Series, rule *groups.Rule) string {
 	return rule.Stream(s.ID)
 }
 
-// partSource hides the labels of all groups except the groups of one part, so that hidden samples are neither learnt
+// partSource hides the labels of all groups except the groups of one part, so that hidden samples are neither learned
 // from nor counted. Hidden samples are no input for the statistics either.
 type partSource struct {
 	sampleSource
@@ -121,7 +121,7 @@ func (t *partSource) read(ctx context.Context, yield func(*chunk) error) error {
 			}
 			one := p.slice(from, to, t.channels)
 			split, known := t.part[group]
-			if !known && one.labelled() {
+			if !known && one.labeled() {
 				return fmt.Errorf("offline: %w", inNoPart(t.word(), p.id, group, t.sites.Rule))
 			}
 			if split != t.want {
@@ -142,8 +142,8 @@ func (t *partSource) read(ctx context.Context, yield func(*chunk) error) error {
 	})
 }
 
-// labelled reports whether something is known of a sample.
-func (p *chunk) labelled() bool {
+// labeled reports whether something is known of a sample.
+func (p *chunk) labeled() bool {
 	known := func(l int) bool { return l >= 0 }
 	return slices.ContainsFunc(p.labels, known) || slices.ContainsFunc(p.told, known) || slices.ContainsFunc(p.numbers, func(v float64) bool { return v == v })
 }

@@ -52,8 +52,8 @@ func TestPartOfARecording(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ev.Split == "" || ev.Labelled != of.Labelled || ev.Correct != of.Correct || ev.Labelled == 0 || !reflect.DeepEqual(ev.ByGroup, of.ByGroup) {
-				t.Errorf("%s, %s part: %d of %d right, %+v; alone %d of %d, %+v", p.Kind, ev.Split, ev.Correct, ev.Labelled, ev.ByGroup, of.Correct, of.Labelled, of.ByGroup)
+			if ev.Split == "" || ev.Labeled != of.Labeled || ev.Correct != of.Correct || ev.Labeled == 0 || !reflect.DeepEqual(ev.ByGroup, of.ByGroup) {
+				t.Errorf("%s, %s part: %d of %d right, %+v; alone %d of %d, %+v", p.Kind, ev.Split, ev.Correct, ev.Labeled, ev.ByGroup, of.Correct, of.Labeled, of.ByGroup)
 			}
 		}
 	}
@@ -84,8 +84,8 @@ func TestPartOfDays(t *testing.T) {
 	}
 	// Halls 0 and 1 have eleven whole sequences a stream, like halls 2 and 3; the last of hall 1 begins in one part
 	// and ends in the other.
-	if r.Sequences != 44 || len(r.ByGroup.Groups) != 2 || ev.Labelled != 44+2 || ev.ByGroup.Across != 2 {
-		t.Errorf("learnt from %d sequences of %+v, tested %d of %+v", r.Sequences, r.ByGroup, ev.Labelled, ev.ByGroup)
+	if r.Sequences != 44 || len(r.ByGroup.Groups) != 2 || ev.Labeled != 44+2 || ev.ByGroup.Across != 2 {
+		t.Errorf("learned from %d sequences of %+v, tested %d of %+v", r.Sequences, r.ByGroup, ev.Labeled, ev.ByGroup)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestPartWithLabelsOfPredictions(t *testing.T) {
 	_, _, err = Retrain(t.Context(), from, RetrainOptions{Spec: smallBank(2), Parts: encoded(t, parts)}, nil)
 	archivetest.WantError(t, err, `of the one group "0" by eusn_row`)
 
-	src, err := openLabelled(t.Context(), from, "", nil)
+	src, err := openLabeled(t.Context(), from, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,6 +188,6 @@ func TestPartWithLabelsOfPredictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := seen.statistics.Ranges()[0].Values; n != 400 || labels != 40 {
-		t.Errorf("%d samples are inputs and %d predictions are labelled, want the 400 and 40 of one stream", n, labels)
+		t.Errorf("%d samples are inputs and %d predictions are labeled, want the 400 and 40 of one stream", n, labels)
 	}
 }

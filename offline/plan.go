@@ -41,7 +41,7 @@ type prefix struct {
 }
 
 // makePlan cuts the source for a front end, which may be nil. also, unless nil, gets every chunk.
-func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
+func makePlan(ctx context.Context, src labeledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
 	pl := &plan{cutter: newCutter(src.sampleSource, track.Rules{Policy: p, Front: front}, training, src.channels)}
 	pl.sites, pl.prefixes = src.sites, src.prefixes
 	var done []*cutSequence
@@ -115,8 +115,8 @@ func countGroups(examples []example, classes int) (of []map[int]bool, size map[i
 }
 
 // trainingOrder groups the examples. Leave-one-out must not leave out all examples of a class, because its result
-// would be meaningless. If windows or counts of a class come from only one labelled part, this part is divided into
-// as many groups of neighbours as there are blocks.
+// would be meaningless. If windows or counts of a class come from only one labeled part, this part is divided into
+// as many groups of neighbors as there are blocks.
 func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })
 	of, size := countGroups(pl.examples, len(classes))
@@ -163,8 +163,8 @@ func (pl *plan) check(what string) error {
 		return nil
 	case pl.mixed > 0:
 		return fmt.Errorf("offline: %s: each of the %d sequences that the policy %s cuts has samples of several labels, want some of one label: take shorter sequences", what, pl.mixed, policyName(p))
-	case pl.unlabelled > 0:
-		return fmt.Errorf("offline: %s: none of the %d sequences that the policy %s cuts has a label", what, pl.unlabelled, policyName(p))
+	case pl.unlabeled > 0:
+		return fmt.Errorf("offline: %s: none of the %d sequences that the policy %s cuts has a label", what, pl.unlabeled, policyName(p))
 	case p.Kind == reservoir.Window || p.Kind == reservoir.Count:
 		return fmt.Errorf("offline: %s: the policy %s cuts no sequence, the longest of %d streams has %d samples: take a length of at most that", what, policyName(p), pl.streams, pl.longest)
 	case p.Kind == reservoir.Endless:

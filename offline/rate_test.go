@@ -38,7 +38,7 @@ func timed(t *testing.T, step func(r int) int64) string {
 
 // A training learns the rate from the samples' times, or from its options; an evaluation flags samples at another
 // rate.
-func TestRateIsLearnt(t *testing.T) {
+func TestRateIsLearned(t *testing.T) {
 	ctx := context.Background()
 	even := timed(t, func(int) int64 { return second / 50 })
 	train := func(path string, rate float64) (*reservoir.Model, RetrainReport) {
@@ -53,7 +53,7 @@ func TestRateIsLearnt(t *testing.T) {
 	}
 	m, r := train(even, 0)
 	if r.Sampling.Rate != 50 || r.Sampling.Longest != second/50 {
-		t.Errorf("50 Hz are learnt as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
+		t.Errorf("50 Hz are learned as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
 	}
 	if _, r := train(even, 12.5); r.Sampling.Rate != 12.5 || r.Sampling.Longest != 0 {
 		t.Errorf("12.5 Hz were given, the report says %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
@@ -66,7 +66,7 @@ func TestRateIsLearnt(t *testing.T) {
 		return []int64{0, 20, 40}[rng.IntN(3)] * second / 1000
 	})
 	if _, r := train(jitter, 0); math.Abs(r.Sampling.Rate-50) > 2 || r.Sampling.Longest != 3600*second { // 30 sequences: all count
-		t.Errorf("jittered 50 Hz are learnt as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
+		t.Errorf("jittered 50 Hz are learned as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
 	}
 	if m, r, err := retrainRecording(ctx, record(t, tones(30, 0), archive.Train, true), RetrainOptions{Spec: smallBank(2)}, nil); err != nil || r.Sampling.Rate != 0 || m.Training.Rate != 0 {
 		t.Errorf("without times: %g Hz, %v", r.Sampling.Rate, err)

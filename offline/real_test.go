@@ -129,8 +129,8 @@ func (want realSet) check(t *testing.T, dir string, sums map[string]string) {
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if s.Train.Missing+s.Test.Missing != 0 || s.Train.Unlabelled+s.Test.Unlabelled != 0 {
-		t.Errorf("%d and %d missing values, %d and %d unlabelled series, want none", s.Train.Missing, s.Test.Missing, s.Train.Unlabelled, s.Test.Unlabelled)
+	if s.Train.Missing+s.Test.Missing != 0 || s.Train.Unlabeled+s.Test.Unlabeled != 0 {
+		t.Errorf("%d and %d missing values, %d and %d unlabeled series, want none", s.Train.Missing, s.Test.Missing, s.Train.Unlabeled, s.Test.Unlabeled)
 	}
 	if warned := len(s.Warnings) > 0; warned != (want.test == 0) {
 		t.Errorf("warnings %q", s.Warnings)

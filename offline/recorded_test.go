@@ -101,7 +101,7 @@ func TestRecordingInFiles(t *testing.T) {
 	}
 	ev, err := Evaluate(t.Context(), m, archive.RecordingFiles{Paths: []string{in("whole")}}, EvaluateOptions{}, nil)
 	if err != nil || ev.Correct != 80 {
-		t.Errorf("%d of %d right, want 80 as the column label says: %v", ev.Correct, ev.Labelled, err)
+		t.Errorf("%d of %d right, want 80 as the column label says: %v", ev.Correct, ev.Labeled, err)
 	}
 	saveRecording(t, in("plain"), twoChannels, someSamples(5))
 	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{in("plain")}, Labels: l}, opt, nil)

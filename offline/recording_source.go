@@ -134,9 +134,9 @@ func (t *recordingSource) gather(c *archive.RecordingChunk, rows []int) *chunk {
 	return p
 }
 
-// openLabelled reads a recording once: for its classes, and for its identity. Numbers of the column target are
-// learnt, unless target is empty.
-func openLabelled(ctx context.Context, from archive.RecordingFiles, target string, rule *groups.Rule) (src labelledData, err error) {
+// openLabeled reads a recording once: for its classes, and for its identity. Numbers of the column target are
+// learned, unless target is empty.
+func openLabeled(ctx context.Context, from archive.RecordingFiles, target string, rule *groups.Rule) (src labeledData, err error) {
 	column := ""
 	if rule != nil {
 		column, _ = rule.Column()

@@ -23,18 +23,18 @@ import (
 // reset state. One pass is enough, unless features are clipped and too many to be kept (fit.Plan.Passes). Then
 // Retrain learns a linear classifier of the features at the ends of sequences, the ridge classifier or the
 // discriminant. A sequence has its series' class, and leave-one-out leaves out all sequences of a series. The policy
-// endless closes no sequence, so every early prediction is learnt from. Under gap a series is one sequence, because
+// endless closes no sequence, so every early prediction is learned from. Under gap a series is one sequence, because
 // series have no times. The same data and options give the same model on any number of threads, engine and amd64
 // processor. On other architectures the network is still the same, but the readout may differ in its last bits:
 // compilers fuse float64 products and sums on these architectures.
 //
 // A missing value holds the previous value in its channel; at the beginning of a sequence (of a series, if windows
-// overlap) it is the channel's training mean (0 if the network does not standardise).
+// overlap) it is the channel's training mean (0 if the network does not standardize).
 //
 // Of a recording the streams are cut as in the live stage. A sequence has a label if all its samples have this label; a
 // sequence with several labels, or none, is left out and counted. Leave-one-out leaves out together all sequences of
-// one labelled part of a stream with one label, or of one sequence under the policies marked and gap, which separate
-// sequences. The input transform's constants come from the labelled samples; from all samples if a LabelFile labels
+// one labeled part of a stream with one label, or of one sequence under the policies marked and gap, which separate
+// sequences. The input transform's constants come from the labeled samples; from all samples if a LabelFile labels
 // predictions. The files are read three times, a row group at a time. In addition, memory holds the samples of open
 // sequences, at most 2^30 values.
 //
@@ -51,19 +51,19 @@ func Retrain(ctx context.Context, data archive.Data, opt RetrainOptions, progres
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
-	src, unlabelled, err := trainingPart(d, opt.Novelty)
+	src, unlabeled, err := trainingPart(d, opt.Novelty)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
 	src.sites = groups.NewTable(rule)
 	m, report, err := retrain(ctx, src, opt.withDefaults(len(d.Channels)), progress)
-	report.Unlabelled = unlabelled
+	report.Unlabeled = unlabeled
 	return m, report, err
 }
 
 // retrainFiles is Retrain on a recording.
 func retrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, rule *groups.Rule, parts *groups.Parts, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
-	src, err := openLabelled(ctx, from, opt.Target, rule)
+	src, err := openLabeled(ctx, from, opt.Target, rule)
 	if err == nil {
 		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), parts, archive.Train)
 	}
@@ -76,29 +76,29 @@ func retrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainO
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
 
-// trainingPart lists the labelled training series.
-func trainingPart(d *archive.Dataset, o *NoveltyOptions) (src labelledData, unlabelled int, err error) {
+// trainingPart lists the labeled training series.
+func trainingPart(d *archive.Dataset, o *NoveltyOptions) (src labeledData, unlabeled int, err error) {
 	if err := checkNumeric(d); err != nil {
 		return src, 0, err
 	}
 	t := &seriesSource{d: d}
 	for _, i := range d.Part(archive.Train) {
 		if d.Series[i].Label < 0 && !o.all() {
-			unlabelled++
+			unlabeled++
 			continue
 		}
 		t.series = append(t.series, i)
 	}
 	if len(t.series) == 0 {
-		return src, 0, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
+		return src, 0, fmt.Errorf("offline: data set %q has no labeled training series", d.Name)
 	}
-	return labelledData{
+	return labeledData{
 		sampleSource: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target,
 		fingerprint: func() string { return d.Fingerprint(archive.Train) }, bytes: 4 * d.CountValues(),
-	}, unlabelled, nil
+	}, unlabeled, nil
 }
 
-func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+func retrain(ctx context.Context, src labeledData, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	if err := opt.Novelty.check(opt); err != nil {
 		return fail(err)
@@ -152,7 +152,7 @@ func (t *training) learn(ctx context.Context, progress archive.Progress) (*reser
 
 // training is a planned job.
 type training struct {
-	src      labelledData
+	src      labeledData
 	opt      RetrainOptions
 	plan     *plan
 	examples trainingOrder
@@ -164,7 +164,7 @@ type training struct {
 }
 
 // newTraining reads the material once.
-func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*training, error) {
+func newTraining(ctx context.Context, src labeledData, opt RetrainOptions) (*training, error) {
 	if err := checkTraining(src, opt); err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (t *training) readout(origins []int, beside int64) fit.Options {
 	o := &t.opt
 	priors, _ := o.Priors.in("priors", t.src.classes) // checkTraining refuses wrong priors
 	return fit.Options{
-		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: fit.NewSoft(o.Spec.SoftScaling(t.report.MedianLength)), Discriminant: !o.RidgeOnly,
+		Alphas: o.Alphas, Standardize: !o.RawFeatures, Soft: fit.NewSoft(o.Spec.SoftScaling(t.report.MedianLength)), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
 		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.adaptive != 0, Numbers: t.examples.numbers,
 		MaxError: o.MaxError, Confidence: o.Confidence, ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
@@ -320,11 +320,11 @@ func (pl *plan) report(name string) RetrainReport {
 	return RetrainReport{
 		Dataset: name, Series: pl.streams, Samples: pl.samples,
 		Sequences: pl.points, MinLength: pl.shortest, MaxLength: pl.farthest,
-		Unused: pl.rest, Mixed: pl.mixed, Unlabelled: pl.unlabelled, Empty: pl.empty, Silent: pl.silent(),
+		Unused: pl.rest, Mixed: pl.mixed, Unlabeled: pl.unlabeled, Empty: pl.empty, Silent: pl.silent(),
 	}
 }
 
-func newModel(src labelledData, net *reservoir.Network, linear *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
+func newModel(src labeledData, net *reservoir.Network, linear *readout.Linear, inputs []reservoir.InputRange, r RetrainReport, opt RetrainOptions) *reservoir.Model {
 	return &reservoir.Model{
 		Network: net, Readouts: []*readout.Linear{linear}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{

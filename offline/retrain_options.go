@@ -28,19 +28,19 @@ const DefaultMemory = 8 << 30
 type RetrainOptions struct {
 	EngineOptions
 	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
-	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; a single value is used without a choice; nil: fit.DefaultAlphas
+	Alphas      []float64        // regularizations to choose from by leave-one-out, ascending; a single value is used without a choice; nil: fit.DefaultAlphas
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
 	RidgeOnly   bool             // no linear discriminant, whatever the leave-one-out result; see fit.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
 	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: 0.95
-	Target      string           // column of numbers that are learnt instead of classes; of a data set that SetTarget has read
+	Target      string           // column of numbers that are learned instead of classes; of a data set that SetTarget has read
 	Priors      PerClass         // expected share of each class in later use; zero: as in the training; see fit.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see fit.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: from the times of a recording's samples
 	Front       Front            // processing of samples before the network; zero: none
-	Parts       []byte           // JSON of eusn-stream offline split; the groups of part train are learnt from; nil: the archive's own training part, or all of a recording
+	Parts       []byte           // JSON of eusn-stream offline split; the groups of part train are learned from; nil: the archive's own training part, or all of a recording
 	Groups      string           // rule of the sequences that leave-one-out leaves out together: stream, day, a column such as machine, or a regular expression; "": by origin, or the groups of Parts (docs/groups.md)
 
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
@@ -67,7 +67,7 @@ type RetrainReport struct {
 	Samples      int64          `json:"samples"`                   // of all series
 	Sequences    int            `json:"sequences"`                 // training sequences, cut from the series by the policy
 	Groups       int            `json:"groups"`                    // groups of sequences of one origin, left out together by leave-one-out
-	Divided      []string       `json:"divided,omitempty"`         // classes of only one group, which was divided for leave-one-out: the result includes neighbours, and is too good
+	Divided      []string       `json:"divided,omitempty"`         // classes of only one group, which was divided for leave-one-out: the result includes neighbors, and is too good
 	MinLength    int64          `json:"min_length"`                // of the shortest
 	MaxLength    int64          `json:"max_length"`                // of the longest
 	MedianLength int            `json:"median_length,omitzero"`    // only of networks of kind mixed: lags and scales depend on the median
@@ -75,7 +75,7 @@ type RetrainReport struct {
 	Unused       int64          `json:"unused_samples"`            // after the last sequence of their series
 	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
 	Missing      int64          `json:"missing"`                   // values filled, see Retrain
-	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
+	Unlabeled    int            `json:"unlabeled"`                 // training series, or a recording's sequences, left out for want of a class
 	Empty        int            `json:"empty"`                     // training series without a single value: the class learns the look of a missing signal
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Plan         fit.Plan       `json:"plan"`                      // how the readout learns, and the memory it takes with all else
@@ -114,7 +114,7 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 }
 
 // checkTraining finds errors before any data are read.
-func checkTraining(src labelledData, opt RetrainOptions) error {
+func checkTraining(src labeledData, opt RetrainOptions) error {
 	if err := opt.Policy.Validate(); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func checkNumeric(d *archive.Dataset) error {
 	return nil
 }
 
-// how describes the choice of the regularisation, with the leave-one-out result.
+// how describes the choice of the regularization, with the leave-one-out result.
 func (r *RetrainReport) how(opt RetrainOptions) string {
 	if r.Novelty != nil && r.Readout.Alpha == 0 {
 		return "none: healthy data alone"

@@ -131,7 +131,7 @@ func TestRetrainLearnsAndIsDeterministic(t *testing.T) {
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{})
 	// This small bank gets .88 (the full bank 1); chance gets a third.
-	if ev.Accuracy < 0.8 || ev.Series != 60 || ev.Labelled != 60 {
+	if ev.Accuracy < 0.8 || ev.Series != 60 || ev.Labeled != 60 {
 		t.Errorf("accuracy %g of %d series, want at least .8 of 60", ev.Accuracy, ev.Series)
 	}
 	path := t.TempDir() + "/model"
@@ -256,14 +256,14 @@ func TestRetrainMixed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The centre is the mean of each feature, whatever the order of the sums.
+	// The center is the mean of each feature, whatever the order of the sums.
 	for j, c := range m.Readouts[0].Center {
 		sum := 0.
 		for i := range features {
 			sum += float64(all[i*len(m.Readouts[0].Center)+j])
 		}
 		if mean := sum / float64(len(features)); math.Abs(mean-float64(c)) > 1e-5*(1+math.Abs(mean)) {
-			t.Fatalf("feature %d: centre %v, want the mean %v of %d sequences", j, c, mean, len(features))
+			t.Fatalf("feature %d: center %v, want the mean %v of %d sequences", j, c, mean, len(features))
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestNormAndMissingValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := of.statistics.Norm(reservoir.EulerBank(4))
-	// a: mean 3, variance 8/3, and no two neighbours. d: two values half each.
+	// a: mean 3, variance 8/3, and no two neighbors. d: two values half each.
 	want := reservoir.Norm{
 		Mean:  []float32{3, 7, 0, 1e6 + 0.5},
 		Scale: []float32{float32(1 / math.Sqrt(8./3)), 0, 0, 2},
@@ -322,8 +322,8 @@ func TestRetrainRefuses(t *testing.T) {
 				d.Series[i].Values, d.Series[i].Tokens = nil, []int32{1, 2}
 			}
 		},
-		"reads 3 channels":            func(_ *archive.Dataset, o *RetrainOptions) { o.Spec.Channels = 3 },
-		"no labelled training series": func(d *archive.Dataset, _ *RetrainOptions) { setSplit(d, archive.Test) },
+		"reads 3 channels":           func(_ *archive.Dataset, o *RetrainOptions) { o.Spec.Channels = 3 },
+		"no labeled training series": func(d *archive.Dataset, _ *RetrainOptions) { setSplit(d, archive.Test) },
 		`every sample is of class "low"`: func(d *archive.Dataset, _ *RetrainOptions) {
 			for i := range d.Series {
 				d.Series[i].Label = 1
@@ -363,7 +363,7 @@ func noEngine(*reservoir.Network, int) (reservoir.Engine, error) {
 	return nil, errors.New("out of engines")
 }
 
-// A cancelled job ends with the context's error, engines closed, and leaves no goroutine: run waits for its workers.
+// A canceled job ends with the context's error, engines closed, and leaves no goroutine: run waits for its workers.
 func TestRetrainStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	_, _, err := Retrain(ctx, tones(300, 0), RetrainOptions{Spec: smallBank(2)}, func(done, total int64, what string) {
@@ -376,11 +376,11 @@ func TestRetrainStops(t *testing.T) {
 	}
 }
 
-func TestRetrainReportsUnlabelled(t *testing.T) {
+func TestRetrainReportsUnlabeled(t *testing.T) {
 	d := tones(60, 0)
 	d.Series[7].Label = -1
 	_, r := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	if r.Series != 59 || r.Unlabelled != 1 {
-		t.Errorf("%d series and %d unlabelled, want 59 and 1", r.Series, r.Unlabelled)
+	if r.Series != 59 || r.Unlabeled != 1 {
+		t.Errorf("%d series and %d unlabeled, want 59 and 1", r.Series, r.Unlabeled)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// sampleSource is streams of labelled samples as a plant sends them, for training and evaluation. Repeated readings
+// sampleSource is streams of labeled samples as a plant sends them, for training and evaluation. Repeated readings
 // give the same samples.
 type sampleSource interface {
 	// read hands out the chunks, with the chunks of a stream in order. The reader reuses a chunk when yield returns;
@@ -95,8 +95,8 @@ func timeOf(times []int64, i int) int64 {
 	return times[i]
 }
 
-// labelledData is the data for training or evaluating a model.
-type labelledData struct {
+// labeledData is the data for training or evaluating a model.
+type labeledData struct {
 	sampleSource
 	what        string // for messages: data set "x"
 	name        string
@@ -106,10 +106,10 @@ type labelledData struct {
 	bytes       int64         // in memory
 	target      string        // target of the samples' numbers; empty: samples have classes
 	sites       *groups.Table // of the groups that are asked for; nil: none
-	prefixes    bool          // early points are learnt from, too
+	prefixes    bool          // early points are learned from, too
 }
 
-// inputs follow the labelled samples of a source, stream by stream, for the input statistics of a model.
+// inputs follow the labeled samples of a source, stream by stream, for the input statistics of a model.
 type inputs struct {
 	statistics *reservoir.InputStatistics
 	channels   int
@@ -120,7 +120,7 @@ func newInputs(channels int) *inputs {
 	return &inputs{reservoir.NewInputStatistics(channels), channels, map[int]*reservoir.SeriesStatistics{}}
 }
 
-// add takes the labelled samples of a chunk.
+// add takes the labeled samples of a chunk.
 func (in *inputs) add(p *chunk) {
 	s := in.streams[p.stream]
 	if s == nil {

@@ -67,18 +67,18 @@ type cutter struct {
 
 // counts are the counts of a source's contents.
 type counts struct {
-	streams    int    // that have ended
-	samples    int64  // of all streams
-	longest    int64  // samples of the longest stream
-	rest       int64  // samples after the last point of their stream
-	missing    int64  // values filled in
-	empty      int    // streams without a single value
-	heard      []bool // whether a channel has one
-	mixed      int    // points not learnt from: their samples have several labels
-	unlabelled int    // points not learnt from: their samples have none
-	across     int    // labelled points in no group: their samples are of several; not learnt from
-	strays     int    // labelled points in no group: their samples have none
-	stray      string // the stream of the first of these
+	streams   int    // that have ended
+	samples   int64  // of all streams
+	longest   int64  // samples of the longest stream
+	rest      int64  // samples after the last point of their stream
+	missing   int64  // values filled in
+	empty     int    // streams without a single value
+	heard     []bool // whether a channel has one
+	mixed     int    // points not learned from: their samples have several labels
+	unlabeled int    // points not learned from: their samples have none
+	across    int    // labeled points in no group: their samples are of several; not learned from
+	strays    int    // labeled points in no group: their samples have none
+	stray     string // the stream of the first of these
 }
 
 // newCutter returns a cutter with the policy and front end of r. With Mean in r it
@@ -265,7 +265,7 @@ func (c *streamCutter) wants(p *point) bool {
 	case p.mixed:
 		c.mixed++
 	case p.label < 0:
-		c.unlabelled++
+		c.unlabeled++
 	}
 	return p.label >= 0 && (c.sites == nil || p.site != groups.None)
 }

@@ -127,7 +127,7 @@ func (s strip) whole(from, to int, p reservoir.Policy, mean []float32) (x []floa
 func TestEvaluationIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	trained, _ := retrained(t, tones(30, 0), RetrainOptions{Spec: smallBank(2)})
-	total, labelled, mixed := 0, 0, 0
+	total, labeled, mixed := 0, 0, 0
 	flags := map[outcome.Flag]int{}
 	for trial, policy := range slices.Concat(every, every, every) {
 		m := *trained
@@ -140,7 +140,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 			sampleSource.strips = append(sampleSource.strips, randomStrip(rng))
 		}
 		ev := &Evaluation{Policy: policy, Classes: m.Readouts[0].Classes}
-		src := labelledData{sampleSource: sampleSource, what: "strips", channels: m.Channels}
+		src := labeledData{sampleSource: sampleSource, what: "strips", channels: m.Channels}
 		if err := ev.run(context.Background(), &m, src, EvaluateOptions{EngineOptions: EngineOptions{Threads: 1 + trial%3}}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -166,13 +166,13 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 					}
 				}
 				if w.Label >= 0 {
-					labelled++
+					labeled++
 				}
 			}
 		}
 	}
-	if total < 1000 || labelled < 300 || mixed < 100 {
-		t.Fatalf("%d predictions compared, %d with a label, %d mixed: the test has lost its subject", total, labelled, mixed)
+	if total < 1000 || labeled < 300 || mixed < 100 {
+		t.Fatalf("%d predictions compared, %d with a label, %d mixed: the test has lost its subject", total, labeled, mixed)
 	}
 	for _, f := range []outcome.Flag{outcome.FlagHeld, outcome.FlagEarly, outcome.FlagWarmUp, outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
 		if n := flags[f]; n < 10 || n == total {
@@ -213,9 +213,9 @@ func frontFor(p reservoir.Policy, which int) *reservoir.Front {
 	case 0:
 		return nil
 	case 1:
-		f.Normalise, f.Envelope = 11, 2
+		f.Normalize, f.Envelope = 11, 2
 	case 2:
-		f.Centre, f.Decimate = 6, 4
+		f.Center, f.Decimate = 6, 4
 	}
 	for f.Decimate > 0 && f.CheckParts(p) != nil {
 		f.Decimate--
@@ -314,14 +314,14 @@ func TestRetrainCutsAsThePolicy(t *testing.T) {
 			t.Errorf("%+v: report %+v, planned %+v; want %d series with %d sequences of %d to %d samples", c.policy, r, planned, series, c.sequences, c.min, c.max)
 		}
 		if m.Training.MinLength != int(c.min) || m.Training.MaxLength != int(c.max) {
-			t.Errorf("%+v: the model says it learnt from %d to %d samples", c.policy, m.Training.MinLength, m.Training.MaxLength)
+			t.Errorf("%+v: the model says it learned from %d to %d samples", c.policy, m.Training.MinLength, m.Training.MaxLength)
 		}
 		if err := m.CheckLengths(); err != nil {
 			t.Error(err)
 		}
 		ev := evaluated(t, m, d, EvaluateOptions{})
 		t.Logf("%+v: accuracy %.3f of %d sequences", c.policy, ev.Accuracy, ev.Sequences)
-		if ev.Accuracy < c.least || ev.Sequences != ev.Labelled || ev.Sequences < ev.Series {
+		if ev.Accuracy < c.least || ev.Sequences != ev.Labeled || ev.Sequences < ev.Series {
 			t.Errorf("%+v: accuracy %.3f of %d sequences of %d series, want at least %.2f", c.policy, ev.Accuracy, ev.Sequences, ev.Series, c.least)
 		}
 	}
@@ -411,7 +411,7 @@ func TestRecordingIsTheDataSet(t *testing.T) {
 	}
 }
 
-// Labelled intervals of continuous streams: a window within an interval counts for the interval, a window across a
+// Labeled intervals of continuous streams: a window within an interval counts for the interval, a window across a
 // border is left out and counted.
 func TestRecordingOfIntervals(t *testing.T) {
 	path := intervals(t, 6)
@@ -422,14 +422,14 @@ func TestRecordingOfIntervals(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Per stream 300 samples: 100 low, 105 high, 50 unknown, 45 low.
-	if r.Series != 6 || r.Samples != 1800 || r.Sequences != 6*(9+9+3) || r.Mixed != 6*(1+2+2) || r.Unlabelled != 6*3 || r.Groups != 18 || len(r.Divided) > 0 {
+	if r.Series != 6 || r.Samples != 1800 || r.Sequences != 6*(9+9+3) || r.Mixed != 6*(1+2+2) || r.Unlabeled != 6*3 || r.Groups != 18 || len(r.Divided) > 0 {
 		t.Errorf("report %+v", r)
 	}
 	ev, err := evaluateRecording(ctx, m, path, EvaluateOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ev.Sequences != 6*29 || ev.Labelled != 6*21 || ev.Mixed != r.Mixed || ev.Accuracy < .95 {
+	if ev.Sequences != 6*29 || ev.Labeled != 6*21 || ev.Mixed != r.Mixed || ev.Accuracy < .95 {
 		t.Errorf("evaluation: %+v", ev)
 	}
 	// One stream: high has one interval, which is divided.
@@ -439,7 +439,7 @@ func TestRecordingOfIntervals(t *testing.T) {
 	}
 }
 
-// intervals is a recording of streams with labelled intervals.
+// intervals is a recording of streams with labeled intervals.
 func intervals(t *testing.T, streams int) string {
 	rng := rand.New(rand.NewPCG(8, 8))
 	c := &archive.RecordingChunk{}

@@ -220,7 +220,7 @@ func TestUpdateAdapts(t *testing.T) {
 	var labels []int
 	for i, at := range d.Part(archive.Train) {
 		label := d.Series[at].Label
-		k.Sequences = append(k.Sequences, bridge.Sequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
+		k.Sequences = append(k.Sequences, bridge.Sequence{Class: label, Labeled: uint64(100 - i/2)}) // two of each label
 		labels = append(labels, label)
 	}
 	for i := len(labels) - 2; i >= 0; i -= 2 {

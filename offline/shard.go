@@ -64,7 +64,7 @@ type shardOwn struct {
 
 // RetrainShard does one share of a training. The whole training part is read, because the constants of the input
 // transform depend on all series. If features are clipped and too many to be kept, the whole part also runs through
-// the network, because the limits depend on all series. Then RetrainShard runs its share of the series, neighbours in
+// the network, because the limits depend on all series. Then RetrainShard runs its share of the series, neighbors in
 // the archive, through the network, and writes the statistics for the learner to a file at path. The file is written
 // whole or not at all. MergeShards makes the model from the files of all shards.
 func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s Shard, path string, progress archive.Progress) (RetrainReport, error) {
@@ -73,7 +73,7 @@ func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s
 		return fail(err)
 	}
 	opt = opt.withDefaults(len(d.Channels))
-	src, unlabelled, err := trainingPart(d, nil)
+	src, unlabeled, err := trainingPart(d, nil)
 	if err != nil {
 		return fail(err)
 	}
@@ -81,7 +81,7 @@ func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s
 	if err != nil {
 		return fail(err)
 	}
-	t.report.Unlabelled = unlabelled
+	t.report.Unlabeled = unlabeled
 	series := src.sampleSource.(*seriesSource).series
 	if err := s.check(); err != nil {
 		return fail(err)
@@ -89,7 +89,7 @@ func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s
 	first, last := len(series)*(s.I-1)/s.N, len(series)*s.I/s.N
 	from, to := t.upTo(first), t.upTo(last)
 	if from == to {
-		return fail(fmt.Errorf("offline: shard %d of %d has none of the %d sequences that are learnt from: take fewer shards", s.I, s.N, t.plan.points))
+		return fail(fmt.Errorf("offline: shard %d of %d has none of the %d sequences that are learned from: take fewer shards", s.I, s.N, t.plan.points))
 	}
 	share := src
 	share.sampleSource = &seriesSource{d: d, series: series[first:last]}
@@ -139,10 +139,10 @@ func (s Shard) check() error {
 // checkShard refuses options that learn from all sequences at once, or are missing in files of statistics.
 func (opt *RetrainOptions) checkShard() error {
 	if opt.Novelty != nil {
-		return errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job")
+		return errors.New("offline: a shard of a training with a detector of what is new: that is learned from all sequences at once: train in one job")
 	}
 	if opt.Early != nil {
-		return errors.New("offline: a shard of a training that decides early: when a prefix suffices is learnt from all sequences at once: train in one job")
+		return errors.New("offline: a shard of a training that decides early: when a prefix suffices is learned from all sequences at once: train in one job")
 	}
 	if opt.Groups != "" || opt.Parts != nil {
 		return errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job")

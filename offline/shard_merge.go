@@ -109,7 +109,7 @@ func (j shardJob) differs(other shardJob) string {
 		a, b any
 	}{
 		{"number of shards", j.Shards, other.Shards}, {"data", j.Fingerprint, other.Fingerprint}, {"network", j.Spec, other.Spec},
-		{"policy", j.Policy, other.Policy}, {"front end", frontText(j.Front), frontText(other.Front)}, {"regularisations", j.Alphas, other.Alphas}, {"program", j.Tool, other.Tool}, {"readout", j.Readout, other.Readout},
+		{"policy", j.Policy, other.Policy}, {"front end", frontText(j.Front), frontText(other.Front)}, {"regularizations", j.Alphas, other.Alphas}, {"program", j.Tool, other.Tool}, {"readout", j.Readout, other.Readout},
 	} {
 		if a, b := fmt.Sprint(c.a), fmt.Sprint(c.b); a != b {
 			return fmt.Sprintf("the %s of one is %s, of the other %s", c.what, b, a)
@@ -207,7 +207,7 @@ func (s *shardFile) training(memory int64) (*training, error) {
 		Spec: j.Spec, Alphas: j.Alphas, RawFeatures: j.RawFeatures, RidgeOnly: j.RidgeOnly,
 		Policy: j.Policy, Readout: j.Readout, Tool: j.Tool, Memory: memory,
 	}
-	src := labelledData{
+	src := labeledData{
 		what: fmt.Sprintf("data set %q", j.Report.Dataset), name: j.Report.Dataset,
 		channels: j.Channels, classes: j.Classes, fingerprint: func() string { return j.Fingerprint },
 	}

@@ -10,19 +10,19 @@ import (
 
 // Groups by a user's rule, such as machines, are called sites here: other groups have a common origin.
 
-// checkSites requires that every labelled sequence with one group has a group by the rule.
+// checkSites requires that every labeled sequence with one group has a group by the rule.
 func (pl *plan) checkSites(what string) error {
 	switch {
 	case pl.sites == nil || pl.strays == 0 && (pl.across == 0 || pl.points > 0):
 		return nil
 	case pl.strays == 0:
-		return fmt.Errorf("offline: %s: each of the %d labelled sequences has samples of several groups by %s, want some of one group: take shorter sequences, or another rule", what, pl.across, pl.sites.Rule)
+		return fmt.Errorf("offline: %s: each of the %d labeled sequences has samples of several groups by %s, want some of one group: take shorter sequences, or another rule", what, pl.across, pl.sites.Rule)
 	}
-	return fmt.Errorf("offline: %s: %d labelled sequences are in no group: the first is of %s %q, which %s; want a rule that gives each a group", what, pl.strays, pl.word, names.Cut(pl.stray, 60), pl.sites.Rule.Missing())
+	return fmt.Errorf("offline: %s: %d labeled sequences are in no group: the first is of %s %q, which %s; want a rule that gives each a group", what, pl.strays, pl.word, names.Cut(pl.stray, 60), pl.sites.Rule.Missing())
 }
 
 // byGroup describes the groups before training; nil if not requested.
-func (s *trainingOrder) byGroup(pl *plan, src labelledData) (*groups.Report, error) {
+func (s *trainingOrder) byGroup(pl *plan, src labeledData) (*groups.Report, error) {
 	if s.sites == nil {
 		return nil, nil
 	}

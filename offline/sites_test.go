@@ -128,8 +128,8 @@ func TestRecordingByGroup(t *testing.T) {
 		for _, one := range ev.ByGroup.Groups {
 			n, correct = n+one.Sequences, correct+one.Correct
 		}
-		if ev.ByGroup.Across != c.across || n+c.across != ev.Labelled || correct > ev.Correct || correct < ev.Correct-c.across || len(ev.ByGroup.Groups) != halls {
-			t.Errorf("%s: evaluated: %+v, of %d sequences %d right", c.rule, ev.ByGroup, ev.Labelled, ev.Correct)
+		if ev.ByGroup.Across != c.across || n+c.across != ev.Labeled || correct > ev.Correct || correct < ev.Correct-c.across || len(ev.ByGroup.Groups) != halls {
+			t.Errorf("%s: evaluated: %+v, of %d sequences %d right", c.rule, ev.ByGroup, ev.Labeled, ev.Correct)
 		}
 	}
 }
@@ -207,9 +207,9 @@ func TestDataSetByGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"none": `1 labelled sequences are in no group: the first is of series "a1", which has no value in column none`,
-		"^(a)": `3 labelled sequences are in no group: the first is of series "b1", which does not match ^(a)`,
-		"day":  `5 labelled sequences are in no group: the first is of series "a1", which has samples without a time`,
+		"none": `1 labeled sequences are in no group: the first is of series "a1", which has no value in column none`,
+		"^(a)": `3 labeled sequences are in no group: the first is of series "b1", which does not match ^(a)`,
+		"day":  `5 labeled sequences are in no group: the first is of series "a1", which has samples without a time`,
 		"()":   "does not match (), or what the parentheses hold is empty",
 	} {
 		_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: text}, nil)
@@ -244,7 +244,7 @@ func TestRecordedByGroup(t *testing.T) {
 	archivetest.WantError(t, err, `all 80 sequences are of the one group "0" by eusn_row`)
 	opt.Groups = "eusn_input" // another in each sample
 	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
-	archivetest.WantError(t, err, "each of the 80 labelled sequences has samples of several groups by eusn_input")
+	archivetest.WantError(t, err, "each of the 80 labeled sequences has samples of several groups by eusn_input")
 	opt.Groups = "site"
 	_, _, err = Retrain(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	archivetest.WantError(t, err, `no column "site"`)

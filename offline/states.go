@@ -23,7 +23,7 @@ type EngineOptions struct {
 }
 
 // Limits of one engine call: as many streams as vector engines fill their
-// lanes with, and no more samples than a cancelled job should still wait for.
+// lanes with, and no more samples than a canceled job should still wait for.
 const (
 	callSequences = 64
 	callSamples   = 1 << 15
@@ -180,7 +180,7 @@ func (w *worker) begin(call []*cutSequence) {
 // constant does not compile.)
 const _ = uint32(reservoir.MaxSteps - 2*datafile.MaxValues)
 
-// step takes each sequence to its next point, or towards a far point, and returns the number of rows; more is false
+// step takes each sequence to its next point, or toward a far point, and returns the number of rows; more is false
 // when all were done.
 func (w *worker) step() (samples int64, more bool, err error) {
 	w.inputs, w.runs = w.inputs[:0], w.runs[:0]

@@ -80,7 +80,7 @@ func (t *training) adapt(linear *readout.Linear, k bridge.Sequences, kept []int)
 		labels[row], order[row] = k.Sequences[of(row)].Class, row
 	}
 	slices.SortFunc(order, func(x, y int) int {
-		return cmp.Or(cmp.Compare(k.Sequences[of(x)].Labelled, k.Sequences[of(y)].Labelled), cmp.Compare(of(x), of(y)))
+		return cmp.Or(cmp.Compare(k.Sequences[of(x)].Labeled, k.Sequences[of(y)].Labeled), cmp.Compare(of(x), of(y)))
 	})
 	c, r, err := fit.AdaptCoverage(linear.Coverage, t.opt.adaptive, linear.Temperature, left.Scores, labels, order)
 	if err != nil {
@@ -127,7 +127,7 @@ func newUpdate(m *reservoir.Model, k bridge.Sequences, opt RetrainOptions) (*tra
 	if len(k.Classes) == 0 {
 		return nil, fmt.Errorf("offline: %s: no class to learn", k.Name)
 	}
-	src := labelledData{
+	src := labeledData{
 		what: k.Name, name: k.Name, channels: m.Channels, classes: k.Classes,
 		fingerprint: func() string { return k.Fingerprint },
 	}

@@ -94,7 +94,7 @@ func newShadowLoad(b *testing.B, spec reservoir.Spec, rows, messages int) *shado
 			Name: fmt.Sprint("r", i), Classes: []string{"a", "b", "c"}, Center: make([]float32, f), Weights: pipelinetest.Noise(rng, 3*f), Intercept: make([]float32, 3),
 		})
 	}
-	if net.Spec.Standardise {
+	if net.Spec.Standardize {
 		net.Norm = reservoir.Norm{Mean: make([]float32, 6), Scale: []float32{1, 1, 1, 1, 1, 1}, Diff: []float32{1, 1, 1, 1, 1, 1}}
 	}
 	if err := m.Validate(); err != nil {

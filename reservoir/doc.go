@@ -17,7 +17,7 @@
 // output of Front.Run. The network receives Inputs values u, in float32, one
 // rounding for each operation:
 //
-//	u[c]            = (x[c] - norm.mean[c]) * norm.scale[c]      with Standardise; else x[c]
+//	u[c]            = (x[c] - norm.mean[c]) * norm.scale[c]      with Standardize; else x[c]
 //	u[Channels + c] = (x[c] - previous x[c]) * norm.diff[c]      with Difference: Channels more;
 //	                                                             0 for the first sample
 //

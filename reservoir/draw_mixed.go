@@ -12,7 +12,7 @@ import (
 const (
 	tensorTaps = 5 + iota
 	tensorLeaks
-	tensorCentred
+	tensorCentered
 )
 
 // normal is nearly normally distributed, with mean 0 and deviation 1: the sum of
@@ -44,7 +44,7 @@ func drawMixed(s Spec) []Member {
 // drawTaps makes tap member r.
 func drawTaps(s Spec, r int) Member {
 	scales, w := newSource(s.Seed, r, tensorScales), newSource(s.Seed, r, tensorInput)
-	leaks, centred := newSource(s.Seed, r, tensorLeaks), newSource(s.Seed, r, tensorCentred)
+	leaks, centered := newSource(s.Seed, r, tensorLeaks), newSource(s.Seed, r, tensorCentered)
 	m := Member{Keep: 1, Gain: 1}
 	m.Inputs, m.Lags = drawPairs(s, r)
 	n, count := s.Units, s.Taps.Count
@@ -58,7 +58,7 @@ func drawTaps(s Spec, r int) Member {
 			sum += row[k]
 		}
 		mean := 0.
-		if centred.bits(i)>>63 == 1 {
+		if centered.bits(i)>>63 == 1 {
 			mean = sum / float64(count)
 		}
 		for _, v := range row {

@@ -40,7 +40,7 @@ func TestStoredModels(t *testing.T) {
 	timed := mixedModel(t)
 	timed.Training.Rate, timed.Training.LongestInterval = 25600.5, 1<<40
 	front := testModel(t)
-	front.Front = &Front{Normalise: 60000, Envelope: 16, Decimate: 20, Fill: []float32{.1, -1e10, 3}}
+	front.Front = &Front{Normalize: 60000, Envelope: 16, Decimate: 20, Fill: []float32{.1, -1e10, 3}}
 	sets := testModel(t)
 	sets.Readouts[0].Temperature = 1.25
 	sets.Readouts[0].Coverage = &readout.Coverage{Level: .95, ByClass: true, Least: make([]float64, len(sets.Readouts[0].Classes))}

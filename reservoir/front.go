@@ -12,8 +12,8 @@ import (
 // channel stays a channel, so the network has as many channels as the messages.
 // See Run for the arithmetic.
 type Front struct {
-	Centre    int `json:"centre,omitzero"`    // subtracts a running mean of about this many samples
-	Normalise int `json:"normalise,omitzero"` // also divides by a running deviation; not together with Centre
+	Center    int `json:"center,omitzero"`    // subtracts a running mean of about this many samples
+	Normalize int `json:"normalize,omitzero"` // also divides by a running deviation; not together with Center
 	Envelope  int `json:"envelope,omitzero"`  // running mean of the magnitude
 	Decimate  int `json:"decimate,omitzero"`  // replaces this many samples by their mean
 
@@ -34,16 +34,16 @@ func (f *Front) CheckParts(p Policy) error {
 	for _, part := range []struct {
 		name       string
 		value, min int
-	}{{"centre", f.Centre, 2}, {"normalise", f.Normalise, 2}, {"envelope", f.Envelope, 1}, {"decimate", f.Decimate, 2}} {
+	}{{"center", f.Center, 2}, {"normalize", f.Normalize, 2}, {"envelope", f.Envelope, 1}, {"decimate", f.Decimate, 2}} {
 		if part.value != 0 && (part.value < part.min || part.value > MaxFront) {
 			bad("%s of %d samples, want %d to %d", part.name, part.value, part.min, MaxFront)
 		}
 	}
-	if f.Centre != 0 && f.Normalise != 0 {
-		bad("centre and normalise, want one of them: normalise subtracts the mean, too")
+	if f.Center != 0 && f.Normalize != 0 {
+		bad("center and normalize, want one of them: normalize subtracts the mean, too")
 	}
-	if f.Centre == 0 && f.Normalise == 0 && f.Envelope == 0 && f.Decimate == 0 {
-		bad("no part, want at least one of centre, normalise, envelope, decimate")
+	if f.Center == 0 && f.Normalize == 0 && f.Envelope == 0 && f.Decimate == 0 {
+		bad("no part, want at least one of center, normalize, envelope, decimate")
 	}
 	if f.Decimate > 1 {
 		f.checkDecimate(p, bad)
@@ -110,9 +110,9 @@ func (f *Front) Out(n int64) int64 {
 // operation, in the order written. With k = n+1 for the first sample, then one
 // more for each, and for each channel:
 //
-//	centre, normalise:  d = x - mean;  mean = mean + d/min(k, length)
-//	normalise:          variance = (1 - 1/min(k, length)) * (variance + d*d/min(k, length))
-//	                    y = x - mean; normalise: y = y/sqrt(variance), or 0 if
+//	center, normalize:  d = x - mean;  mean = mean + d/min(k, length)
+//	normalize:          variance = (1 - 1/min(k, length)) * (variance + d*d/min(k, length))
+//	                    y = x - mean; normalize: y = y/sqrt(variance), or 0 if
 //	                    sqrt(variance) is not above 2^-22 * |mean|
 //	envelope:           e = e + (|y| - e)/min(k, length);  y = e
 //	decimate:           sum = sum + y; if k is a multiple of the length: y = sum/length, sum = 0;
@@ -140,7 +140,7 @@ func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (
 // converted, so that no platform fuses them with a sum.
 func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stride int) {
 	mean, variance, envelope, sum := state[0], state[1], state[2], state[3]
-	level, normalise := max(f.Centre, f.Normalise), f.Normalise > 0
+	level, normalize := max(f.Center, f.Normalize), f.Normalize > 0
 	put := 0
 	for at := 0; at < len(x); at += stride {
 		n++
@@ -149,7 +149,7 @@ func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stri
 			a, d := share(n, level), y-mean
 			mean += float64(a * d)
 			y -= mean
-			if normalise {
+			if normalize {
 				variance = float64((1 - a) * (variance + float64(float64(a*d)*d)))
 				if deviation := math.Sqrt(variance); deviation > float64(rounding*math.Abs(mean)) {
 					y /= deviation

@@ -46,7 +46,7 @@ func TestFrontGolden(t *testing.T) {
 		var name, text, behind string
 		var front Front
 		var n int
-		if _, err := fmt.Sscan(lines.Text(), &name, &front.Centre, &front.Normalise, &front.Envelope, &front.Decimate, &n, &text, &behind); err != nil {
+		if _, err := fmt.Sscan(lines.Text(), &name, &front.Center, &front.Normalize, &front.Envelope, &front.Decimate, &n, &text, &behind); err != nil {
 			t.Fatal(err)
 		}
 		want, err := hex.DecodeString(text)
@@ -79,10 +79,10 @@ func TestFrontGolden(t *testing.T) {
 	}
 }
 
-// TestFrontOfConstantChannel: a constant channel normalises to 0, not to a
+// TestFrontOfConstantChannel: a constant channel normalizes to 0, not to a
 // quotient of two roundings; and so does the first sample.
 func TestFrontOfConstantChannel(t *testing.T) {
-	front := Front{Normalise: 100}
+	front := Front{Normalize: 100}
 	x := slices.Repeat([]float32{1234.567}, 5000)
 	for i := range 50 {
 		x[1000+i] += float32(i) // then the signal is constant
@@ -96,7 +96,7 @@ func TestFrontOfConstantChannel(t *testing.T) {
 func TestFrontRefused(t *testing.T) {
 	good := func() *Model {
 		m := testModel(t)
-		m.Front = &Front{Centre: 10, Envelope: 1, Decimate: 5, Fill: []float32{1, 2, 3}}
+		m.Front = &Front{Center: 10, Envelope: 1, Decimate: 5, Fill: []float32{1, 2, 3}}
 		return m
 	}
 	if err := good().Validate(); err != nil {
@@ -104,12 +104,12 @@ func TestFrontRefused(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Model){
 		"no part, want at least one":                              func(m *Model) { *m.Front = Front{Fill: m.Front.Fill} },
-		"centre of 1 samples, want 2 to 1073741824":               func(m *Model) { m.Front.Centre = 1 },
-		"centre of -3 samples":                                    func(m *Model) { m.Front.Centre = -3 },
+		"center of 1 samples, want 2 to 1073741824":               func(m *Model) { m.Front.Center = 1 },
+		"center of -3 samples":                                    func(m *Model) { m.Front.Center = -3 },
 		"envelope of 1073741825 samples":                          func(m *Model) { m.Front.Envelope = MaxFront + 1 },
 		"decimate of 1 samples, want 2":                           func(m *Model) { m.Front.Decimate = 1 },
-		"normalise of 1 samples":                                  func(m *Model) { m.Front.Centre, m.Front.Normalise = 0, 1 },
-		"centre and normalise, want one of them":                  func(m *Model) { m.Front.Normalise = 10 },
+		"normalize of 1 samples":                                  func(m *Model) { m.Front.Center, m.Front.Normalize = 0, 1 },
+		"center and normalize, want one of them":                  func(m *Model) { m.Front.Normalize = 10 },
 		"2 values of fill, want one for each of 3 channels":       func(m *Model) { m.Front.Fill = m.Front.Fill[:2] },
 		"fill of channel 1 is NaN":                                func(m *Model) { m.Front.Fill[1] = float32(math.NaN()) },
 		"fill of channel 2 is 1e+16":                              func(m *Model) { m.Front.Fill[2] = 1e16 },
@@ -130,7 +130,7 @@ func TestFrontRefused(t *testing.T) {
 // BenchmarkFront measures the front end for a sample of three channels.
 func BenchmarkFront(b *testing.B) {
 	for name, front := range map[string]Front{
-		"decimate": {Decimate: 10}, "centre, envelope, decimate": {Centre: 1000, Envelope: 20, Decimate: 10}, "normalise": {Normalise: 1000},
+		"decimate": {Decimate: 10}, "center, envelope, decimate": {Center: 1000, Envelope: 20, Decimate: 10}, "normalize": {Normalize: 1000},
 	} {
 		b.Run(name, func(b *testing.B) {
 			x, state := frontSeries(4096), make([]float64, front.StateSize(3))
@@ -161,7 +161,7 @@ func TestFrontInModelFile(t *testing.T) {
 	}
 	m := testModel(t)
 	seen := map[string]bool{print(m): true}
-	for _, f := range []Front{{Centre: 2}, {Centre: 3}, {Normalise: 3}, {Envelope: 3}, {Decimate: 3}} {
+	for _, f := range []Front{{Center: 2}, {Center: 3}, {Normalize: 3}, {Envelope: 3}, {Decimate: 3}} {
 		for _, fill := range [][]float32{{0, 0, 0}, {0, 0, 1}} {
 			f.Fill = fill
 			m.Front = &f

@@ -14,7 +14,7 @@ type Norm struct {
 	Mean, Scale, Diff []float32
 }
 
-// InputRange describes the labelled training series of one channel, without
+// InputRange describes the labeled training series of one channel, without
 // missing values, before the input transform.
 type InputRange struct {
 	Values     int64   `json:"values"` // number of values; for 0, all other fields are 0
@@ -106,7 +106,7 @@ func (s *InputStatistics) Norm(spec Spec) Norm {
 	n, limit := identityNorm(len(s.value)), spec.largestScale()
 	for k := range s.value {
 		value := &s.value[k]
-		if spec.Standardise {
+		if spec.Standardize {
 			n.Mean[k] = float32(value.mean())
 			n.Scale[k] = 0
 			if !value.constant() {
@@ -138,7 +138,7 @@ const coarse = 0x1p-20
 // ChannelRemarks returns the channels omitted by the input transform, and channels
 // whose variation is hardly larger than the steps of float32.
 func (m *Model) ChannelRemarks() (remarks []ChannelRemark) {
-	if !m.Network.Spec.Standardise || len(m.Training.Inputs) != len(m.Channels) {
+	if !m.Network.Spec.Standardize || len(m.Training.Inputs) != len(m.Channels) {
 		return nil
 	}
 	for c, scale := range m.Network.Norm.Scale {

@@ -21,7 +21,7 @@ import (
 func testModel(t testing.TB) *Model {
 	t.Helper()
 	spec := Spec{Arithmetic: Arithmetic, Kind: EuSN, Channels: 3, Members: 2, Units: 5, Seed: 7, Precision: Float32,
-		Standardise: true, Difference: true, Subset: 4, Features: AllFeatures,
+		Standardize: true, Difference: true, Subset: 4, Features: AllFeatures,
 		Eps: Dist{1e-3, 1}, Gamma: Dist{1e-4, 1e-1}, EpsRho: Dist{1e-2, .2}, Input: Dist{.03, 3}, Bias: Dist{.01, 3}}
 	net, err := Draw(spec)
 	if err != nil {
@@ -310,7 +310,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(bare)
-	newer.Front = &Front{Centre: 3, Decimate: 2, Fill: []float32{1, 2, 3}}
+	newer.Front = &Front{Center: 3, Decimate: 2, Fill: []float32{1, 2, 3}}
 	if bare, err = newer.encode(map[string]string{}); err != nil {
 		f.Fatal(err)
 	}

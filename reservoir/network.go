@@ -86,7 +86,7 @@ func largest(values []float32) (most float64) {
 func (n *Network) Transform(dst, sample, previous []float32) {
 	c := n.Spec.Channels
 	for i, x := range sample[:c] {
-		if n.Spec.Standardise {
+		if n.Spec.Standardize {
 			x = (x - n.Norm.Mean[i]) * n.Norm.Scale[i]
 		}
 		dst[i] = x

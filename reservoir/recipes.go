@@ -29,7 +29,7 @@ func EulerBank(channels int) Spec {
 	return Spec{
 		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels,
 		Members: 40, Units: 50, Seed: DefaultSeed, Precision: Float32,
-		Standardise: true, Difference: true, Subset: 9,
+		Standardize: true, Difference: true, Subset: 9,
 		Features: slices.Clone(AllFeatures),
 		Eps:      Fixed(1),
 		EpsRho:   Dist{Lo: 1e-2, Hi: 0.3},
@@ -68,7 +68,7 @@ func mixedBank(channels, taps, recurrent int) Spec {
 	s := Spec{
 		Arithmetic: MixedArithmetic, Kind: Mixed, Channels: channels,
 		Members: taps + recurrent, Units: canon.MixedUnits, Seed: DefaultSeed, Precision: Float32,
-		Standardise: true, Difference: true, Subset: 9,
+		Standardize: true, Difference: true, Subset: 9,
 		Features: slices.Clone(MixedFeatures),
 		Gamma:    Dist{Lo: 3e-4, Hi: 0.5},
 		Input:    Dist{Lo: math.Sqrt(1e-3), Hi: math.Sqrt(10)},

@@ -73,7 +73,7 @@ type Spec struct {
 	Seed       uint64    `json:"seed"`
 	Precision  Precision `json:"precision"`
 
-	Standardise bool `json:"standardise"` // (x - mean) / deviation of the training data, per channel
+	Standardize bool `json:"standardize"` // (x - mean) / deviation of the training data, per channel
 	Difference  bool `json:"difference"`  // append the scaled first difference: Channels more inputs
 	Subset      int  `json:"subset"`      // a member sees 1..Subset of the inputs if there are more than 3; 0 = all
 

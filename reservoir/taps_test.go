@@ -13,7 +13,7 @@ import (
 func smallMixed() Spec {
 	return Spec{
 		Arithmetic: MixedArithmetic, Kind: Mixed, Channels: 3, Members: 16, Units: 16, Seed: 9, Precision: Float32,
-		Standardise: true, Difference: true, Subset: 9, Features: slices.Clone(MixedFeatures),
+		Standardize: true, Difference: true, Subset: 9, Features: slices.Clone(MixedFeatures),
 		Gamma: Dist{3e-4, .5}, EpsRho: Dist{1e-2, .3}, Input: Dist{.03, 3}, Bias: Dist{.03, 3},
 		Taps: Taps{Members: 8, Count: 3, MaxLag: 5, Activation: Cubic},
 	}
@@ -114,7 +114,7 @@ func TestMixedDraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	differences, centred, lags := 0, 0, map[int32]int{}
+	differences, centered, lags := 0, 0, map[int32]int{}
 	for r, m := range n.Members[:320] {
 		seen := map[int32]bool{}
 		for _, c := range m.Inputs {
@@ -136,13 +136,13 @@ func TestMixedDraw(t *testing.T) {
 				sum, size = sum+w, max(size, w, -w)
 			}
 			if max(sum, -sum) < 1e-5*size {
-				centred++
+				centered++
 			}
 		}
 	}
 	// Within five deviations of the even odds.
-	if differences < 160-45 || differences > 160+45 || centred < 2560-180 || centred > 2560+180 || len(lags) < 60 {
-		t.Errorf("of 320 tap members %d see differences, of 5120 units %d are centred, %d lags of 65 are seen", differences, centred, len(lags))
+	if differences < 160-45 || differences > 160+45 || centered < 2560-180 || centered > 2560+180 || len(lags) < 60 {
+		t.Errorf("of 320 tap members %d see differences, of 5120 units %d are centered, %d lags of 65 are seen", differences, centered, len(lags))
 	}
 	for r := 321; r < 400; r++ {
 		if len(n.Members[r].Inputs) < len(n.Members[r-1].Inputs) {

@@ -25,7 +25,7 @@ export function encodeSamples(channels, columns, times) {
 const bit = (name) => 1 << flagNames.indexOf(name);
 
 // The worst of a prediction's flags wins.
-const judgements = [
+const judgments = [
   ["unlike-training", bit("out-of-range") | bit("flat") | bit("length") | bit("rate")],
   ["gap", bit("gap")],
   ["poison-skipped", bit("poison-skipped")],
@@ -37,7 +37,7 @@ const judgements = [
 // integrity says in a word how far to trust a prediction.
 export function integrity(flags) {
   if (flags >>> flagNames.length !== 0) return "unknown"; // a flag of a later version
-  return judgements.find(([, bits]) => flags & bits)?.[0] ?? "complete";
+  return judgments.find(([, bits]) => flags & bits)?.[0] ?? "complete";
 }
 
 // decodePredictions reads one message of a job's output.

@@ -19,7 +19,7 @@ int eusn_push(eusn_state *s, const float *sample) {
 			input[EUSN_CHANNELS + c] = samples == 0 ? 0 : (x - before) * eusn_norm_diff[c];
 			words[EUSN_PREVIOUS + c] = eusn_u(x);
 		}
-		input[c] = EUSN_STANDARDISE ? (x - eusn_norm_mean[c]) * eusn_norm_scale[c] : x;
+		input[c] = EUSN_STANDARDIZE ? (x - eusn_norm_mean[c]) * eusn_norm_scale[c] : x;
 	}
 	eusn_step(words, input, s->work + EUSN_INPUTS, samples);
 	words[0] = samples + 1;

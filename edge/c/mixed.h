@@ -1,5 +1,5 @@
 
-/* The state of a unit, and of a unit's neighbours in a block of 8 members. */
+/* The state of a unit, and of a unit's neighbors in a block of 8 members. */
 enum { EUSN_SUM = 128, EUSN_SQUARE = 256, EUSN_MAX = 384, EUSN_COUNTS = 512, EUSN_BLOCK = 768 };
 
 static uint32_t eusn_count(const uint32_t *block, uint32_t kind, uint32_t place) {

@@ -8,7 +8,7 @@
 
 static struct {
 	/* The numbers of blob.go, in its order. */
-	uint32_t mixed, channels, classes, columns, words, inputs, members, features, first, standardise, difference, previous, limited;
+	uint32_t mixed, channels, classes, columns, words, inputs, members, features, first, standardize, difference, previous, limited;
 	uint32_t ring_at, signs, lags, tap_members, activation;
 	uint32_t units, member_words, ring, sum_low, sum_high, positive, max, square_low, square_high, feature_bits;
 	uint32_t test_samples, inputs_count, lags_count, recurrent_count, input_count, test_probability;
@@ -34,7 +34,7 @@ typedef struct {
 #define EUSN_MEMBERS m.members
 #define EUSN_FEATURES m.features
 #define EUSN_FIRST m.first
-#define EUSN_STANDARDISE m.standardise
+#define EUSN_STANDARDIZE m.standardize
 #define EUSN_DIFFERENCE m.difference
 #define EUSN_PREVIOUS m.previous
 #define EUSN_LIMITED m.limited

@@ -20,8 +20,8 @@ import (
 type companions struct {
 	alarms, recorder, gateway *proc
 
-	labels   map[string]map[string]int // number of labels, by stream and class
-	labelled uint64                    // the last output message whose predictions may have a label
+	labels  map[string]map[string]int // number of labels, by stream and class
+	labeled uint64                    // the last output message whose predictions may have a label
 }
 
 // Kinds of harms to the companions. A run starts a companion if a harm kills it.

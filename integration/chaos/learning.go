@@ -33,7 +33,7 @@ func learnKills(at ...float64) (all []harm) {
 			}
 			rng := r.newRand(fmt.Sprint(learnKill, at))
 			for range changeKills {
-				p, err := r.startLearn("learnt")
+				p, err := r.startLearn("learned")
 				if err != nil {
 					return err
 				}
@@ -93,7 +93,7 @@ func (r *run) addLabels(ctx context.Context, js jetstream.JetStream) (err error)
 		r.companions.labels[p.Stream][class]++
 		return nil
 	}
-	r.companions.labelled, err = readOn(ctx, js, outputStream, r.companions.labelled, false, func(s stored) error {
+	r.companions.labeled, err = readOn(ctx, js, outputStream, r.companions.labeled, false, func(s stored) error {
 		_, predictions, err := codec.DecodePredictions(s.data)
 		for _, p := range predictions {
 			if err == nil {
@@ -105,8 +105,8 @@ func (r *run) addLabels(ctx context.Context, js jetstream.JetStream) (err error)
 	return err
 }
 
-// learnt is the output of learn.
-type learnt struct {
+// learned is the output of learn.
+type learned struct {
 	Used      int `json:"labels_used"`
 	Sequences int
 	Classes   map[string]int
@@ -114,7 +114,7 @@ type learnt struct {
 }
 
 // runLearn runs learn with a store to its end.
-func (r *run) runLearn(store string) (did learnt, err error) {
+func (r *run) runLearn(store string) (did learned, err error) {
 	os.Remove(filepath.Join(r.dir, "learn.log"))
 	var more []string
 	if r.scenario.Control == noFirstKey {
@@ -135,9 +135,9 @@ func (r *run) runLearn(store string) (did learnt, err error) {
 	return did, nil
 }
 
-// compareLearnt expects that learn, after all kills, has used each label once, with the
+// compareLearned expects that learn, after all kills, has used each label once, with the
 // same result as in a new store.
-func (r *run) compareLearnt(ctx context.Context, js jetstream.JetStream) error {
+func (r *run) compareLearned(ctx context.Context, js jetstream.JetStream) error {
 	if err := r.addLabels(ctx, js); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (r *run) compareLearnt(ctx context.Context, js jetstream.JetStream) error {
 		return fmt.Errorf("chaos: only labels of %v: %s", classes, shownNothing)
 	}
 	var weights [2][]float32
-	for i, store := range []string{"learnt", "afresh"} {
+	for i, store := range []string{"learned", "afresh"} {
 		did, err := r.runLearn(store)
 		if err != nil {
 			return err

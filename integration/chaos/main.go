@@ -95,7 +95,7 @@ func mainWith(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		return 2
 	}
 	if o.list {
-		for _, s := range catalogue() {
+		for _, s := range catalog() {
 			fmt.Fprintf(stdout, "%-23s %d server(s), workers %v, %s, %s\n", s.Name, s.Nodes, s.Workers, s.Policy, s.expects())
 		}
 		return 0

@@ -156,8 +156,8 @@ func (s *scenario) disabling(name, mode string) *scenario {
 	return &c
 }
 
-// catalogue returns all scenarios.
-func catalogue() []*scenario {
+// catalog returns all scenarios.
+func catalog() []*scenario {
 	return slices.Concat(workerFaults(), producerFaults(), storeFaults(), powerFaults(), jobFaults())
 }
 
@@ -380,7 +380,7 @@ var matrices = map[string][]entry{
 
 // controls is every negative control once.
 func controls() (list []entry) {
-	for _, s := range catalogue() {
+	for _, s := range catalog() {
 		if s.control() != "" {
 			list = append(list, entry{s.Name, 1})
 		}
@@ -389,7 +389,7 @@ func controls() (list []entry) {
 }
 
 func findScenario(name string) (*scenario, error) {
-	all := catalogue()
+	all := catalog()
 	i := slices.IndexFunc(all, func(s *scenario) bool { return s.Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("chaos: no run named %q; --list shows them", name)

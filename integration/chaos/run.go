@@ -220,7 +220,7 @@ func (r *run) compareAll(ctx context.Context, js jetstream.JetStream) error {
 		err = r.compareRecording(ctx)
 	}
 	if err == nil && r.companions.labels != nil {
-		err = r.compareLearnt(ctx, js)
+		err = r.compareLearned(ctx, js)
 	}
 	return err
 }

@@ -31,7 +31,7 @@ var jobs = []golden{
 	{name: "missing-held", train: append(tiny, "--novelty", "--false-alarms", "0.05", "--coverage", "0.9", "--coverage-by", "class"), run: []string{"--non-finite", "hold"}, input: input{ends: true, missing: true}},
 	{name: "missing-zero", train: tiny, run: []string{"--non-finite", "zero"}, input: input{ends: true, missing: true}},
 	{name: "missing-rejected", train: tiny, input: input{ends: true, missing: true}},
-	{name: "window-front", train: append(tiny, "--policy", "window", "--length", "16", "--hop", "8", "--front", "centre=80ms,decimate=2"), input: input{}},
+	{name: "window-front", train: append(tiny, "--policy", "window", "--length", "16", "--hop", "8", "--front", "center=80ms,decimate=2"), input: input{}},
 	{name: "count-single-network", train: []string{"--network", "eusn", "--units", "3", "--features", "last", "--policy", "count", "--length", "8", "--sample-rate", "100Hz", "--max-error", "0.2", "--confidence", "0.5"}, input: input{}},
 	{name: "gap", train: append(tiny, "--policy", "gap", "--gap", "500ms", "--early", "8", "--decide", "--decide-loss", "0.2"), input: input{gaps: true}},
 	{name: "endless-inputs", train: append(tiny, "--policy", "endless", "--early", "8", "--drift"), input: input{}},

@@ -96,7 +96,7 @@ type Interrupted struct{ kept string }
 
 func (i *Interrupted) Error() string { return "interrupted: " + i.kept }
 
-// OrInterrupted replaces the error of a cancelled context by an Interrupted with the kept data. Every other error
+// OrInterrupted replaces the error of a canceled context by an Interrupted with the kept data. Every other error
 // passes.
 func OrInterrupted(err error, format string, args ...any) error {
 	if err == nil || !errors.Is(err, context.Canceled) {

@@ -80,7 +80,7 @@ func (r *reference) hold(t *testing.T, o Options, groups int) *novelty.Detector 
 	if report.Dimensions != r.Dims || report.Groups != groups || report.Sequences != r.N {
 		t.Errorf("report %+v", report)
 	}
-	// float32 sums of 40 squares, most of them cancelled
+	// float32 sums of 40 squares, most of them canceled
 	near := func(got float32, want float64) bool { return math.Abs(float64(got)-want) <= 2e-4*want+1e-4 }
 	for i, want := range r.Left {
 		if !near(d.Left[i], want) {
@@ -211,7 +211,7 @@ func TestRefused(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, _, err := Fit(ctx, x, 20, Options{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	good, _ := fit(t, x, 20, Options{})
 	for what, spoil := range map[string]func(d *novelty.Detector){

@@ -15,7 +15,7 @@ import (
 const (
 	Dimensions = 32   // of the subspace
 	Folds      = 10   // parts, each left out in turn
-	Learnt     = 512  // training sequences of a subspace, at most
+	Learned    = 512  // training sequences of a subspace, at most
 	Most       = 8192 // sequences kept for learning and leaving out
 	Fewest     = 8    // minimum number of sequences
 )
@@ -109,7 +109,7 @@ func membersOf(of []int, fold int) (members []int) {
 }
 
 // Fit learns a detector from n feature vectors; features is their row-major matrix and stays
-// the caller's. Time: for each fold and once more, with m = min(n, Learnt), k dimensions and F
+// the caller's. Time: for each fold and once more, with m = min(n, Learned), k dimensions and F
 // features, m m F/2 + m F k multiply-adds, and n F k in all for left-out sequences; and 2 m m
 // F for each spliced direction. Memory: m F float32, twice as much with splices, and k F
 // float64.
@@ -193,7 +193,7 @@ func grouped(of []int, n int) (group []int, groups int, err error) {
 		group = append(group, number[g])
 	}
 	if len(number) < 2 {
-		return nil, 0, errors.New("detect: all sequences are of one group, want at least two: what is left out must not be learnt from")
+		return nil, 0, errors.New("detect: all sequences are of one group, want at least two: what is left out must not be learned from")
 	}
 	return group, len(number), nil
 }
@@ -224,19 +224,19 @@ type subspace struct {
 	between     int          // number of spliced directions, the first axes
 }
 
-// thinned takes Learnt rows at even distances.
+// thinned takes Learned rows at even distances.
 func thinned(rows []int) []int {
-	if len(rows) <= Learnt {
+	if len(rows) <= Learned {
 		return rows
 	}
-	some := make([]int, Learnt)
+	some := make([]int, Learned)
 	for i := range some {
-		some[i] = rows[i*len(rows)/Learnt]
+		some[i] = rows[i*len(rows)/Learned]
 	}
 	return some
 }
 
-// learn learns a subspace from Learnt of the rows, at even distances.
+// learn learns a subspace from Learned of the rows, at even distances.
 func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -317,7 +317,7 @@ func statistics(z dense.Samples, scale func(mean, variance []float64) []float64)
 // directions to between.
 func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products, between dense.Matrix) {
 	for len(rows) > 0 {
-		some := rows[:min(len(rows), Learnt)]
+		some := rows[:min(len(rows), Learned)]
 		rows = rows[len(some):]
 		z := l.gather(some)
 		z.Center, z.Scale = s.mean, s.scale

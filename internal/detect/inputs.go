@@ -83,7 +83,7 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 		for i, row := range rows {
 			y[i] = of[row*count+k]
 		}
-		if !standardise(y, k%novelty.InputsOf == 0) {
+		if !standardize(y, k%novelty.InputsOf == 0) {
 			continue
 		}
 		var a []float64
@@ -106,10 +106,10 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 	return weights, share, nil
 }
 
-// standardise centers y and divides by its deviation. standardise returns false if y is
+// standardize centers y and divides by its deviation. standardize returns false if y is
 // constant to rounding: of float32 samples (levels, in any unit), or of logarithms (other
 // statistics).
-func standardise(y []float64, level bool) bool {
+func standardize(y []float64, level bool) bool {
 	mean, variance := 0., 0.
 	for _, v := range y {
 		mean += v / float64(len(y))
@@ -163,14 +163,14 @@ func (r *ridge) best(y []float64) (best []float64, share float64) {
 	return best, share
 }
 
-// fewer returns at most Learnt rows, at even distances, the same rows as in learn.
+// fewer returns at most Learned rows, at even distances, the same rows as in learn.
 func fewer(rows []int) []int {
-	if len(rows) <= Learnt {
+	if len(rows) <= Learned {
 		return rows
 	}
-	few := make([]int, Learnt)
+	few := make([]int, Learned)
 	for i := range few {
-		few[i] = rows[i*len(rows)/Learnt]
+		few[i] = rows[i*len(rows)/Learned]
 	}
 	return few
 }

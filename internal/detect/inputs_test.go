@@ -107,7 +107,7 @@ func TestStatisticsOfAnyUnit(t *testing.T) {
 		}
 		y = append(y, small[0])
 	}
-	if !standardise(y, true) {
+	if !standardize(y, true) {
 		t.Error("levels in a small unit count as constant")
 	}
 }

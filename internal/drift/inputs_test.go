@@ -53,7 +53,7 @@ func TestInputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	stable := in.numbers(t, in.series[0], func(x []float32, _ int) []float32 { return x })
-	t.Logf("%s: %d series learnt from, %d stable ones to draw from", d.Name, in.learnt, len(stable[0]))
+	t.Logf("%s: %d series learned from, %d stable ones to draw from", d.Name, in.learned, len(stable[0]))
 	for k, name := range in.names() {
 		n := 0
 		s, r := new(drift.Detector), rand.New(rand.NewPCG(5, uint64(k)))
@@ -110,7 +110,7 @@ type inputs struct {
 	m        *reservoir.Model
 	readout  *readout.Linear // with a detector
 	classify *readout.Linear // with classes
-	learnt   int
+	learned  int
 	machine  uint64              // seed of the simulated machine; 0: another data set
 	series   [2][]archive.Series // stable series, and series to change
 	dev      []float64           // per channel
@@ -129,7 +129,7 @@ func newInputs(t *testing.T, d *archive.Dataset) *inputs {
 			healthy.Series = append(healthy.Series, s)
 		}
 		if s.Label == class && s.Split == archive.Train {
-			in.learnt++
+			in.learned++
 		}
 	}
 	m, report, err := offline.Retrain(context.Background(), &healthy, offline.RetrainOptions{Novelty: &offline.NoveltyOptions{HealthyOnly: true, Healthy: d.Classes[class], Inputs: true}}, nil)

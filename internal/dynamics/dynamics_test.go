@@ -22,9 +22,9 @@ func recipes(t *testing.T) map[string]*reservoir.Network {
 		return reservoir.Paper(1, o)
 	}
 	bank := reservoir.EulerBank(1)
-	bank.Members, bank.Units, bank.Standardise, bank.Difference, bank.Gamma = 3, 20, false, false, reservoir.Dist{Lo: .01, Hi: .5}
+	bank.Members, bank.Units, bank.Standardize, bank.Difference, bank.Gamma = 3, 20, false, false, reservoir.Dist{Lo: .01, Hi: .5}
 	mixed := reservoir.DefaultBank(1).ForLength(32)
-	mixed.Members, mixed.Taps.Members, mixed.Standardise, mixed.Difference, mixed.Gamma = 16, 8, false, false, reservoir.Dist{Lo: .01, Hi: .5}
+	mixed.Members, mixed.Taps.Members, mixed.Standardize, mixed.Difference, mixed.Gamma = 16, 8, false, false, reservoir.Dist{Lo: .01, Hi: .5}
 	all := map[string]*reservoir.Network{}
 	for name, s := range map[string]reservoir.Spec{
 		"bank": bank, "mixed": mixed,

@@ -13,16 +13,16 @@ func (s *Sums) Moments() (mean []float64, sums, outer dense.Matrix) {
 	mean, sums, outer = make([]float64, f), dense.New(len(s.counts), f), dense.New(f, f)
 	// With c near the mean, n samples, S their sum and O the sum of products,
 	// the sum about c is O_ij - c_i S_j - S_i c_j + n c_i c_j = O_ij - c_i S_j + c_j (n c_i - S_i).
-	centre, sum, rest := make([]fixed, f), make([]fixed, f), make([]fixed, f)
+	center, sum, rest := make([]fixed, f), make([]fixed, f), make([]fixed, f)
 	for j := range f {
 		for k := range s.counts {
 			sum[j] = sum[j].plus(s.sum(k, j))
 		}
 		mean[j] = multiple(sum[j].float(-unit) / float64(n))
-		centre[j] = fixedFloat(mean[j])
-		rest[j] = centre[j].times(fixed{uint64(n)}).minus(sum[j])
+		center[j] = fixedFloat(mean[j])
+		rest[j] = center[j].times(fixed{uint64(n)}).minus(sum[j])
 		for k, c := range s.counts {
-			sums.Row(k)[j] = s.sum(k, j).minus(centre[j].times(fixed{uint64(c)})).float(-unit)
+			sums.Row(k)[j] = s.sum(k, j).minus(center[j].times(fixed{uint64(c)})).float(-unit)
 		}
 	}
 	dense.Parallel((f+1)/2, 8, func(lo, hi int) {
@@ -30,7 +30,7 @@ func (s *Sums) Moments() (mean []float64, sums, outer dense.Matrix) {
 			src, dst := s.outer[3*(i*(i+1)/2):], outer.Row(i)
 			for j := range i + 1 {
 				o := fixed{src[3*j], src[3*j+1], src[3*j+2]}
-				dst[j] = o.minus(centre[i].times(sum[j])).plus(centre[j].times(rest[i])).float(-2 * unit)
+				dst[j] = o.minus(center[i].times(sum[j])).plus(center[j].times(rest[i])).float(-2 * unit)
 			}
 		}
 		for i := lo; i < hi; i++ {

@@ -84,7 +84,7 @@ func (m *predictionModel) holdChannels(ctx context.Context, q *replay.Sequence, 
 		return nil, nil, "the sequence began before what was read", nil
 	case q.Kept.More:
 		return nil, nil, fmt.Sprintf("the sequence is longer than %d values", keptValues), nil
-	case !model.Network.Spec.Standardise:
+	case !model.Network.Spec.Standardize:
 		return nil, nil, "the model does not know the channels' means in training", nil
 	}
 	engine, err := m.job.NewEngine(model.Network, 1)

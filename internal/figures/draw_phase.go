@@ -16,7 +16,7 @@ const phaseRange = 1.
 func (f *Portraits) Picture() Picture {
 	return Picture{8 * vg.Inch, 8.4 * vg.Inch, func(c draw.Canvas) {
 		c = headline(c, "Fig. 1: phase portraits of two units without input",
-			"Dots: initial states. Grey: direction of the step. Leak rate .001; EuSN: ε = γ = .001; 20000 steps.")
+			"Dots: initial states. Gray: direction of the step. Leak rate .001; EuSN: ε = γ = .001; 20000 steps.")
 		var all []*plot.Plot
 		for i := range f.Panels {
 			p := &f.Panels[i]

@@ -253,7 +253,7 @@ func TestCancel(t *testing.T) {
 		}
 	}})
 	if !errors.Is(err, context.Canceled) || calls != 3 {
-		t.Errorf("%d cells done, error %v, want 3 and a cancelled context", calls, err)
+		t.Errorf("%d cells done, error %v, want 3 and a canceled context", calls, err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func TestAdapt(t *testing.T) {
 	const level, rate = .8, .05
 	x, labels := blobs(200, 10, 3)
-	l, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Coverage: level, Left: true})
+	l, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardize: true, Coverage: level, Left: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestClip(t *testing.T) {
 		x, labels := spread(n, features, classes)
 		before := slices.Clone(x)
 		soft := &Soft{Run: 3, Floors: []float64{0, .1}, Clip: at}
-		opt := Options{Standardise: true, Soft: soft, Discriminant: true}
+		opt := Options{Standardize: true, Soft: soft, Discriminant: true}
 		got, report, err := Fit(context.Background(), x, labels, classNames(classes), opt)
 		if err != nil {
 			t.Fatal(err)
@@ -133,12 +133,12 @@ func TestLimits(t *testing.T) {
 func TestLimitsOfBlocksAndParts(t *testing.T) {
 	const n, features, classes = 900, 48, 3
 	x, labels := spread(n, features, classes)
-	opt := Options{Standardise: true, Soft: &Soft{Run: 3, Floors: []float64{0, .1}, Clip: 1.5}}
+	opt := Options{Standardize: true, Soft: &Soft{Run: 3, Floors: []float64{0, .1}, Clip: 1.5}}
 	want, _, err := Fit(context.Background(), x, labels, classNames(classes), opt)
 	if err != nil || want.Limit == nil {
 		t.Fatal(err, want)
 	}
-	part := func(from, to int) *Learner { return learnt(t, x, labels, classes, opt, from, to) }
+	part := func(from, to int) *Learner { return learned(t, x, labels, classes, opt, from, to) }
 	for how, l := range map[string]*Learner{
 		"in blocks": part(0, n), "of three parts": merge(t, opt, part(0, 100), part(100, 101), part(101, n)),
 	} {
@@ -169,7 +169,7 @@ func TestLimitsOfBlocksAndParts(t *testing.T) {
 func TestMeasureRefuses(t *testing.T) {
 	const n, features, classes = 90, 48, 3
 	x, labels := spread(n, features, classes)
-	opt := Options{Standardise: true, Soft: &Soft{Run: 3, Floors: []float64{0, .1}, Clip: 1.5}}
+	opt := Options{Standardize: true, Soft: &Soft{Run: 3, Floors: []float64{0, .1}, Clip: 1.5}}
 	open := func(n int, opt Options) *Learner {
 		l, err := NewLearner(features, classNames(classes), labels[:n], opt)
 		if err != nil {
@@ -184,7 +184,7 @@ func TestMeasureRefuses(t *testing.T) {
 		}
 	}
 	refused(open(40, opt).Measure(x[:features]), "want a plan of two passes")
-	refused(open(n, Options{Standardise: true}).Measure(x[:features]), "want a plan of two passes")
+	refused(open(n, Options{Standardize: true}).Measure(x[:features]), "want a plan of two passes")
 	l := open(n, opt)
 	refused(l.Add(x[:features]), "0 samples measured, want 90 before the first is added")
 	if err := l.Measure(x[:80*features]); err != nil {
@@ -198,16 +198,16 @@ func TestMeasureRefuses(t *testing.T) {
 	}
 	refused(l.Measure(x[:0]), "none added")
 
-	whole, plain := learnt(t, x, labels, classes, opt, 0, n), opt
+	whole, plain := learned(t, x, labels, classes, opt, 0, n), opt
 	plain.Soft = nil
-	_, err := mergeParts(opt, learnt(t, x, labels, classes, opt, 0, 45), learnt(t, x, labels, classes, plain, 45, n))
+	_, err := mergeParts(opt, learned(t, x, labels, classes, opt, 0, 45), learned(t, x, labels, classes, plain, 45, n))
 	refused(err, "clipped with those of others that are not")
 	x[7]++
-	_, err = mergeParts(opt, learnt(t, x, labels, classes, opt, 0, 45), whole)
+	_, err = mergeParts(opt, learned(t, x, labels, classes, opt, 0, 45), whole)
 	refused(err, "merging samples")
-	second := learnt(t, x, labels, classes, opt, 45, n)
+	second := learned(t, x, labels, classes, opt, 45, n)
 	x[7]--
-	_, err = mergeParts(opt, learnt(t, x, labels, classes, opt, 0, 45), second)
+	_, err = mergeParts(opt, learned(t, x, labels, classes, opt, 0, 45), second)
 	refused(err, "clipped at different limits")
 	_, _, err = merge(t, opt, whole).Solve(context.Background(), plain)
 	refused(err, "want the options that they were added with")

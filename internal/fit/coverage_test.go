@@ -54,7 +54,7 @@ func TestSetsAreThoseOfRefits(t *testing.T) {
 				wanted = w.Prior
 			}
 			for _, byClass := range []bool{false, true} {
-				opt := Options{Alphas: []float64{1}, Standardise: true, Coverage: w.Level, CoverageByClass: byClass, Priors: priors}
+				opt := Options{Alphas: []float64{1}, Standardize: true, Coverage: w.Level, CoverageByClass: byClass, Priors: priors}
 				l, r, err := Fit(context.Background(), c.X, c.Labels, classNames(c.Classes), opt)
 				if err != nil {
 					t.Fatalf("%s: %v", c.Name, err)
@@ -98,7 +98,7 @@ func TestSetsAndPriorsLeaveTheRest(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		x, labels := blobs(80, 10, classes)
 		fit := func(opt Options) *readout.Linear {
-			opt.Standardise, opt.Discriminant = true, true
+			opt.Standardize, opt.Discriminant = true, true
 			l, _, err := Fit(context.Background(), x, labels, classNames(classes), opt)
 			if err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestQualityOfADiscriminant(t *testing.T) {
 	for i := range labels { // three classes on a line: no ridge classifier separates the middle class
 		x[10*i] += float32(3 * labels[i])
 	}
-	_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true, Alphas: []float64{1, 1e3}})
+	_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardize: true, Discriminant: true, Alphas: []float64{1, 1e3}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,16 +146,16 @@ func TestQualityOfADiscriminant(t *testing.T) {
 // has a deviation of .015 (a beta distribution); by class, of 133, .026. Three deviations.
 func TestCoverageOfNewSamples(t *testing.T) {
 	x, labels := blobs(4400, 12, 3)
-	const learnt = 400
+	const learned = 400
 	for _, opt := range []Options{{Coverage: .9}, {Coverage: .9, CoverageByClass: true}} {
-		opt.Standardise = true
-		l, _, err := Fit(context.Background(), x[:learnt*12], labels[:learnt], classNames(3), opt)
+		opt.Standardize = true
+		l, _, err := Fit(context.Background(), x[:learned*12], labels[:learned], classNames(3), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		scores := make([]float32, 3)
-		s, err := quality.OfSets(l.Classes, labels[learnt:], func(i int) []int32 {
-			l.Scores(scores, x[(learnt+i)*12:][:12])
+		s, err := quality.OfSets(l.Classes, labels[learned:], func(i int) []int32 {
+			l.Scores(scores, x[(learned+i)*12:][:12])
 			return l.AppendSet(nil, scores)
 		})
 		if err != nil {
@@ -250,7 +250,7 @@ func TestAbstainOfLeaveOneOut(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		x, labels := blobs(300, 10, classes)
 		fit := func(opt Options) (*readout.Linear, Report) {
-			opt.Standardise = true
+			opt.Standardize = true
 			l, r, err := Fit(context.Background(), x, labels, classNames(classes), opt)
 			if err != nil {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ type projection struct {
 func project(ctx context.Context, s solution, y targets, counts []int) (*projection, error) {
 	k := len(counts)
 	p := &projection{n: float64(y.n), a: y.fittedMeans(s.residual, counts)}
-	b := y.centreMeans(s.centres, p.a, counts) // M T M'
+	b := y.centerMeans(s.centers, p.a, counts) // M T M'
 	o, err := within(ctx, b, counts)
 	if err != nil {
 		return nil, err
@@ -108,14 +108,14 @@ func indicators(row []float64, column int, f float64, counts []int, columns int)
 	}
 }
 
-// centreMeans returns M T M', from the targets fitted to the classes' means if known,
+// centerMeans returns M T M', from the targets fitted to the classes' means if known,
 // otherwise as the mean over all samples of a class.
-func (y targets) centreMeans(centres, a dense.Matrix, counts []int) dense.Matrix {
+func (y targets) centerMeans(centers, a dense.Matrix, counts []int) dense.Matrix {
 	b := dense.New(len(counts), len(counts))
-	if centres.Rows > 0 {
+	if centers.Rows > 0 {
 		for l := range counts {
-			for c, f := range centres.Row(l) {
-				indicators(b.Row(l), c, f/2, counts, centres.Cols)
+			for c, f := range centers.Row(l) {
+				indicators(b.Row(l), c, f/2, counts, centers.Cols)
 			}
 		}
 		return b

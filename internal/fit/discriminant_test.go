@@ -62,8 +62,8 @@ func distances(t *testing.T, z [][]float64, labels []int, classes int, alpha flo
 	return r
 }
 
-// standardised returns the samples in the solver's space.
-func standardised(tt *testing.T, x []float32, n int) [][]float64 {
+// standardized returns the samples in the solver's space.
+func standardized(tt *testing.T, x []float32, n int) [][]float64 {
 	tt.Helper()
 	t := tableOf(tt, x, n, true)
 	z := make([][]float64, n)
@@ -115,7 +115,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 		}
 		d := v.other
 
-		z := standardised(t, x, c.n)
+		z := standardized(t, x, c.n)
 		want := dense.New(c.n, c.classes)
 		for i := range z {
 			others := slices.Delete(slices.Clone(z), i, i+1)
@@ -171,7 +171,7 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 		}
 		return linear, r
 	}
-	linear, r := fit(Options{Standardise: true, Discriminant: true})
+	linear, r := fit(Options{Standardize: true, Discriminant: true})
 	if !r.Discriminant {
 		t.Fatalf("the ridge classifier was taken: %+v", r)
 	}
@@ -198,14 +198,14 @@ func TestDiscriminantIsTakenWhereItIsBetter(t *testing.T) {
 
 	// Without Discriminant the report has no trace of a discriminant; if both are as good, the
 	// alpha and readout of the ridge classifier stay.
-	if _, r := fit(Options{Standardise: true}); r.Discriminant || r.Trials[0].Discriminant != nil {
+	if _, r := fit(Options{Standardize: true}); r.Discriminant || r.Trials[0].Discriminant != nil {
 		t.Errorf("a discriminant that was not asked for: %+v", r)
 	}
 	x, labels = blobs(n, 8, 2)
 	for i, label := range labels {
 		x[8*i] = 20 * float32(label)
 	}
-	if _, r, err := Fit(context.Background(), x, labels, classNames(2), Options{Standardise: true, Discriminant: true}); err != nil || r.Discriminant {
+	if _, r, err := Fit(context.Background(), x, labels, classNames(2), Options{Standardize: true, Discriminant: true}); err != nil || r.Discriminant {
 		t.Errorf("both are right everywhere, and the discriminant was taken: %+v, %v", r, err)
 	}
 }
@@ -221,7 +221,7 @@ func TestDiscriminantOfRareClasses(t *testing.T) {
 		if !empty {
 			labels[7] = 2
 		}
-		_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true})
+		_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardize: true, Discriminant: true})
 		if err != nil {
 			t.Fatal(err)
 		}

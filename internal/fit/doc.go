@@ -7,7 +7,7 @@
 //
 //	|y - b - W (x - mean)|^2 + alpha |W|^2
 //
-// with the intercept b not penalized. x is the raw feature vector. With Standardise each
+// with the intercept b not penalized. x is the raw feature vector. With Standardize each
 // feature is first divided by its deviation (population), and the deviation becomes part of
 // Weights. Soft divides by a little more, and may clip the quotient; the clip becomes Limit.
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/fit"
 )
 
-// Six samples of two features; the regularisation is chosen by leave-one-out.
+// Six samples of two features; the regularization is chosen by leave-one-out.
 func ExampleFit() {
 	features := []float32{1, 0, 2, 1, 1.5, 0.5, 0, 1, 1, 2, 0.5, 1.5}
 	labels := []int{0, 0, 0, 1, 1, 1}

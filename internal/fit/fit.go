@@ -18,10 +18,10 @@ type Options struct {
 	// Alphas are the candidate regularizations, ascending. A single alpha is used without
 	// leave-one-out, which costs more than half of the work.
 	Alphas []float64
-	// Standardise divides every feature by its deviation before the penalty is applied.
+	// Standardize divides every feature by its deviation before the penalty is applied.
 	// Constant features are removed.
-	Standardise bool
-	// Soft, if set, divides by more than the deviation. Soft is only read with Standardise.
+	Standardize bool
+	// Soft, if set, divides by more than the deviation. Soft is only read with Standardize.
 	Soft *Soft
 	// Discriminant also tries the regularized linear discriminant of every alpha, without a
 	// further factorization, and takes the discriminant of least leave-one-out log-loss if it
@@ -105,9 +105,9 @@ type solution struct {
 	rest []float64
 	// groups visits the blocks of I - H of all groups; nil: use rest.
 	groups sweep
-	// centres are the fitted targets at the classes' means, classes x columns; empty: computed
+	// centers are the fitted targets at the classes' means, classes x columns; empty: computed
 	// from the left-out samples, which are all samples.
-	centres dense.Matrix
+	centers dense.Matrix
 }
 
 // Fit learns a readout from len(labels) samples; features is their row-major matrix and stays
@@ -201,7 +201,7 @@ func (o Options) forClasses() bool {
 	return o.MaxError != 0 || o.Priors != nil || o.ClassWeights != nil || o.CoverageByClass
 }
 
-func (o Options) scaling() scaling { return scaling{o.Standardise, o.Soft} }
+func (o Options) scaling() scaling { return scaling{o.Standardize, o.Soft} }
 
 func (o Options) withDefaults() (Options, error) {
 	if len(o.Alphas) == 0 {

@@ -18,15 +18,15 @@ import (
 // blobs draws n samples around one random center per class.
 func blobs(n, features, classes int) ([]float32, []int) {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(features)))
-	centre := make([]float64, classes*features)
-	for i := range centre {
-		centre[i] = 0.5 * rng.NormFloat64()
+	center := make([]float64, classes*features)
+	for i := range center {
+		center[i] = 0.5 * rng.NormFloat64()
 	}
 	x, labels := make([]float32, n*features), make([]int, n)
 	for i := range n {
 		labels[i] = i % classes
 		for j := range features {
-			x[i*features+j] = float32(centre[labels[i]*features+j] + rng.NormFloat64())
+			x[i*features+j] = float32(center[labels[i]*features+j] + rng.NormFloat64())
 		}
 	}
 	return x, labels
@@ -37,7 +37,7 @@ func blobs(n, features, classes int) ([]float32, []int) {
 func TestFitChoosesTheBestAlpha(t *testing.T) {
 	for _, n := range []int{90, 91} {
 		x, labels := blobs(n, 90, 3)
-		_, all, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true})
+		_, all, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardize: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestFitChoosesTheBestAlpha(t *testing.T) {
 		best, least := 0.0, math.Inf(1)
 		for _, alpha := range DefaultAlphas() {
 			// The second alpha is too large to be better.
-			_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Alphas: []float64{alpha, 1e12}})
+			_, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardize: true, Alphas: []float64{alpha, 1e12}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestFitIgnoresThreads(t *testing.T) {
 		x, labels := blobs(150, features, 3)
 		fit := func(threads int) (*readout.Linear, Report) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
-			linear, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Discriminant: true})
+			linear, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardize: true, Discriminant: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +121,7 @@ func TestFitRefuses(t *testing.T) {
 		{"alpha = NaN", good, []int{0, 1, 0}, 2, []float64{math.NaN()}},
 		{"alpha = 0", good[:4], []int{0, 1}, 2, []float64{0}},
 	} {
-		_, _, err := Fit(context.Background(), c.x, c.labels, classNames(c.classes), Options{Alphas: c.alphas, Standardise: true})
+		_, _, err := Fit(context.Background(), c.x, c.labels, classNames(c.classes), Options{Alphas: c.alphas, Standardize: true})
 		if err == nil || !strings.Contains(err.Error(), c.what) || errors.Is(err, ErrConstant) != (c.what == "features are constant") {
 			t.Errorf("got %v, want an error saying %q", err, c.what)
 		}
@@ -203,7 +203,7 @@ func BenchmarkFit(b *testing.B) {
 		x, labels := blobs(d.n, 10000, d.classes)
 		b.Run(d.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, _, err := Fit(context.Background(), x, labels, classNames(d.classes), Options{Standardise: true}); err != nil {
+				if _, _, err := Fit(context.Background(), x, labels, classNames(d.classes), Options{Standardize: true}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -287,7 +287,7 @@ func TestTemperatureOfPerfectReadouts(t *testing.T) {
 				label := labels[i/30]
 				x[i] += 9 * float32(label*(i%30%(label+1))) // far apart
 			}
-			linear, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{Discriminant: discriminant, Standardise: true})
+			linear, r, err := Fit(t.Context(), x, labels, classNames(classes), Options{Discriminant: discriminant, Standardize: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -95,7 +95,7 @@ func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 			t.Fatal(err)
 		}
 		y := newTargets(labels, counts, nil)
-		z := standardised(t, x, c.n)
+		z := standardized(t, x, c.n)
 		for name, sys := range bothSystems(t, x, y, list, true) {
 			s, err := sys.solve(context.Background(), c.alpha, true)
 			if err != nil {
@@ -149,11 +149,11 @@ func TestGroupsDoNotPredictThemselves(t *testing.T) {
 			of, groups = append(of, mixed(labels[s])), append(groups, s)
 		}
 	}
-	_, alone, err := Fit(context.Background(), rows, of, classNames(2), Options{Standardise: true})
+	_, alone, err := Fit(context.Background(), rows, of, classNames(2), Options{Standardize: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, together, err := Fit(context.Background(), rows, of, classNames(2), Options{Standardise: true, Groups: groups})
+	_, together, err := Fit(context.Background(), rows, of, classNames(2), Options{Standardize: true, Groups: groups})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestKernelKeepsItsBits(t *testing.T) {
 		for i := range groups {
 			groups[i] = i
 		}
-		linear, _, err := Fit(context.Background(), x, labels, classNames(c.classes), Options{Standardise: true, Discriminant: c.discriminant, Groups: groups})
+		linear, _, err := Fit(context.Background(), x, labels, classNames(c.classes), Options{Standardize: true, Discriminant: c.discriminant, Groups: groups})
 		if err != nil {
 			t.Fatal(err)
 		}

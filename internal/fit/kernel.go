@@ -33,7 +33,7 @@ type kernel struct {
 }
 
 func newKernel(ctx context.Context, t table, y targets, groups []span, progress func(float64)) (*kernel, error) {
-	s := &kernel{t: t, of: y, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n), groups: groups}
+	s := &kernel{t: t, of: y, y: y.centered(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n), groups: groups}
 	for j0 := 0; j0 < t.features; j0 += panel {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// learnt adds samples in uneven blocks.
-func learnt(t *testing.T, x []float32, labels []int, classes int, opt Options, from, to int) *Learner {
+// learned adds samples in uneven blocks.
+func learned(t *testing.T, x []float32, labels []int, classes int, opt Options, from, to int) *Learner {
 	t.Helper()
 	f := len(x) / len(labels)
 	l, err := NewPart(f, classNames(classes), labels, from, to, opt)
@@ -58,8 +58,8 @@ func TestLearnerIsFit(t *testing.T) {
 		n, f := d[0], d[1]
 		x, labels := blobs(n, f, 3)
 		groups := grouped(n)
-		for _, opt := range []Options{{Standardise: true, Discriminant: true}, {Groups: groups, Standardise: true}, {Alphas: []float64{3}},
-			{Standardise: true, Soft: &Soft{Run: 5, Floors: []float64{0, .1}, Clip: 1.5}}} {
+		for _, opt := range []Options{{Standardize: true, Discriminant: true}, {Groups: groups, Standardize: true}, {Alphas: []float64{3}},
+			{Standardize: true, Soft: &Soft{Run: 5, Floors: []float64{0, .1}, Clip: 1.5}}} {
 			want, report, err := Fit(context.Background(), x, labels, classNames(3), opt)
 			if err != nil {
 				t.Fatal(err)
@@ -70,7 +70,7 @@ func TestLearnerIsFit(t *testing.T) {
 					t.Errorf("%d samples of %d features, %s: another readout than Fit's", n, f, how)
 				}
 			}
-			same("in blocks", learnt(t, x, labels, 3, opt, 0, n))
+			same("in blocks", learned(t, x, labels, 3, opt, 0, n))
 			little := opt
 			plan := NewPlan(f, 3, n, opt)
 			little.Memory = plan.Solving - 1
@@ -78,7 +78,7 @@ func TestLearnerIsFit(t *testing.T) {
 				if plan.Adding >= plan.Solving {
 					continue // nothing is left out, and solving takes less memory than adding
 				}
-				if l := learnt(t, x, labels, 3, little, 0, n); !l.plan.Spilled {
+				if l := learned(t, x, labels, 3, little, 0, n); !l.plan.Spilled {
 					t.Errorf("%d samples of %d features in too little memory: the sums were not spilled", n, f)
 				} else {
 					same("with sums spilled", l)
@@ -88,15 +88,15 @@ func TestLearnerIsFit(t *testing.T) {
 			if little.Memory < NewPlan(f, 3, n, little).Solving {
 				continue // the panel read from the file is no smaller
 			}
-			l := learnt(t, x, labels, 3, little, 0, n)
+			l := learned(t, x, labels, 3, little, 0, n)
 			if l.kept.file == nil {
 				t.Fatal("nothing was spilled")
 			}
 			same("spilled", l)
 			cut := slices.Index(groups, groups[n/2])
-			same("of two parts", merge(t, opt, learnt(t, x, labels, 3, opt, 0, cut), learnt(t, x, labels, 3, opt, cut, n)))
-			same("spilled, written and read", merge(t, opt, learnt(t, x, labels, 3, little, 0, n)))
-			same("of two parts, spilled", merge(t, little, learnt(t, x, labels, 3, opt, 0, cut), learnt(t, x, labels, 3, opt, cut, n)))
+			same("of two parts", merge(t, opt, learned(t, x, labels, 3, opt, 0, cut), learned(t, x, labels, 3, opt, cut, n)))
+			same("spilled, written and read", merge(t, opt, learned(t, x, labels, 3, little, 0, n)))
+			same("of two parts, spilled", merge(t, little, learned(t, x, labels, 3, opt, 0, cut), learned(t, x, labels, 3, opt, cut, n)))
 		}
 	}
 }
@@ -140,11 +140,11 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 	const n, f, classes = 900, 30, 3
 	x, labels := blobs(n, f, classes)
 	for _, groups := range [][]int{nil, grouped(n)} {
-		opt := Options{Standardise: true, Discriminant: true, Groups: groups}
+		opt := Options{Standardize: true, Discriminant: true, Groups: groups}
 		streamed(t, 40<<20)
-		all := learnt(t, x, labels, classes, opt, 0, n)
+		all := learned(t, x, labels, classes, opt, 0, n)
 		streamed(t, 200*f)
-		l := learnt(t, x, labels, classes, opt, 0, n)
+		l := learned(t, x, labels, classes, opt, 0, n)
 		if l.kept.n < 195 || l.kept.n > 200 {
 			t.Fatalf("%d samples kept, want about 200", l.kept.n)
 		}
@@ -168,7 +168,7 @@ func TestStreamedLeavesOutOfAll(t *testing.T) {
 				}
 			}
 		}
-		linear, r := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
+		linear, r := solved(t, learned(t, x, labels, classes, opt, 0, n), opt)
 		if r.LeftOutSamples != l.kept.n || r.Samples != n {
 			t.Errorf("report %+v, want %d of %d samples left out", r, l.kept.n, n)
 		}
@@ -217,8 +217,8 @@ func TestPartsAreOne(t *testing.T) {
 	streamed(t, 300*f)
 	x, labels := blobs(n, f, classes)
 	groups := grouped(n)
-	opt := Options{Standardise: true, Discriminant: true, Groups: groups}
-	want, report := solved(t, learnt(t, x, labels, classes, opt, 0, n), opt)
+	opt := Options{Standardize: true, Discriminant: true, Groups: groups}
+	want, report := solved(t, learned(t, x, labels, classes, opt, 0, n), opt)
 	for _, parts := range []int{2, 5} {
 		merged := func() (*readout.Linear, Report) {
 			var all []*Learner
@@ -228,7 +228,7 @@ func TestPartsAreOne(t *testing.T) {
 				if i < parts-1 {
 					to = slices.Index(groups, groups[(i+1)*n/parts])
 				}
-				all = append(all, learnt(t, x, labels, classes, opt, from, to))
+				all = append(all, learned(t, x, labels, classes, opt, from, to))
 				from = to
 			}
 			return solved(t, merge(t, opt, all...), opt)
@@ -261,8 +261,8 @@ func TestLearnerGathersGroups(t *testing.T) {
 	for i := range groups {
 		groups[i] = i % 30
 	}
-	opt := Options{Standardise: true, Discriminant: true, Groups: groups}
-	linear, report := solved(t, learnt(t, x, labels, 3, opt, 0, n), opt)
+	opt := Options{Standardize: true, Discriminant: true, Groups: groups}
+	linear, report := solved(t, learned(t, x, labels, 3, opt, 0, n), opt)
 	var xs []float32
 	var ls, gs []int
 	for g := range 30 {
@@ -270,7 +270,7 @@ func TestLearnerGathersGroups(t *testing.T) {
 			xs, ls, gs = append(xs, x[i*f:(i+1)*f]...), append(ls, labels[i]), append(gs, g)
 		}
 	}
-	want, wanted, err := Fit(context.Background(), xs, ls, classNames(3), Options{Standardise: true, Discriminant: true, Groups: gs})
+	want, wanted, err := Fit(context.Background(), xs, ls, classNames(3), Options{Standardize: true, Discriminant: true, Groups: gs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,26 +325,26 @@ func TestLearnerRefuses(t *testing.T) {
 			return err
 		},
 		"61 samples added, want 60": func() error {
-			return learnt(t, x, labels, 2, Options{}, 0, 60).Add(x[:5])
+			return learned(t, x, labels, 2, Options{}, 0, 60).Add(x[:5])
 		},
 		"is NaN": func() error {
 			l, _ := NewLearner(5, classNames(2), labels, Options{})
 			return l.Add([]float32{1, 2, float32(math.NaN()), 4, 5})
 		},
 		"samples 0 to 30 of 60, want all": func() error {
-			_, _, err := learnt(t, x, labels, 2, Options{}, 0, 30).Solve(context.Background(), Options{})
+			_, _, err := learned(t, x, labels, 2, Options{}, 0, 30).Solve(context.Background(), Options{})
 			return err
 		},
 		"samples 0 to 10 with 0 to 60": func() error {
-			_, err := mergeParts(Options{}, learnt(t, x, labels, 2, Options{}, 0, 10), learnt(t, x, labels, 2, Options{}, 0, 60))
+			_, err := mergeParts(Options{}, learned(t, x, labels, 2, Options{}, 0, 10), learned(t, x, labels, 2, Options{}, 0, 60))
 			return err
 		},
 		"want at most 0 MiB": func() error {
-			_, err := mergeParts(Options{Memory: 100}, learnt(t, x, labels, 2, Options{}, 0, 60))
+			_, err := mergeParts(Options{Memory: 100}, learned(t, x, labels, 2, Options{}, 0, 60))
 			return err
 		},
 		"samples 0 to 30 with 31 to 60": func() error {
-			_, err := mergeParts(Options{}, learnt(t, x, labels, 2, Options{}, 0, 30), learnt(t, x, labels, 2, Options{}, 31, 60))
+			_, err := mergeParts(Options{}, learned(t, x, labels, 2, Options{}, 0, 30), learned(t, x, labels, 2, Options{}, 31, 60))
 			return err
 		},
 	} {

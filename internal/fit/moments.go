@@ -145,11 +145,11 @@ func (g *moments) sum() []float64 {
 	return s
 }
 
-// centre converts moments about the shift into moments about the mean, in the solver's space:
+// center converts moments about the shift into moments about the mean, in the solver's space:
 // the Gram matrix replaces outer (lower triangle), and cross is its product with the targets.
 // The moments are consumed. raw is the space of the features before clipping, whose scales
 // stay; nil: not clipped.
-func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matrix) {
+func (g *moments) center(o scaling, raw *space) (s space, gram, cross dense.Matrix) {
 	f, n, sum := g.features(), total(g.counts, g.weights), g.sum()
 	gram = g.outer
 	mean, variance := make([]float64, f), make([]float64, f)

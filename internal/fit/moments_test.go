@@ -10,13 +10,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// sameMoments compares centred moments, relative to the features' deviations:
+// sameMoments compares centered moments, relative to the features' deviations:
 // 1e-12 allows each of some fifty terms a few roundings.
 func sameMoments(t *testing.T, a, b *moments) {
 	t.Helper()
 	n := float64(a.count())
-	sa, ga, ca := copied(a).centre(scaling{standardise: true}, nil)
-	sb, gb, cb := copied(b).centre(scaling{standardise: true}, nil)
+	sa, ga, ca := copied(a).center(scaling{standardize: true}, nil)
+	sb, gb, cb := copied(b).center(scaling{standardize: true}, nil)
 	for j := range sa.mean {
 		if d := math.Abs(sa.mean[j]-sb.mean[j]) * sa.scale[j]; !(d < 1e-12) {
 			t.Fatalf("mean %d: %g and %g", j, sa.mean[j], sb.mean[j])
@@ -34,7 +34,7 @@ func sameMoments(t *testing.T, a, b *moments) {
 	}
 }
 
-// copied returns a copy for centre, which consumes moments.
+// copied returns a copy for center, which consumes moments.
 func copied(g *moments) *moments {
 	c := *g
 	c.outer = g.outer.Clone()
@@ -94,9 +94,9 @@ func TestMomentsKeepSmallDeviations(t *testing.T) {
 	}
 	g := newMoments(2, 2)
 	g.add(x, labels)
-	_, gram, _ := g.centre(scaling{}, nil)
+	_, gram, _ := g.center(scaling{}, nil)
 	if got := gram.Row(0)[0]; math.Abs(got-square) > 1e-12*square {
-		t.Errorf("centred moment %.15g, want %.15g", got, square)
+		t.Errorf("centered moment %.15g, want %.15g", got, square)
 	}
 }
 

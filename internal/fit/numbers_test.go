@@ -54,7 +54,7 @@ func TestNumbersAreThoseOfRefits(t *testing.T) {
 			if groups != nil {
 				w = want[i].Threes
 			}
-			opt := Options{Alphas: want[i].Alphas, Standardise: true, Discriminant: true, Coverage: want[i].Level, Numbers: want[i].Numbers, Groups: groups}
+			opt := Options{Alphas: want[i].Alphas, Standardize: true, Discriminant: true, Coverage: want[i].Level, Numbers: want[i].Numbers, Groups: groups}
 			l, r, err := Fit(context.Background(), c.X, labels, []string{"life"}, opt)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", c.Name, name, err)

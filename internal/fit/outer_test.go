@@ -24,7 +24,7 @@ type outerCase struct {
 	Outer    []int
 	Fits     []struct {
 		Alpha        float64
-		Standardise  bool
+		Standardize  bool
 		Error        float64
 		Ridge        outerWant
 		Discriminant outerWant
@@ -75,20 +75,20 @@ func (w outerWant) check(t *testing.T, o *OuterReport, n int) {
 func TestOuterGroupsAreRefitting(t *testing.T) {
 	for _, c := range outerCases(t) {
 		n := len(c.Labels)
-		for _, standardise := range []bool{false, true} {
-			opt := Options{Standardise: standardise, Discriminant: true, Groups: c.Groups, Outer: c.Outer}
+		for _, standardize := range []bool{false, true} {
+			opt := Options{Standardize: standardize, Discriminant: true, Groups: c.Groups, Outer: c.Outer}
 			for _, f := range c.Fits {
-				if f.Standardise == standardise {
+				if f.Standardize == standardize {
 					opt.Alphas = append(opt.Alphas, f.Alpha)
 				}
 			}
-			name := c.Name + map[bool]string{true: ", standardised"}[standardise]
-			_, r := solved(t, learnt(t, c.X, c.Labels, c.Classes, opt, 0, n), Options{Alphas: opt.Alphas, Standardise: standardise, Discriminant: true})
+			name := c.Name + map[bool]string{true: ", standardized"}[standardize]
+			_, r := solved(t, learned(t, c.X, c.Labels, c.Classes, opt, 0, n), Options{Alphas: opt.Alphas, Standardize: standardize, Discriminant: true})
 			if r.Outer == nil || r.Groups != len(c.Fits[0].Ridge.Correct) || len(r.Trials) != 3 {
 				t.Fatalf("%s: %+v", name, r)
 			}
 			for i, f := range c.Fits {
-				if f.Standardise != standardise {
+				if f.Standardize != standardize {
 					continue
 				}
 				trial := r.Trials[i%3]
@@ -98,7 +98,7 @@ func TestOuterGroupsAreRefitting(t *testing.T) {
 				}
 				one := opt
 				one.Alphas = []float64{f.Alpha}
-				_, given := solved(t, learnt(t, c.X, c.Labels, c.Classes, one, 0, n), Options{Alphas: one.Alphas, Standardise: standardise, Discriminant: true})
+				_, given := solved(t, learned(t, c.X, c.Labels, c.Classes, one, 0, n), Options{Alphas: one.Alphas, Standardize: standardize, Discriminant: true})
 				if given.Discriminant || !strings.HasPrefix(given.String(), map[float64]string{.1: "0.1", 3: "3", 100: "100"}[f.Alpha]+", given, and tried by leaving out each of ") {
 					t.Errorf("%s: one alpha: %s", name, given)
 				}
@@ -123,7 +123,7 @@ func TestOuterGroupsOfOneAreLeaveOneOut(t *testing.T) {
 		for i := range each {
 			each[i] = i
 		}
-		opt := Options{Standardise: true, Discriminant: true}
+		opt := Options{Standardize: true, Discriminant: true}
 		want, plain, err := Fit(context.Background(), x, labels, classNames(3), opt)
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestOuterGroupsRefuse(t *testing.T) {
 	if _, err := NewPart(3, classNames(2), labels, 0, 4, opt); err == nil || !strings.Contains(err.Error(), "want all samples in one part") {
 		t.Errorf("a part: %v", err)
 	}
-	l := learnt(t, x, labels, 2, opt, 0, 6)
+	l := learned(t, x, labels, 2, opt, 0, 6)
 	if err := l.Encode(&bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "no place for them") {
 		t.Errorf("encoded: %v", err)
 	}
@@ -169,10 +169,10 @@ func TestQualityIsOfWhatIsLeftOut(t *testing.T) {
 		n, f, classes := c[0], c[1], c[2]
 		x, labels := blobs(n, f, classes)
 		unequal(labels, classes)
-		z := standardised(t, x, n)
+		z := standardized(t, x, n)
 		y := newTargets(labels, countsOf(labels, classes), nil)
 		for _, outer := range [][]int{nil, grouped(n)} {
-			linear, r, err := Fit(context.Background(), x, labels, classNames(classes), Options{Standardise: true, Alphas: []float64{1, 10, 100}, Outer: outer})
+			linear, r, err := Fit(context.Background(), x, labels, classNames(classes), Options{Standardize: true, Alphas: []float64{1, 10, 100}, Outer: outer})
 			if err != nil {
 				t.Fatal(err)
 			}

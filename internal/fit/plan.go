@@ -39,7 +39,7 @@ var keptValues = 40 << 20 // a variable for tests
 const keptGroups = 8
 
 // NewPlan plans for samples of features. NewPlan reads the options Alphas, Groups, Outer,
-// Coverage, Priors, Left, Memory, Standardise and Soft.
+// Coverage, Priors, Left, Memory, Standardize and Soft.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()

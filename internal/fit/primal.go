@@ -20,7 +20,7 @@ type primal struct {
 	means  dense.Matrix // of the classes
 	kept   []float32    // the left-out samples
 	of     targets      // their labels and weights
-	y      dense.Matrix // their centred targets
+	y      dense.Matrix // their centered targets
 	groups []span       // groups of kept samples, left out together; nil: none
 	u      []float64    // memory of whiten
 }
@@ -36,8 +36,8 @@ type sums struct {
 // newPrimal consumes the moments. y are the targets of the kept samples, with the means of all
 // samples.
 func newPrimal(g sums, y targets, groups []span, o scaling) (s *primal, err error) {
-	s = &primal{n: g.all.count(), kept: g.kept, of: y, y: y.centred(), groups: groups}
-	s.space, s.work, s.cross = g.all.centre(o, g.raw)
+	s = &primal{n: g.all.count(), kept: g.kept, of: y, y: y.centered(), groups: groups}
+	s.space, s.work, s.cross = g.all.center(o, g.raw)
 	s.means = g.all.means(s.space)
 	s.gram, err = newTriangle(s.work, g.spill)
 	return s, err
@@ -65,8 +65,8 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	}
 	s.of.scale(r.residual)
 	if s.y.Rows < s.n {
-		r.centres = dense.New(s.means.Rows, s.y.Cols)
-		dense.Multiply(r.centres, 1, s.means, false, r.coef, false)
+		r.centers = dense.New(s.means.Rows, s.y.Cols)
+		dense.Multiply(r.centers, 1, s.means, false, r.coef, false)
 	}
 	whiten := func(part span) (dense.Matrix, error) { return s.whiten(ctx, l, part) }
 	if s.groups != nil {

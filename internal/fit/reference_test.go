@@ -20,7 +20,7 @@ type reference struct {
 	Labels   []int
 	Fits     []struct {
 		Alpha       float64
-		Standardise bool
+		Standardize bool
 		Coef        []float64
 		Intercept   []float64 // for raw features
 		Decision    []float64 // for the training samples
@@ -93,8 +93,8 @@ func checkReadout(t *testing.T, linear *readout.Linear, r reference, coef, decis
 func TestFitIsScikitLearns(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
-			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
-				linear, _, err := Fit(context.Background(), r.X, r.Labels, classNames(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise})
+			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardize)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
+				linear, _, err := Fit(context.Background(), r.X, r.Labels, classNames(r.Classes), Options{Alphas: []float64{f.Alpha}, Standardize: f.Standardize})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,8 +107,8 @@ func TestFitIsScikitLearns(t *testing.T) {
 func TestMomentsAreScikitLearns(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
-			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardise)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
-				j := job{classes: classNames(r.Classes), opt: Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise, Progress: func(float64) {}}}
+			t.Run(r.Name+"/"+strconv.FormatBool(f.Standardize)+"/"+strconv.FormatFloat(f.Alpha, 'g', -1, 64), func(t *testing.T) {
+				j := job{classes: classNames(r.Classes), opt: Options{Alphas: []float64{f.Alpha}, Standardize: f.Standardize, Progress: func(float64) {}}}
 				linear, _, err := j.throughMoments(context.Background(), sums{all: momentsOf(r, 0, len(r.Labels))})
 				if err != nil {
 					t.Fatal(err)
@@ -121,7 +121,7 @@ func TestMomentsAreScikitLearns(t *testing.T) {
 
 // bothSystems solves the same problem through the kernel and the moments, for single samples
 // or groups.
-func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardise bool) map[string]system {
+func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardize bool) map[string]system {
 	t.Helper()
 	all := &samples{features: len(x) / y.n, n: y.n, x: x}
 	if y.weights != nil {
@@ -129,7 +129,7 @@ func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardis
 			all.weights = append(all.weights, y.weights[l])
 		}
 	}
-	tab, err := newTable(all, scaling{standardise: standardise})
+	tab, err := newTable(all, scaling{standardize: standardize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,16 +147,16 @@ func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardis
 	g := newMoments(tab.features, len(counts))
 	g.weights = y.weights
 	g.add(x, y.labels)
-	m, err := newPrimal(sums{all: g, kept: x}, y, groups, scaling{standardise: standardise})
+	m, err := newPrimal(sums{all: g, kept: x}, y, groups, scaling{standardize: standardize})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string]system{"kernel": k, "moments": m}
 }
 
-func tableOf(t *testing.T, x []float32, n int, standardise bool) table {
+func tableOf(t *testing.T, x []float32, n int, standardize bool) table {
 	t.Helper()
-	tab, err := newTable(&samples{features: len(x) / n, n: n, x: x}, scaling{standardise: standardise})
+	tab, err := newTable(&samples{features: len(x) / n, n: n, x: x}, scaling{standardize: standardize})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestLeaveOneOutIsRefitting(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
 			y := newTargets(r.Labels, countsOf(r.Labels, r.Classes), nil)
-			for name, sys := range bothSystems(t, r.X, y, nil, f.Standardise) {
+			for name, sys := range bothSystems(t, r.X, y, nil, f.Standardize) {
 				fitted, err := sys.solve(context.Background(), f.Alpha, true)
 				if err != nil {
 					t.Fatal(err)
@@ -179,8 +179,8 @@ func TestLeaveOneOutIsRefitting(t *testing.T) {
 					t.Fatal(err)
 				}
 				if math.Abs(got.Error-f.LOOError) > 1e-8*f.LOOError || got.Accuracy != f.LOOAccuracy {
-					t.Errorf("%s, %s, alpha %g, standardise %v: error %.12g accuracy %g, want %.12g, %g",
-						r.Name, name, f.Alpha, f.Standardise, got.Error, got.Accuracy, f.LOOError, f.LOOAccuracy)
+					t.Errorf("%s, %s, alpha %g, standardize %v: error %.12g accuracy %g, want %.12g, %g",
+						r.Name, name, f.Alpha, f.Standardize, got.Error, got.Accuracy, f.LOOError, f.LOOAccuracy)
 				}
 			}
 		}

@@ -27,8 +27,8 @@ func search(n int, eval func(i int) (float64, error)) (int, error) {
 		}
 	}
 	for step /= 2; step > 0; step /= 2 {
-		centre := best
-		for _, i := range [2]int{centre - step, centre + step} {
+		center := best
+		for _, i := range [2]int{center - step, center + step} {
 			if i < 0 || i >= n {
 				continue
 			}

@@ -55,7 +55,7 @@ func (s *Soft) check(features int) error {
 // than a readout; 0 removes a feature. Without s a factor is 1 over the deviation. mean and
 // variance may change.
 func (s *Soft) Scales(mean, variance []float64) []float64 {
-	return newSpace(mean, variance, scaling{standardise: true, soft: s}).scale
+	return newSpace(mean, variance, scaling{standardize: true, soft: s}).scale
 }
 
 // soften converts scales of one over the deviation, 0 if a feature does not vary, to soft

@@ -50,7 +50,7 @@ func TestSoftFit(t *testing.T) {
 				x[i*f+j] = float32((rng.NormFloat64() + float64(i%3*j%5)) * math.Pow(10, -float64(j%4)))
 			}
 		}
-		opt := Options{Alphas: []float64{.1}, Standardise: true, Soft: soft}
+		opt := Options{Alphas: []float64{.1}, Standardize: true, Soft: soft}
 		got, _, err := Fit(context.Background(), x, labels, classNames(3), opt)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestSoftRefusals(t *testing.T) {
 		"clipped at -1":           {Run: 1, Floors: []float64{0}, Clip: -1},
 		"clipped at NaN":          {Run: 1, Floors: []float64{0}, Clip: math.NaN()},
 	} {
-		_, _, err := Fit(context.Background(), x, labels, classNames(2), Options{Alphas: []float64{1}, Standardise: true, Soft: soft})
+		_, _, err := Fit(context.Background(), x, labels, classNames(2), Options{Alphas: []float64{1}, Standardize: true, Soft: soft})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, got %v", want, err)
 		}

@@ -17,13 +17,13 @@ type space struct {
 
 // scaling selects the divisor of features: none, their deviation, or a soft scale.
 type scaling struct {
-	standardise bool
+	standardize bool
 	soft        *Soft // nil: only the deviation
 }
 
 // clip returns the limit of features; 0: no limit.
 func (o scaling) clip() float64 {
-	if !o.standardise || o.soft == nil {
+	if !o.standardize || o.soft == nil {
 		return 0
 	}
 	return o.soft.Clip
@@ -33,13 +33,13 @@ func (o scaling) clip() float64 {
 func newSpace(mean, variance []float64, o scaling) space {
 	s := space{mean: mean, scale: make([]float64, len(mean))}
 	for j := range s.scale {
-		if !o.standardise {
+		if !o.standardize {
 			s.scale[j] = 1
 		} else if dev := math.Sqrt(variance[j]); dev > noise*math.Abs(mean[j]) && dev > math.SmallestNonzeroFloat32 {
 			s.scale[j] = 1 / dev
 		}
 	}
-	if o.standardise && o.soft != nil {
+	if o.standardize && o.soft != nil {
 		o.soft.soften(s.scale)
 	}
 	return s

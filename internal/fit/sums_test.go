@@ -68,8 +68,8 @@ func TestSumsAreALearner(t *testing.T) {
 		x, labels := make(n, f)
 		s := newSums(t, f, 3)
 		must(t, s.Add(x, labels))
-		for _, opt := range []Options{{Standardise: true, Discriminant: true}, {Standardise: true, Groups: grouped(n)}, {Alphas: []float64{2}}} {
-			want, wantReport := solved(t, learnt(t, x, labels, 3, opt, 0, n), opt)
+		for _, opt := range []Options{{Standardize: true, Discriminant: true}, {Standardize: true, Groups: grouped(n)}, {Alphas: []float64{2}}} {
+			want, wantReport := solved(t, learned(t, x, labels, 3, opt, 0, n), opt)
 			got, report, err := SolveSums(context.Background(), s, classNames(3), Kept{x, labels, opt.Groups}, opt)
 			must(t, err)
 			if report.Alpha != wantReport.Alpha || report.Discriminant != wantReport.Discriminant || report.Samples != n {
@@ -90,7 +90,7 @@ func TestSumsAreALearner(t *testing.T) {
 				must(t, err)
 				return r.coef
 			}
-			l := learnt(t, x, labels, 3, Options{Alphas: []float64{1}}, 0, n)
+			l := learned(t, x, labels, 3, Options{Alphas: []float64{1}}, 0, n)
 			a, b := coef(momentsFromSums(s)), coef(l.moments)
 			largest, apart := 0., 0.
 			for i := range a.Data {
@@ -112,7 +112,7 @@ func TestSolveSumsRefuses(t *testing.T) {
 		_, _, err := SolveSums(context.Background(), s, classNames(2), kept, opt)
 		return err
 	}
-	clip := Options{Standardise: true, Soft: &Soft{Run: 1, Floors: []float64{0}, Clip: 1}}
+	clip := Options{Standardize: true, Soft: &Soft{Run: 1, Floors: []float64{0}, Clip: 1}}
 	if err := solve(before, Kept{}, clip); !errors.Is(err, ErrClipped) {
 		t.Errorf("limited features: %v", err)
 	}

@@ -69,8 +69,8 @@ func targetMeans(counts []int, weights []float64) []float64 {
 	return mean
 }
 
-// centred returns the n x columns matrix of targets.
-func (y targets) centred() dense.Matrix {
+// centered returns the n x columns matrix of targets.
+func (y targets) centered() dense.Matrix {
 	m := dense.New(len(y.labels), len(y.mean))
 	for i := range y.labels {
 		for c := range m.Row(i) {

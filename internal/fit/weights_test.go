@@ -25,7 +25,7 @@ type weighted struct {
 	Fits     []struct {
 		Weights     []float64 // nil: balanced
 		Alpha       float64
-		Standardise bool
+		Standardize bool
 		Coef        []float64
 		Intercept   []float64 // for raw features
 		Scores      []float64 // of each sample, refitted without its group
@@ -70,7 +70,7 @@ func TestClassWeightsAreScikitLearns(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range c.Fits {
-			opt := Options{Alphas: []float64{f.Alpha}, Standardise: f.Standardise, ClassWeights: f.Weights, Coverage: .5, Groups: c.Groups, Discriminant: true}
+			opt := Options{Alphas: []float64{f.Alpha}, Standardize: f.Standardize, ClassWeights: f.Weights, Coverage: .5, Groups: c.Groups, Discriminant: true}
 			if f.Weights == nil {
 				opt.ClassWeights = balanced(counts)
 			}
@@ -105,7 +105,7 @@ func TestClassWeightsAreScikitLearns(t *testing.T) {
 				t.Fatal(err)
 			}
 			y := newTargets(c.Labels, counts, weights)
-			for name, sys := range bothSystems(t, c.X, y, groups, f.Standardise) {
+			for name, sys := range bothSystems(t, c.X, y, groups, f.Standardize) {
 				s, err := sys.solve(context.Background(), f.Alpha, true)
 				if err != nil {
 					t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAClassWeightIsACopy(t *testing.T) {
 			}
 			times := float64(len(copied)) / float64(n)
 			soft := &Soft{Run: 3, Floors: []float64{0, .1}, Clip: clip}
-			opt := Options{Standardise: true, Soft: soft, Coverage: .5}
+			opt := Options{Standardize: true, Soft: soft, Coverage: .5}
 			opt.Alphas = []float64{3 * times, 30 * times}
 			opt.Groups = groups
 			want, wr, err := Fit(context.Background(), copies, copied, classNames(classes), opt)
@@ -153,7 +153,7 @@ func TestAClassWeightIsACopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			opt.Alphas, opt.Groups, opt.ClassWeights = []float64{3, 30}, nil, weights
-			l := learnt(t, x, labels, classes, opt, 0, n)
+			l := learned(t, x, labels, classes, opt, 0, n)
 			for name, solve := range map[string]func() (*readout.Linear, Report, error){
 				"fit": func() (*readout.Linear, Report, error) {
 					return Fit(context.Background(), x, labels, classNames(classes), opt)
@@ -216,7 +216,7 @@ func TestTemperWithWeights(t *testing.T) {
 func TestEqualClassWeightsAreNone(t *testing.T) {
 	for _, n := range []int{20, 60} {
 		x, labels := spread(n, 24, 3)
-		opt := Options{Standardise: true}
+		opt := Options{Standardize: true}
 		want, _, err := Fit(context.Background(), x, labels, classNames(3), opt)
 		if err != nil {
 			t.Fatal(err)
@@ -237,7 +237,7 @@ func TestEqualClassWeightsAreNone(t *testing.T) {
 func TestPriorsBesideClassWeights(t *testing.T) {
 	x, labels := spread(60, 24, 3)
 	weights := []float64{1, 4, 2}
-	opt := Options{Standardise: true, ClassWeights: weights}
+	opt := Options{Standardize: true, ClassWeights: weights}
 	plain, r, err := Fit(context.Background(), x, labels, classNames(3), opt)
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestClassWeightsRefused(t *testing.T) {
 		return err
 	}
 	opt := Options{ClassWeights: []float64{1, 2, 3}}
-	l := learnt(t, x, labels, 3, opt, 0, 60)
+	l := learned(t, x, labels, 3, opt, 0, 60)
 	for want, err := range map[string]error{
 		"2 class weights, want one for each of 3":        fit(1, 2),
 		`the weight of class "class 1" is 0,`:            fit(1, 0, 1),

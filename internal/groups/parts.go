@@ -32,7 +32,7 @@ const partsFormat = 1
 // Size is the amount of data in a group, and in each class of the group.
 type Size struct {
 	Group   string
-	Classes map[string]int64 // labelled series of a data set, or samples of a recording
+	Classes map[string]int64 // labeled series of a data set, or samples of a recording
 }
 
 // All returns the group's labeled series or samples.

@@ -41,7 +41,7 @@ type EmbedOptions struct {
 
 // EmbedReport is the result of learning the vectors.
 type EmbedReport struct {
-	Learnt    int        `json:"learnt"`    // documents
+	Learned   int        `json:"learned"`   // documents
 	Validated int        `json:"validated"` // documents
 	Best      EmbedEpoch `json:"best"`      // the epoch of the smallest validation loss
 	Last      EmbedEpoch `json:"last"`
@@ -69,7 +69,7 @@ func Embed(ctx context.Context, path string, d *archive.Dataset, o EmbedOptions,
 		return r, fmt.Errorf("offline: embed: data set %q: %w", d.Name, err)
 	}
 	learn, validation := o.splitDocuments(d)
-	r.Learnt, r.Validated = len(learn), len(validation)
+	r.Learned, r.Validated = len(learn), len(validation)
 	net, err := embedding.New(embedding.Spec{
 		Words: o.Words, Width: embedWidth, Steps: o.Tokens, Hidden: embedHidden, Classes: len(d.Classes), Seed: o.Seed,
 	})
@@ -127,7 +127,7 @@ func (o EmbedOptions) validate(d *archive.Dataset) error {
 	learn, validation := o.splitDocuments(d)
 	another := func(x embedding.Document) bool { return x.Class != learn[0].Class }
 	if len(validation) == 0 || !slices.ContainsFunc(learn, another) {
-		return fmt.Errorf("of the %d labelled training documents the first %d are for learning and the rest for validation: want at least one of each, and at least two classes for learning; shuffle documents that are sorted by class", len(learn)+len(validation), len(learn))
+		return fmt.Errorf("of the %d labeled training documents the first %d are for learning and the rest for validation: want at least one of each, and at least two classes for learning; shuffle documents that are sorted by class", len(learn)+len(validation), len(learn))
 	}
 	return nil
 }
@@ -200,8 +200,8 @@ func (o EmbedOptions) addNote(before string, r EmbedReport) string {
 	if o.FromStart {
 		side = "first"
 	}
-	n := fmt.Sprintf("vectors of %d words learnt from %d training documents, of each the %s %d tokens; seed %d; epoch %d of %d; best validation loss %.4f, accuracy %.4f",
-		o.Words, r.Learnt, side, o.Tokens, o.Seed, r.Taken, r.Last.Number, r.Best.Loss, r.Best.Accuracy)
+	n := fmt.Sprintf("vectors of %d words learned from %d training documents, of each the %s %d tokens; seed %d; epoch %d of %d; best validation loss %.4f, accuracy %.4f",
+		o.Words, r.Learned, side, o.Tokens, o.Seed, r.Taken, r.Last.Number, r.Best.Loss, r.Best.Accuracy)
 	if before != "" {
 		n = before + "; " + n
 	}

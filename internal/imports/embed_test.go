@@ -82,7 +82,7 @@ func TestEmbed(t *testing.T) {
 		o := someOptions
 		o.FromStart = fromStart
 		e, _, r := embed(t, d, o)
-		if r.Learnt != 60 || r.Validated != 30 || r.Last.Number != 4 || r.Best.Number != r.Taken {
+		if r.Learned != 60 || r.Validated != 30 || r.Last.Number != 4 || r.Best.Number != r.Taken {
 			t.Errorf("report %+v", r)
 		}
 		if e.Name != "Text" || len(e.Channels) != 32 || !slices.Equal(e.Classes, []string{"0", "1", "2"}) || len(e.Series) != 130 {
@@ -199,7 +199,7 @@ func TestEmbedRefuses(t *testing.T) {
 		want  string
 	}{
 		{text("0\t1 4\n0\t1 5\n0\t1 6\n1\t1 7\n", fine), someOptions, "shuffle"},
-		{text("0\t1 4\n", "0\t1 5\n"), someOptions, "1 labelled training documents"},
+		{text("0\t1 4\n", "0\t1 5\n"), someOptions, "1 labeled training documents"},
 		{text(fine, fine+"2\t9\n"), someOptions, `class "2" has test documents and no training document`},
 		{text(fine, "0\t1 12 14\n"), EmbedOptions{Words: 14, Tokens: 9}, `series "test-0": token 2 is 14, want 0 to 13`},
 		{text(fine, fine), EmbedOptions{Words: -1}, "want at least 1 of each"},
@@ -274,7 +274,7 @@ func TestEmbedReuters(t *testing.T) {
 	}
 	d.Series = slices.DeleteFunc(d.Series, func(s archive.Series) bool { return !used[s.Label] })
 	e, _, r := embed(t, d, EmbedOptions{Epochs: 2, Seed: 1})
-	if len(e.Series) != len(d.Series) || e.Len(0) != 200 || r.Learnt != 401 || r.Validated != 199 {
+	if len(e.Series) != len(d.Series) || e.Len(0) != 200 || r.Learned != 401 || r.Validated != 199 {
 		t.Errorf("%d series of %d samples, %+v", len(e.Series), e.Len(0), r)
 	}
 	const want = 90. / 199

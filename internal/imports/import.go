@@ -106,7 +106,7 @@ func assemble(d *archive.Dataset, parts [2]*part, keepName bool) error {
 		d.Channels = channelNames(p.channels)
 		for n, s := range p.series {
 			label := -1
-			if p.labelled {
+			if p.labeled {
 				label = index[s.label]
 			}
 			d.Series = append(d.Series, archive.Series{
@@ -150,7 +150,7 @@ func (p *part) classSet() map[string]bool {
 // usedClasses returns the classes of its series.
 func (p *part) usedClasses() map[string]bool {
 	set := make(map[string]bool)
-	if p.labelled {
+	if p.labeled {
 		for i := range p.series {
 			set[p.series[i].label] = true
 		}

@@ -27,7 +27,7 @@ type arffReader struct {
 }
 
 func readARFF(src *source) (*part, error) {
-	r := &arffReader{src: src, out: part{channels: 1, labelled: true}}
+	r := &arffReader{src: src, out: part{channels: 1, labeled: true}}
 	for data := false; ; {
 		line, err := src.readLine()
 		if err == io.EOF {

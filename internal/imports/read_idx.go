@@ -28,7 +28,7 @@ func readIDXImages(src *source) (*part, error) {
 	if dims[0] == 0 || pixels == 0 || pixels > maxPixels {
 		return nil, src.errorf("the header claims %d images of %d x %d pixels, want at least one and at most %d pixels", dims[0], dims[1], dims[2], maxPixels)
 	}
-	p := &part{channels: 1, labelled: true}
+	p := &part{channels: 1, labeled: true}
 	image := make([]byte, pixels)
 	for i := range dims[0] {
 		if _, err := io.ReadFull(src.in, image); err != nil {

@@ -14,7 +14,7 @@ type part struct {
 	problem  string   // the name in the file, may be empty
 	channels int      // 0: token lists
 	classes  []string // the classes in the header; nil without classes
-	labelled bool
+	labeled  bool
 	series   []rawSeries
 	warnings []string
 }

@@ -31,7 +31,7 @@ func (p *part) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "problem %q, %d channels, declared classes %q\n", p.problem, p.channels, p.classes)
 	for _, s := range p.series {
-		if p.labelled {
+		if p.labeled {
 			fmt.Fprintf(&b, "%s:", s.label)
 		} else {
 			fmt.Fprint(&b, "(no label):")

@@ -21,7 +21,7 @@ func readTokens(src *source, opts Options) (*part, error) {
 	if limit < 0 {
 		limit = math.MaxInt32 + 1
 	}
-	p := &part{labelled: true}
+	p := &part{labeled: true}
 	for {
 		line, err := src.readLine()
 		if err == io.EOF {

@@ -166,7 +166,7 @@ func (r *tsReader) classes(words []string) error {
 	if err != nil {
 		return err
 	}
-	r.classLine, r.out.labelled = true, c == yes
+	r.classLine, r.out.labeled = true, c == yes
 	if c == no && len(words) > 2 {
 		return r.src.errorf("@classLabel false is followed by classes, want none")
 	}
@@ -211,7 +211,7 @@ func (r *tsReader) checkHeader() error {
 // parseSeries parses a data line.
 func (r *tsReader) parseSeries(line []byte) error {
 	s := rawSeries{}
-	if r.out.labelled {
+	if r.out.labeled {
 		cut := bytes.LastIndexByte(line, ':')
 		if cut < 0 {
 			return r.src.errorf("no colon in the line: want channels and the class label separated by colons")

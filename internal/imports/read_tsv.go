@@ -11,7 +11,7 @@ import (
 // first, a single channel. All lines have the same number of columns; a shorter series is
 // padded with NaN, which is removed (so a series cannot end in a missing value).
 func readTSV(src *source) (*part, error) {
-	p := &part{channels: 1, labelled: true}
+	p := &part{channels: 1, labeled: true}
 	columns := 0
 	for {
 		line, err := src.readLine()

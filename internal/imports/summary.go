@@ -20,9 +20,9 @@ type SplitSummary struct {
 	Samples     int64  `json:"samples"`    // over all series; tokens if the set holds tokens
 	MinLength   int    `json:"min_length"` // samples; 0 if the split is empty
 	MaxLength   int    `json:"max_length"`
-	Missing     int64  `json:"missing"`    // values that are NaN
-	Unlabelled  int    `json:"unlabelled"` // series of unknown class
-	ByClass     []int  `json:"by_class"`   // series of each class, in the order of Summary.Classes
+	Missing     int64  `json:"missing"`   // values that are NaN
+	Unlabeled   int    `json:"unlabeled"` // series of unknown class
+	ByClass     []int  `json:"by_class"`  // series of each class, in the order of Summary.Classes
 	Fingerprint string `json:"fingerprint"`
 }
 
@@ -56,7 +56,7 @@ func summarizeSplit(d *archive.Dataset, split archive.Split) SplitSummary {
 			}
 		}
 		if s.Label < 0 {
-			sum.Unlabelled++
+			sum.Unlabeled++
 		} else {
 			sum.ByClass[s.Label]++
 		}

@@ -37,7 +37,7 @@ type Judge struct {
 	products []float32 // with directions: by group, then by sequence
 	within   []float32 // the same of one sequence
 	sums     [kernel.Streams][4]float64
-	centred  []float32 // a block of features for a readout next to a detector; none before the first
+	centered []float32 // a block of features for a readout next to a detector; none before the first
 }
 
 // Beside is a readout whose columns are multiplied in the same pass as a detector's
@@ -210,8 +210,8 @@ func (j *Judge) Multiply(d *Detector, rows []float32, stride, sequences int) {
 func (j *Judge) MultiplyBeside(b *Beside, rows []float32, stride int) {
 	d := b.Detector
 	f := d.Plain.Features()
-	if j.centred == nil {
-		j.centred = kernel.Aligned(kernel.Streams * kernel.NoveltyBlock) // once
+	if j.centered == nil {
+		j.centered = kernel.Aligned(kernel.Streams * kernel.NoveltyBlock) // once
 	}
 	clear(j.sums[:])
 	clear(j.products)
@@ -221,10 +221,10 @@ func (j *Judge) MultiplyBeside(b *Beside, rows []float32, stride int) {
 	for at := 0; at < f; at += kernel.NoveltyBlock {
 		n := min(kernel.NoveltyBlock, f-at)
 		for i := range kernel.Streams {
-			b.set.Features.Limited(&j.centred[i*kernel.NoveltyBlock], &rows[i*stride+at], &b.center[at], &b.limit[at], n)
+			b.set.Features.Limited(&j.centered[i*kernel.NoveltyBlock], &rows[i*stride+at], &b.center[at], &b.limit[at], n)
 		}
 		d.kernels.ScaleMany(&j.sums[0][0], &rows[at], &d.center[at], &d.scale[at], 4*stride, min(kernel.NoveltyBlock, len(d.center)-at))
-		d.kernels.Together(&j.products[0], &b.columns[at*kernel.TogetherColumns], &rows[at], 4*stride, &j.centred[0], b.mask, n)
+		d.kernels.Together(&j.products[0], &b.columns[at*kernel.TogetherColumns], &rows[at], 4*stride, &j.centered[0], b.mask, n)
 	}
 }
 

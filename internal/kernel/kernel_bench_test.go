@@ -11,7 +11,7 @@ import (
 // BenchmarkSteps reports the step kernels' share of the peak of fused
 // multiply-adds, counting 2 N (N + X) operations a sample and lane: medians of
 // bursts of some 50 µs, in turn with bursts of the peak's loop, so that both
-// see the same neighbours; and the best burst's share.
+// see the same neighbors; and the best burst's share.
 func BenchmarkSteps(b *testing.B) {
 	for _, s := range Levels() {
 		for _, lanes := range []int{s.Wide.Lanes, s.Narrow.Lanes, 1} {

@@ -14,9 +14,9 @@ type Example struct {
 	Entry
 	Class string
 	Who   string // names of the label authors, one per line
-	// Labelled is the number of the last supporting label, in the labels' NATS stream.
-	Labelled uint64
-	Group    int // of neighboring sequences: a group is never split between learning and judging
+	// Labeled is the number of the last supporting label, in the labels' NATS stream.
+	Labeled uint64
+	Group   int // of neighboring sequences: a group is never split between learning and judging
 }
 
 // JoinResult is the result of joining sequences and labels.
@@ -198,7 +198,7 @@ func (j *joiner) addExample(e *Entry, v verdict) {
 	r, n, class := &j.Report, len(j.Examples), v.class
 	x := Example{Entry: *e, Class: class, Who: v.names()}
 	for _, l := range v.labels {
-		x.Labelled = max(x.Labelled, l.number)
+		x.Labeled = max(x.Labeled, l.number)
 	}
 	if n > 0 {
 		last := &j.Examples[n-1]

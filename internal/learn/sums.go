@@ -251,7 +251,7 @@ func (s *Store) MarkNeeded(examples []Example) int {
 // String describes a group.
 func (g *group) String() string {
 	who := bytes.ReplaceAll([]byte(g.head.Who), []byte("\n"), []byte(" and "))
-	return fmt.Sprintf("site %q, labelled by %s", cmp.Or(g.head.Site, "all"), who)
+	return fmt.Sprintf("site %q, labeled by %s", cmp.Or(g.head.Site, "all"), who)
 }
 
 func classOf(examples []Example) map[key]string {

@@ -125,7 +125,7 @@ func TestCompact(t *testing.T) {
 	// A part of a group: its features are required, and are recomputed from the log.
 	part := filterExamples(all, func(x *Example) bool { return x.In > 30 })
 	_, err = s.SumExamples(t.Context(), part, classes)
-	if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), `site "hall0", labelled by anna`) {
+	if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), `site "hall0", labeled by anna`) {
 		t.Fatalf("without some of each group: %v", err)
 	}
 	need := s.MarkNeeded(part)

@@ -167,7 +167,7 @@ func TestMachineIsNotTrivial(t *testing.T) {
 		}
 	}
 	if acc := float64(right) / 200; acc < 0.35 || acc > 0.65 {
-		t.Errorf("nearest neighbour is right for %.2f of the series, want 0.35 to 0.65", acc)
+		t.Errorf("nearest neighbor is right for %.2f of the series, want 0.35 to 0.65", acc)
 	}
 }
 

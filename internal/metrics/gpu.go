@@ -37,7 +37,7 @@ var ofGPU = []struct {
 	{perGPU(gauge, "eusn_gpu_power_watts", "Power, a mean over about a second on recent cards."), "power_w", func(r *telemetry.Reading) float64 { return r.Power }},
 	{perGPU(gauge, "eusn_gpu_memory_used_bytes", "Memory in use, by all programs."), "memory_used", func(r *telemetry.Reading) float64 { return float64(r.MemoryUsed) }},
 	{perGPU(gauge, "eusn_gpu_memory_total_bytes", "Memory of the card."), "memory_total", func(r *telemetry.Reading) float64 { return float64(r.MemoryTotal) }},
-	{perGPU(gauge, "eusn_gpu_utilisation_ratio", "Share of the last sampling period in which a kernel ran, 0 to 1."), "utilisation", func(r *telemetry.Reading) float64 { return r.Utilisation }},
+	{perGPU(gauge, "eusn_gpu_utilization_ratio", "Share of the last sampling period in which a kernel ran, 0 to 1."), "utilization", func(r *telemetry.Reading) float64 { return r.Utilization }},
 	{perGPU(gauge, "eusn_gpu_memory_busy_ratio", "Share in which memory was read or written, 0 to 1."), "memory_busy", func(r *telemetry.Reading) float64 { return r.MemoryBusy }},
 	{perGPU(gauge, "eusn_gpu_temperature_celsius", "Temperature of the card."), "temperature_c", func(r *telemetry.Reading) float64 { return r.Temperature }},
 }

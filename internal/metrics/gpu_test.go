@@ -25,8 +25,8 @@ func (f *fixed) Read() ([]telemetry.Reading, error) { f.reads++; return f.list, 
 
 func cards() []telemetry.Reading {
 	return []telemetry.Reading{
-		{Index: 0, UUID: "GPU-0", PCI: "0000:1b:00.0", Name: "Card A", Energy: 12.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .25, Temperature: 41},
-		{Index: 2, UUID: "GPU-2", PCI: "0000:1d:00.0", Name: "Card B", MemoryUsed: 7, MemoryTotal: 8, Missing: []string{"energy_j", "power_w", "utilisation", "memory_busy", "temperature_c"}},
+		{Index: 0, UUID: "GPU-0", PCI: "0000:1b:00.0", Name: "Card A", Energy: 12.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilization: .75, MemoryBusy: .25, Temperature: 41},
+		{Index: 2, UUID: "GPU-2", PCI: "0000:1d:00.0", Name: "Card B", MemoryUsed: 7, MemoryTotal: 8, Missing: []string{"energy_j", "power_w", "utilization", "memory_busy", "temperature_c"}},
 	}
 }
 
@@ -60,9 +60,9 @@ eusn_gpu_power_watts{gpu="0",uuid="GPU-0"} 98.5
 # HELP eusn_gpu_temperature_celsius Temperature of the card.
 # TYPE eusn_gpu_temperature_celsius gauge
 eusn_gpu_temperature_celsius{gpu="0",uuid="GPU-0"} 41
-# HELP eusn_gpu_utilisation_ratio Share of the last sampling period in which a kernel ran, 0 to 1.
-# TYPE eusn_gpu_utilisation_ratio gauge
-eusn_gpu_utilisation_ratio{gpu="0",uuid="GPU-0"} 0.75
+# HELP eusn_gpu_utilization_ratio Share of the last sampling period in which a kernel ran, 0 to 1.
+# TYPE eusn_gpu_utilization_ratio gauge
+eusn_gpu_utilization_ratio{gpu="0",uuid="GPU-0"} 0.75
 `
 	compare := func(want string) {
 		t.Helper()

@@ -30,7 +30,7 @@ func startHub(t *testing.T, dir string, leaves int) *server.Server {
 	}
 	s.Start()
 	if !s.ReadyForConnections(pipelinetest.Patience) {
-		t.Fatal("the centre does not start")
+		t.Fatal("the center does not start")
 	}
 	return s
 }

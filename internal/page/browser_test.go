@@ -99,7 +99,7 @@ func TestBrowser(t *testing.T) {
 		b.AwaitTrue("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
 	}
 	// Every control and every scrolling region has an accessible name.
-	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
+	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-L") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
 		t.Errorf("without a name: %s", unnamed)
 	}
 	if dir := os.Getenv("EUSN_PAGE_PICTURES"); dir != "" {
@@ -127,14 +127,14 @@ func TestContrast(t *testing.T) {
 	if !ok {
 		t.Fatal("no dark theme")
 	}
-	colours := map[string]string{}
+	colors := map[string]string{}
 	for name, css := range map[string]string{"light": light, "dark": dark[:strings.Index(dark, "* {")]} {
 		for _, m := range regexp.MustCompile(`--([a-z]+): (#[0-9a-f]+)`).FindAllStringSubmatch(css, -1) {
-			colours[name+" "+m[1]] = m[2]
+			colors[name+" "+m[1]] = m[2]
 		}
 	}
-	luminance := func(colour string) float64 {
-		digits := colour[1:]
+	luminance := func(color string) float64 {
+		digits := color[1:]
 		if len(digits) == 3 {
 			digits = string([]byte{digits[0], digits[0], digits[1], digits[1], digits[2], digits[2]})
 		}
@@ -142,7 +142,7 @@ func TestContrast(t *testing.T) {
 		for i, weight := range []float64{.2126, .7152, .0722} {
 			v, err := strconv.ParseUint(digits[2*i:2*i+2], 16, 8)
 			if err != nil {
-				t.Fatalf("colour %q: %v", colour, err)
+				t.Fatalf("color %q: %v", color, err)
 			}
 			c := float64(v) / 255
 			if c <= .04045 {
@@ -157,9 +157,9 @@ func TestContrast(t *testing.T) {
 	text, drawn := []string{"text", "soft"}, []string{"good", "attention", "bad", "focus", "in", "answered", "lag", "before", "busy", "waiting"}
 	for _, theme := range []string{"light", "dark"} {
 		hold := func(want float64, fore, back string) {
-			a, b := colours[theme+" "+fore], colours[theme+" "+back]
+			a, b := colors[theme+" "+fore], colors[theme+" "+back]
 			if a == "" || b == "" {
-				t.Fatalf("%s: no colour %s or %s", theme, fore, back)
+				t.Fatalf("%s: no color %s or %s", theme, fore, back)
 			}
 			x, y := luminance(a), luminance(b)
 			if ratio := (max(x, y) + .05) / (min(x, y) + .05); ratio < want {

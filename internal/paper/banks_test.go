@@ -32,8 +32,8 @@ func TestCompareIsRetrainAndEvaluate(t *testing.T) {
 			}
 			w := st.draws[key{d.Name, c.Model, i}]
 			leftOut, _ := report.Readout.LeftOut()
-			if w.Test != (Share{ev.Correct, ev.Labelled}) || w.Config.Seed != opt.Spec.Seed || w.LeftOut != leftOut || w.Recipe == "" {
-				t.Errorf("%s, draw %d: %+v, want %d of %d right", c.Model, i, w, ev.Correct, ev.Labelled)
+			if w.Test != (Share{ev.Correct, ev.Labeled}) || w.Config.Seed != opt.Spec.Seed || w.LeftOut != leftOut || w.Recipe == "" {
+				t.Errorf("%s, draw %d: %+v, want %d of %d right", c.Model, i, w, ev.Correct, ev.Labeled)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ type Cell struct {
 	Accuracy   float64     `json:"accuracy"`  // mean over the draws
 	Deviation  float64     `json:"deviation"` // population standard deviation over the draws, as numpy.std
 	Parameters int         `json:"parameters"`
-	Learnt     int         `json:"learnt"`
+	Learned    int         `json:"learned"`
 	Seconds    float64     `json:"seconds"`         // training and test of one draw, mean
 	Energy     energy.Used `json:"energy,omitzero"` // of one draw, mean
 	Command    string      `json:"command,omitempty"`
@@ -82,7 +82,7 @@ func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 		a := d.Test.Accuracy()
 		sum += a
 		c.Seconds += d.Seconds / float64(c.Draws)
-		c.Parameters, c.Learnt = d.Parameters, d.Learnt
+		c.Parameters, c.Learned = d.Parameters, d.Learned
 		drawing = append(drawing, d.Energy)
 	}
 	c.SearchEnergy, c.Energy = energy.Sum(searching), energy.Sum(drawing).Over(c.Draws)

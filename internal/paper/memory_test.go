@@ -66,7 +66,7 @@ func TestMemoryOfADataset(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(m.Series) != 8 || m.Name != "tones T=80" {
-		t.Fatalf("%s has %d series, want the 8 labelled ones", m.Name, len(m.Series))
+		t.Fatalf("%s has %d series, want the 8 labeled ones", m.Name, len(m.Series))
 	}
 	for k, s := range m.Series {
 		i := k

@@ -35,7 +35,7 @@ const maxRows = math.MaxInt32
 // up to the length of the longest series of both parts.
 func newProblem(d *archive.Dataset, pad bool) (*problem, error) {
 	p := &problem{name: d.Name, channels: len(d.Channels)}
-	listed := slices.Concat(labelled(d, archive.Train), labelled(d, archive.Test))
+	listed := slices.Concat(labeled(d, archive.Train), labeled(d, archive.Test))
 	index := p.classesOf(d)
 
 	longest, rows := 0, 0
@@ -96,16 +96,16 @@ func checkParts(d *archive.Dataset) error {
 	if len(d.Channels) == 0 {
 		return fmt.Errorf("bench: data set %q %w", d.Name, datafile.ErrTokens)
 	}
-	train, test := labelled(d, archive.Train), labelled(d, archive.Test)
+	train, test := labeled(d, archive.Train), labeled(d, archive.Test)
 	if len(train) == 0 || len(test) == 0 {
-		return fmt.Errorf("bench: data set %q has %d labelled training and %d test series, want at least one of each", d.Name, len(train), len(test))
+		return fmt.Errorf("bench: data set %q has %d labeled training and %d test series, want at least one of each", d.Name, len(train), len(test))
 	}
 	first := d.Series[train[0]].Label
 	if !slices.ContainsFunc(train, func(i int) bool { return d.Series[i].Label != first }) {
 		return fmt.Errorf("bench: data set %q: all training series are of class %q, want at least two classes", d.Name, d.Classes[first])
 	}
-	learnt := (&problem{}).classesOf(d)
-	if !slices.ContainsFunc(test, func(i int) bool { return learnt[d.Series[i].Label] >= 0 }) {
+	learned := (&problem{}).classesOf(d)
+	if !slices.ContainsFunc(test, func(i int) bool { return learned[d.Series[i].Label] >= 0 }) {
 		return fmt.Errorf("bench: data set %q: no test series is of a class that has training series, want the same class names in both parts", d.Name)
 	}
 	return checkRange(d)
@@ -145,7 +145,7 @@ func refuseFirst(d *archive.Dataset, bad func(float32) bool, why string) error {
 // series.
 func divide(d *archive.Dataset) (fit, validation []int, err error) {
 	var names []string
-	for _, i := range labelled(d, archive.Train) {
+	for _, i := range labeled(d, archive.Train) {
 		names = append(names, d.Classes[d.Series[i].Label])
 	}
 	fit, validation, err = stratify(names, heldOutCount(len(names)), splitSeed)
@@ -155,8 +155,8 @@ func divide(d *archive.Dataset) (fit, validation []int, err error) {
 	return fit, validation, nil
 }
 
-// labelled lists the series of a part with a known class.
-func labelled(d *archive.Dataset, part archive.Split) []int {
+// labeled lists the series of a part with a known class.
+func labeled(d *archive.Dataset, part archive.Split) []int {
 	return slices.DeleteFunc(d.Part(part), func(i int) bool { return d.Series[i].Label < 0 })
 }
 
@@ -164,7 +164,7 @@ func labelled(d *archive.Dataset, part archive.Split) []int {
 // class of d.
 func (p *problem) classesOf(d *archive.Dataset) []int {
 	index := slices.Repeat([]int{-1}, len(d.Classes))
-	for _, i := range labelled(d, archive.Train) {
+	for _, i := range labeled(d, archive.Train) {
 		index[d.Series[i].Label] = 0
 	}
 	for k := range index {
@@ -244,9 +244,9 @@ func describe(d *archive.Dataset) Data {
 	index := p.classesOf(d)
 	data := Data{
 		Dataset: d.Name, Train: d.Fingerprint(archive.Train), Test: d.Fingerprint(archive.Test),
-		Series: len(labelled(d, archive.Train)), Channels: len(d.Channels), Classes: len(p.classes),
+		Series: len(labeled(d, archive.Train)), Channels: len(d.Channels), Classes: len(p.classes),
 	}
-	for _, i := range labelled(d, archive.Test) {
+	for _, i := range labeled(d, archive.Test) {
 		class := index[d.Series[i].Label]
 		data.Asked++
 		if class < 0 {

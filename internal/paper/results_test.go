@@ -86,7 +86,7 @@ func TestReadResultsRefuses(t *testing.T) {
 		{"torn", write(string(text[:len(text)-5])), "the last line is incomplete"},
 		{"one torn line", write(`{"settings":`), "the last line is incomplete"},
 		{"another format", write(strings.Replace(string(text), `"format":1`, `"format":2`, 1)), "has version 2, and this program reads version 1"},
-		{"a field of the future", write(strings.Replace(string(text), `"channels"`, `"colours"`, 1)), `line 2 is no result of this program: json: unknown field "colours"`},
+		{"a field of the future", write(strings.Replace(string(text), `"channels"`, `"colors"`, 1)), `line 2 is no result of this program: json: unknown field "colors"`},
 		{"another protocol", write(strings.Replace(string(text), "paper-exact", "guess", 1)), `protocol "guess", want one of`},
 		{"no data", write(string(text[:strings.Index(string(text), "\n")+1]) + string(text[last:])), "without a data line"},
 		{"a lie in the cell", edit(t, st.path, func(r *record) {

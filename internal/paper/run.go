@@ -33,7 +33,7 @@ type Options struct {
 
 // Run runs every model on every data set, stores each result at once and skips stored
 // results. It returns the cells in the order of sets and models. After an error or a
-// cancelled context the stored results remain valid.
+// canceled context the stored results remain valid.
 func Run(ctx context.Context, sets []*archive.Dataset, opt Options, st *Store) ([]Cell, error) {
 	if err := Check(sets, opt.Plan, st.settings); err != nil {
 		return nil, err
@@ -242,7 +242,7 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 			}
 			return r.writeRecord(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha, Parameters: o.parameters,
-				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: took.seconds, Energy: took.energy,
+				Learned: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: took.seconds, Energy: took.energy,
 				Predicted: storable(o.predicted),
 			}})
 		}))
@@ -297,8 +297,8 @@ func (r *runner) runBank(ctx context.Context, d *archive.Dataset, model string) 
 		leftOut, _ := report.Readout.LeftOut()
 		if err := r.writeRecord(record{Draw: &Draw{
 			Dataset: d.Name, Model: model, Index: i, Config: Scales{Units: opt.Spec.Units, Seed: opt.Spec.Seed},
-			Alpha: report.Readout.Alpha, Recipe: r.recipe(d, model), Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learnt: report.Series,
-			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
+			Alpha: report.Readout.Alpha, Recipe: r.recipe(d, model), Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learned: report.Series,
+			Test: Share{ev.Correct, ev.Labeled}, Seconds: took.seconds, Energy: took.energy,
 			Predicted: storable(bankClasses(d, ev)),
 		}}); err != nil {
 			return err

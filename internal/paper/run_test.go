@@ -206,7 +206,7 @@ func TestSharedBeginningsChangeNoBit(t *testing.T) {
 	})
 }
 
-// A cancelled run keeps finished results.
+// A canceled run keeps finished results.
 func TestCancel(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
@@ -221,7 +221,7 @@ func TestCancel(t *testing.T) {
 	}}
 	opt.Threads = 1 // so that no trial is written during a progress report
 	if _, err := Run(ctx, []*archive.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want it cancelled", err)
+		t.Errorf("%v, want it canceled", err)
 	}
 	if n := len(st.trials); n < 1 || n > 29 {
 		t.Errorf("%d trials stored", n)

@@ -70,7 +70,7 @@ type Draw struct {
 	Readout    string      `json:"readout,omitzero"`  // of a bank: ridge or discriminant, by leave-one-out
 	LeftOut    float64     `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
 	Parameters int         `json:"parameters"`        // number of trained parameters
-	Learnt     int         `json:"learnt"`            // number of series for fitting the readout
+	Learned    int         `json:"learned"`           // number of series for fitting the readout
 	Test       Share       `json:"test,omitzero"`
 	Seconds    float64     `json:"seconds"` // training and test
 	Energy     energy.Used `json:"energy,omitzero"`

@@ -136,7 +136,7 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 			}
 			return r.writeRecord(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c.scales, Parameters: o.parameters,
-				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: took.seconds, Energy: took.energy,
+				Learned: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: took.seconds, Energy: took.energy,
 				Training: c.training, Epochs: o.epochs, Predicted: storable(o.predicted),
 			}})
 		}})

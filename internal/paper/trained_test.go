@@ -118,7 +118,7 @@ func TestTrainedModels(t *testing.T) {
 				line += fmt.Sprint(" ", one.draws[key{"tones", cell.Model, i}].Test.Correct)
 			}
 			text = append(text, line)
-			if cell.Parameters < cell.Config.Units*cell.Config.Units || cell.Learnt != 40 || cell.Searched <= 0 || cell.Configurations != 3 {
+			if cell.Parameters < cell.Config.Units*cell.Config.Units || cell.Learned != 40 || cell.Searched <= 0 || cell.Configurations != 3 {
 				t.Errorf("%+v", cell)
 			}
 		}
@@ -287,7 +287,7 @@ func TestTooSmallBudget(t *testing.T) {
 	}
 }
 
-// A training reports its progress while it runs, and can be cancelled.
+// A training reports its progress while it runs, and can be canceled.
 func TestCancelTraining(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
@@ -297,7 +297,7 @@ func TestCancelTraining(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := Options{Plan: trainPlan(1, PaperEpochs, "gru"), Progress: func(int64, int64, string) { cancel() }}
 	if _, err := Run(ctx, []*archive.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want it cancelled", err)
+		t.Errorf("%v, want it canceled", err)
 	}
 	if len(st.trials) > 0 {
 		t.Errorf("stored %+v", st.trials)

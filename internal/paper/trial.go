@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// callValues bounds the samples of an engine call, and thereby the wait for a cancelled
+// callValues bounds the samples of an engine call, and thereby the wait for a canceled
 // job.
 const callValues = 1 << 19
 
@@ -19,7 +19,7 @@ const callValues = 1 << 19
 type assessment struct {
 	learn, ask  []int // series of the problem
 	alphas      []float64
-	standardise bool
+	standardize bool
 }
 
 // outcome is the result of a network.
@@ -79,7 +79,7 @@ func (p *problem) fitReadout(ctx context.Context, features []float32, a assessme
 	for k, i := range a.learn {
 		labels[k] = p.label[i]
 	}
-	linear, report, err := fit.Fit(ctx, features, labels, p.classes, fit.Options{Alphas: a.alphas, Standardise: a.standardise})
+	linear, report, err := fit.Fit(ctx, features, labels, p.classes, fit.Options{Alphas: a.alphas, Standardize: a.standardize})
 	if errors.Is(err, fit.ErrConstant) { // every series saturates the reservoir: a bad configuration, but no end of the search
 		linear, err = majority(p.classes, labels, len(features)/len(labels)), nil
 		report.Alpha = a.alphas[0]
@@ -244,5 +244,5 @@ func (s Settings) assessment(learn, ask []int) assessment {
 	if s.Protocol == PaperExact {
 		return assessment{learn: learn, ask: ask, alphas: []float64{1}}
 	}
-	return assessment{learn: learn, ask: ask, alphas: fit.DefaultAlphas(), standardise: true}
+	return assessment{learn: learn, ask: ask, alphas: fit.DefaultAlphas(), standardize: true}
 }

@@ -41,14 +41,14 @@ func (s Settings) work(model string, channels int, c Scales, samples, series int
 	if s.Protocol == PaperExact {
 		return run + gigaflops(40*n*n*n)
 	}
-	return run + gigaflops(100*float64(series)*n*(n+85)) // several regularisations, each sample left out
+	return run + gigaflops(100*float64(series)*n*(n+85)) // several regularizations, each sample left out
 }
 
 // bankWork returns the work of a draw of a bank: states and running sums, and the
 // readout, a product and about nine factorizations and inverses of the smaller of its two
 // systems, in numbers twice as long.
 func bankWork(d *archive.Dataset, s reservoir.Spec) float64 {
-	samples, series := 0, len(labelled(d, archive.Train))
+	samples, series := 0, len(labeled(d, archive.Train))
 	for i := range d.Series {
 		samples += d.Len(i)
 	}
@@ -73,7 +73,7 @@ func (r *runner) planModel(d *archive.Dataset, model string) {
 		return
 	}
 	channels := len(d.Channels)
-	series, train, test := len(labelled(d, archive.Train)), samples(d, archive.Train), samples(d, archive.Test)
+	series, train, test := len(labeled(d, archive.Train)), samples(d, archive.Train), samples(d, archive.Test)
 	trials, draws := 0.0, 0.0
 	for i, c := range r.settings.configurations(model)[:r.Configurations] {
 		if _, ok := r.trials[key{d.Name, model, i}]; !ok {
@@ -104,7 +104,7 @@ func (r *runner) planBank(d *archive.Dataset, model string) {
 // the shared prefixes.
 func samples(d *archive.Dataset, part archive.Split) (n int) {
 	var series [][]float32
-	for _, i := range labelled(d, part) {
+	for _, i := range labeled(d, part) {
 		series = append(series, d.Series[i].Values)
 		n += d.Len(i)
 	}

@@ -100,12 +100,12 @@ func (s *searchForecast) endTrial(work, seconds, left float64) {
 
 // planTraining plans the approximate remaining work of a trained model on a data set.
 func (r *runner) planTraining(d *archive.Dataset, model string) {
-	train, longest, series := 0, 0, labelled(d, archive.Train)
+	train, longest, series := 0, 0, labeled(d, archive.Train)
 	for _, i := range series {
 		train += d.Len(i)
 	}
 	if r.settings.Protocol == PaperExact { // padded
-		for _, i := range slices.Concat(series, labelled(d, archive.Test)) {
+		for _, i := range slices.Concat(series, labeled(d, archive.Test)) {
 			longest = max(longest, d.Len(i))
 		}
 		train = longest * len(series)

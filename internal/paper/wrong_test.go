@@ -169,7 +169,7 @@ func TestOddData(t *testing.T) {
 				t.Errorf("%v: %+v of the odd set, want %d of 13 right", do, got, want.Test.Correct)
 			}
 		}
-		if d := b.data["tones"]; d.Unknown != 1 || d.Asked != 13 || d.Series != 45 || cells[0].Learnt == 0 {
+		if d := b.data["tones"]; d.Unknown != 1 || d.Asked != 13 || d.Series != 45 || cells[0].Learned == 0 {
 			t.Errorf("%v: data %+v", do, d)
 		}
 		var table strings.Builder
@@ -260,7 +260,7 @@ func TestOneSeriesAClass(t *testing.T) {
 	d := tones(3, 30)
 	wantRefusal(t, "one series a class", d, "has one training series", PaperExact, Best)
 	cells, _ := runBench(t, Bank, Options{Plan: smallPlan(Bank, 0, 2)}, d)
-	if c := cells[0]; c.Learnt != 3 || c.Accuracy < 0.6 {
+	if c := cells[0]; c.Learned != 3 || c.Accuracy < 0.6 {
 		t.Errorf("%+v, want better than chance, a third", c)
 	}
 }

@@ -64,7 +64,7 @@ func (c *caller) request(subject, body string) (answer string, may bool) {
 // own consumers, and the consumer of an alarm output. A forbidden call changes nothing.
 func TestConsumerCalls(t *testing.T) {
 	p := newPlant(t)
-	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms, roles.Operator
+	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeler, roles.Alarms, roles.Operator
 	readers := []roles.Role{w, r, a, l, m, o}
 	if _, err := p.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-ALARMS", Subjects: []string{"eusn.alarm.>"}}); err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestPushConsumers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pushers := []roles.Role{roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms}
+	pushers := []roles.Role{roles.Stage, roles.Reader, roles.Analyst, roles.Labeler, roles.Alarms}
 	for _, role := range pushers {
 		c := p.newCaller(t, role)
 		for i, target := range []string{"sensors.push", "eusn.out.1", "eusn.labels.x", "eusn.rows.0.0", "eusn.dlq.0", "$KV.EUSN-MEMBERS.x", "$JS.API.STREAM.PURGE.EUSN-OUT", "$JS.API.STREAM.DELETE.EUSN-OUT", "elsewhere"} {

@@ -1,5 +1,5 @@
 // Package roles defines the rights of each role on the server of a job: sensors, gateways,
-// workers, readers, analysts, labellers, alarm processes, operators. It has the minimum
+// workers, readers, analysts, labelers, alarm processes, operators. It has the minimum
 // subjects of each role, and the file that assigns roles to users.
 //
 // A users file has one line per user: the name, the role and the bcrypt hash of the password,

@@ -16,13 +16,13 @@ const (
 	Stage    Role = "stage"    // is a worker on another machine; creates no NATS streams
 	Reader   Role = "reader"   // reads predictions and alarms
 	Analyst  Role = "analyst"  // reads the input, predictions, states and models, to repeat predictions, explain, record or learn; publishes nothing
-	Labeller Role = "labeller" // reads predictions, writes and reads labels
+	Labeler  Role = "labeler"  // reads predictions, writes and reads labels
 	Alarms   Role = "alarms"   // reads predictions; writes the alarm log and the state of each stream
 	Operator Role = "operator" // inspects and repairs the job
 )
 
 // All lists the roles, in the order in which samples pass them.
-var All = []Role{Sensor, Gateway, Stage, Reader, Analyst, Labeller, Alarms, Operator}
+var All = []Role{Sensor, Gateway, Stage, Reader, Analyst, Labeler, Alarms, Operator}
 
 // Purpose describes the use of a role.
 func (r Role) Purpose() string {
@@ -32,7 +32,7 @@ func (r Role) Purpose() string {
 		Stage:    "is a worker of the job on another machine",
 		Reader:   "reads predictions and alarms: eusn-stream tail, alarms list, alarms tail, the clients",
 		Analyst:  "reads the job's input, labels and models, to repeat and explain predictions, record and learn: eusn-stream job backfill, explain, record, learn, tail, model list, model show",
-		Labeller: "reads predictions, writes and reads labels",
+		Labeler:  "reads predictions, writes and reads labels",
 		Alarms:   "raises alarms for predictions: eusn-stream alarms run",
 		Operator: "inspects and repairs the job: status, partitions, state, deadletter, doctor, replay, model, alarms ack",
 	}[r]
@@ -108,7 +108,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		allowPublish(objectRights(models)...)
 		allowPublish(objectRights(wire.SnapshotStream(job))...)
 		allowPublish(apiSubject("STREAM.INFO", rows), apiSubject("STREAM.MSG.GET", rows))
-	case Labeller:
+	case Labeler:
 		allowPublish(wire.LabelSubjects(job))
 		allowPublish(readRights(output)...)
 		allowPublish(readRights(labels)...)

@@ -101,7 +101,7 @@ func (p *plant) loginOptions(role roles.Role) []nats.Option {
 // pipeline use the roles for their work.
 func TestRights(t *testing.T) {
 	p := newPlant(t)
-	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms, roles.Operator
+	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeler, roles.Alarms, roles.Operator
 	table := []struct {
 		act, subject string
 		may          []roles.Role

@@ -1,5 +1,5 @@
 // Package telemetry reads the reports of NVIDIA GPUs through NVML, the driver's management
-// library: energy, power, memory, utilisation, temperature.
+// library: energy, power, memory, utilization, temperature.
 //
 // It calls NVML through NVIDIA's Go binding, go-nvml. This binding leaves 396 functions for the
 // dynamic linker, and without a driver a program with the binding does not start under
@@ -40,7 +40,7 @@ type Reading struct {
 	Power       float64 `json:"power_w"`       // watts, a mean over about a second on recent cards
 	MemoryUsed  uint64  `json:"memory_used"`   // bytes, of all programs
 	MemoryTotal uint64  `json:"memory_total"`  // bytes
-	Utilisation float64 `json:"utilisation"`   // share of the last sampling period in which a kernel ran, 0 to 1
+	Utilization float64 `json:"utilization"`   // share of the last sampling period in which a kernel ran, 0 to 1
 	MemoryBusy  float64 `json:"memory_busy"`   // share in which memory was read or written, 0 to 1
 	Temperature float64 `json:"temperature_c"` // degrees Celsius
 

@@ -121,8 +121,8 @@ func (v *Reading) measure(device nvml.Device) {
 	if memory, rc := device.GetMemoryInfo(); isKnown(rc, "memory_used", "memory_total") {
 		v.MemoryUsed, v.MemoryTotal = memory.Used, memory.Total
 	}
-	if percent, rc := device.GetUtilizationRates(); isKnown(rc, "utilisation", "memory_busy") {
-		v.Utilisation, v.MemoryBusy = float64(percent.Gpu)/100, float64(percent.Memory)/100
+	if percent, rc := device.GetUtilizationRates(); isKnown(rc, "utilization", "memory_busy") {
+		v.Utilization, v.MemoryBusy = float64(percent.Gpu)/100, float64(percent.Memory)/100
 	}
 	if celsius, rc := device.GetTemperature(nvml.TEMPERATURE_GPU); isKnown(rc, "temperature_c") {
 		v.Temperature = float64(celsius)

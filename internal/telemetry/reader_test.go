@@ -41,8 +41,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Reading{
-		{Index: 0, UUID: "GPU-0", Name: "Fake GPU 0", PCI: "0000:1b:00.0", Energy: 6.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .2, Temperature: 41},
-		{Index: 1, UUID: "GPU-1", Name: "Fake GPU 1", PCI: "0000:1c:00.0", MemoryUsed: 600, MemoryTotal: 1000, Utilisation: .75, MemoryBusy: .2, Temperature: 41,
+		{Index: 0, UUID: "GPU-0", Name: "Fake GPU 0", PCI: "0000:1b:00.0", Energy: 6.5, Power: 98.5, MemoryUsed: 600, MemoryTotal: 1000, Utilization: .75, MemoryBusy: .2, Temperature: 41},
+		{Index: 1, UUID: "GPU-1", Name: "Fake GPU 1", PCI: "0000:1c:00.0", MemoryUsed: 600, MemoryTotal: 1000, Utilization: .75, MemoryBusy: .2, Temperature: 41,
 			Missing: []string{"energy_j", "power_w"}},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -111,7 +111,7 @@ func TestSplitInvariance(t *testing.T) {
 		for trial := range 80 {
 			r := rulesOf(p, trial%2 == 0)
 			if trial%3 == 0 {
-				r.Front = &reservoir.Front{Normalise: 5, Decimate: 4}
+				r.Front = &reservoir.Front{Normalize: 5, Decimate: 4}
 			}
 			n := rng.IntN(70)
 			s := randomStream(rng, n)

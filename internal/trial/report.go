@@ -43,7 +43,7 @@ type Result struct {
 	Others      uint64    `json:"others"`   // with another answering readout, or answered by this readout
 
 	// Of sequences with an undisputed label:
-	Labelled    int     `json:"labelled"`
+	Labeled     int     `json:"labeled"`
 	ActiveRight int     `json:"active_right"`
 	ShadowRight int     `json:"shadow_right"`
 	ActiveOnly  int     `json:"active_only_right"`
@@ -90,10 +90,10 @@ func (r *Result) Better(e float64) (p float64, ok bool) {
 // NotWorse reports whether a shadow's loss of correct answers is less than a margin, with an error
 // probability. loss is the upper bound of the loss.
 func (r *Result) NotWorse(e, margin float64) (loss float64, ok bool) {
-	if r.Labelled == 0 {
+	if r.Labeled == 0 {
 		return 1, false
 	}
-	loss = Loss(r.Labelled, r.ActiveOnly, r.ShadowOnly, e)
+	loss = Loss(r.Labeled, r.ActiveOnly, r.ShadowOnly, e)
 	return loss, loss < margin
 }
 
@@ -230,7 +230,7 @@ func (sh *shadow) judge(b *learn.Book, p reservoir.Policy) {
 		x := &joined.Examples[i]
 		answers := sh.answers[sequence{x.Stream, x.In, x.Seq, x.Row}]
 		active, shadow := answers.active == x.Class, answers.shadow == x.Class
-		s.Labelled++
+		s.Labeled++
 		switch {
 		case active && shadow:
 			s.ActiveRight, s.ShadowRight = s.ActiveRight+1, s.ShadowRight+1

@@ -1,6 +1,6 @@
 package archive
 
-// Data is labelled data, for training and evaluating a model: a *Dataset, or RecordingFiles.
+// Data is labeled data, for training and evaluating a model: a *Dataset, or RecordingFiles.
 type Data interface{ data() }
 
 func (*Dataset) data()       {}

@@ -22,7 +22,7 @@ const (
 	Test  Split = "test"
 )
 
-// Series is a labelled sequence of a Dataset.
+// Series is a labeled sequence of a Dataset.
 type Series struct {
 	ID     string    // unique within the data set, e.g. "train-17"
 	Split  Split     // part of the series
@@ -33,14 +33,14 @@ type Series struct {
 	Number float64   // value in the target's column, if SetTarget read a column; NaN if unknown
 }
 
-// Dataset is a collection of labelled sequences, whole in memory.
+// Dataset is a collection of labeled sequences, whole in memory.
 type Dataset struct {
 	Name     string
 	Channels []string // channel names; empty for token lists
 	Classes  []string // sorted labels
 	Series   []Series
 	Source   Provenance
-	Target   string // the column of Series.Number, if SetTarget read one; empty: labels are learnt
+	Target   string // the column of Series.Number, if SetTarget read one; empty: labels are learned
 }
 
 // Provenance is the origin of an archive's data, and is stored in the archive's metadata.

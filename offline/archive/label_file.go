@@ -31,7 +31,7 @@ type LabelFile struct {
 	spans map[string][]labelSpan // of each stream, ascending
 	told  map[toldAt]toldLabel
 	tells bool // labels of predictions exist
-	seen  labelled
+	seen  labeled
 }
 
 // labelSpan is samples of a label.

@@ -11,14 +11,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// labelled are the samples looked up in a LabelFile.
-type labelled struct {
+// labeled are the samples looked up in a LabelFile.
+type labeled struct {
 	streams     map[string]bool
 	first, last int64 // times
 	timed       bool  // the samples have times
 }
 
-func (s *labelled) addChunk(c *RecordingChunk) {
+func (s *labeled) addChunk(c *RecordingChunk) {
 	if s.streams == nil {
 		s.streams = make(map[string]bool)
 	}
@@ -104,7 +104,7 @@ func (l *LabelFile) checkFit(what string) error {
 }
 
 // names are a few of the streams.
-func (s *labelled) names() string {
+func (s *labeled) names() string {
 	all := slices.Sorted(maps.Keys(s.streams))
 	text := make([]string, 0, 4)
 	for _, stream := range all[:min(len(all), 3)] {
@@ -117,7 +117,7 @@ func (s *labelled) names() string {
 }
 
 // times describes the times of the samples.
-func (s *labelled) times() string {
+func (s *labeled) times() string {
 	if !s.timed {
 		return "the samples have no times"
 	}

@@ -28,7 +28,7 @@ type Recording struct {
 
 	files  []*recordedFile
 	labels *LabelFile
-	target string // column of numbers that are learnt; "": labels are
+	target string // column of numbers that are learned; "": labels are
 	groups string // column of the samples' groups; "": none
 }
 
@@ -91,16 +91,16 @@ func (r *Recording) TellsPredictions() bool { return r.labels.Tells() }
 // files: they equal the chunks of an archive with the same samples. A chunk is valid until visit returns; an error of
 // visit ends the reading.
 func (r *Recording) Each(ctx context.Context, visit func(*RecordingChunk) error) error {
-	labelled := func(c *RecordingChunk) error {
+	labeled := func(c *RecordingChunk) error {
 		if err := r.labels.set(c); err != nil {
 			return err
 		}
 		return visit(c)
 	}
 	if !r.RecordingInfo.Recorded {
-		return r.readFile(ctx, r.files[0].path, labelled)
+		return r.readFile(ctx, r.files[0].path, labeled)
 	}
-	j := &joined{channels: len(r.RecordingInfo.Channels), take: labelled}
+	j := &joined{channels: len(r.RecordingInfo.Channels), take: labeled}
 	for _, file := range r.files {
 		if err := j.readFile(ctx, file, r); err != nil {
 			return err

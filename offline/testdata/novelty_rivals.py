@@ -4,7 +4,7 @@ on its features and on raw series, beside a full residual in NumPy.
 
 usage: novelty_rivals.py FOLDER [PREFIX]    (scikit-learn 1.2, NumPy 1.24)
 
-Samples are centred and divided by their deviation in the training part, features as
+Samples are centered and divided by their deviation in the training part, features as
 for the readout (softly, docs/mixed-bank.md), with which the SVM is better. The SVM has
 scikit-learn's defaults, the forest 200 trees and the seed 0.
 """

@@ -1,5 +1,5 @@
 // Package classify is the library for programs that classify series and streams in memory:
-// Train makes a model from labelled series, Predict classifies series with it, NewStream
+// Train makes a model from labeled series, Predict classifies series with it, NewStream
 // classifies a stream sample by sample. Features computes the features for your own
 // readout. See the examples. A model may also come from a file: see reservoir.Load.
 //

@@ -47,7 +47,7 @@ func TestFeaturesEqualOneByOne(t *testing.T) {
 func untrainedMixed(channels int) reservoir.Spec {
 	return reservoir.Spec{
 		Arithmetic: reservoir.MixedArithmetic, Kind: reservoir.Mixed, Channels: channels, Members: 16, Units: 16, Seed: 9, Precision: reservoir.Float32,
-		Standardise: true, Difference: true, Subset: 9, Features: slices.Clone(reservoir.MixedFeatures),
+		Standardize: true, Difference: true, Subset: 9, Features: slices.Clone(reservoir.MixedFeatures),
 		Gamma: reservoir.Dist{Lo: 3e-4, Hi: .5}, EpsRho: reservoir.Dist{Lo: 1e-2, Hi: .3}, Input: reservoir.Dist{Lo: .03, Hi: 3}, Bias: reservoir.Dist{Lo: .03, Hi: 3},
 		Taps: reservoir.Taps{Members: 8, Count: 3, Activation: reservoir.Cubic},
 	}
@@ -76,7 +76,7 @@ func TestTrainMixed(t *testing.T) {
 	for i, l := range labels {
 		numbers[i] = slices.Index(m.Readouts[0].Classes, l)
 	}
-	opt := fit.Options{Standardise: true, Discriminant: true, Soft: &fit.Soft{Run: 16, Clip: 1.5, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
+	opt := fit.Options{Standardize: true, Discriminant: true, Soft: &fit.Soft{Run: 16, Clip: 1.5, Floors: []float64{0, 0, 3 / float64(median), 0, 0, 3 / float64(median), 3 / float64(median), 3 / float64(median)}}}
 	want, _, err := fit.Fit(context.Background(), features, numbers, m.Readouts[0].Classes, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestLibraryRefuses(t *testing.T) {
 	ctx := context.Background()
 	nan := float32(math.NaN())
 	good := [][]float32{{1, 2}, {2, 1}}
-	cancelled, cancel := context.WithCancel(ctx)
+	canceled, cancel := context.WithCancel(ctx)
 	cancel()
 	for says, c := range map[string]struct {
 		ctx    context.Context
@@ -189,7 +189,7 @@ func TestLibraryRefuses(t *testing.T) {
 		"want a label for each of 2 series":  {ctx, good, []string{"a"}},
 		"15360 features and 1 classes":       {ctx, good, []string{"a", "a"}},
 		"15360 features and 0 classes":       {ctx, nil, []string{}},
-		context.Canceled.Error():             {cancelled, good, []string{"a", "b"}},
+		context.Canceled.Error():             {canceled, good, []string{"a", "b"}},
 		"class name":                         {ctx, good, []string{"a", "b\x1b"}},
 	} {
 		if m, err := Train(c.ctx, reservoir.DefaultBank(1), c.series, c.labels); err == nil || m != nil || !strings.Contains(err.Error(), says) {
@@ -256,7 +256,7 @@ func TestStreamWithFront(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare := *m
-	m.Front = &reservoir.Front{Normalise: 20, Decimate: 3, Fill: make([]float32, 2)}
+	m.Front = &reservoir.Front{Normalize: 20, Decimate: 3, Fill: make([]float32, 2)}
 	behind, err := NewStream(m)
 	if err != nil {
 		t.Fatal(err)

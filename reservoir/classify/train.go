@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Train makes a classifier from labelled series in memory. Train draws the
+// Train makes a classifier from labeled series in memory. Train draws the
 // network of the recipe, computes the constants of the input transform from all
 // samples, runs every series through the network, and learns a readout from the
 // features at the ends. Leave-one-out on these series chooses regularization and
@@ -77,7 +77,7 @@ func learn(ctx context.Context, net *reservoir.Network, series [][]float32, labe
 	for i, label := range labels {
 		numbers[i], _ = slices.BinarySearch(classes, label)
 	}
-	opt := fit.Options{Standardise: true, Soft: fit.NewSoft(net.Spec.SoftScaling(median)), Discriminant: true}
+	opt := fit.Options{Standardize: true, Soft: fit.NewSoft(net.Spec.SoftScaling(median)), Discriminant: true}
 	l, err := fit.NewLearner(net.Spec.FeatureCount(), classes, numbers, opt)
 	if err != nil {
 		return nil, fit.Report{}, err

@@ -29,7 +29,7 @@ func TestTwoLevelSums(t *testing.T) {
 // TestUnitsOf: UnitsOf reads the values of the features "last".
 func TestUnitsOf(t *testing.T) {
 	for _, spec := range []reservoir.Spec{
-		{Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 3, Units: 5, Seed: 7, Precision: reservoir.Float32, Standardise: true, Difference: true, Features: []reservoir.Feature{reservoir.Last, reservoir.Mean, reservoir.Positive, reservoir.Max, reservoir.Std}, Eps: reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1)},
+		{Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 3, Units: 5, Seed: 7, Precision: reservoir.Float32, Standardize: true, Difference: true, Features: []reservoir.Feature{reservoir.Last, reservoir.Mean, reservoir.Positive, reservoir.Max, reservoir.Std}, Eps: reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1)},
 		reservoir.DefaultBank(2).ForLength(64),
 	} {
 		net, err := reservoir.Draw(spec)

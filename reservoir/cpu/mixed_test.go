@@ -73,7 +73,7 @@ func TestMixedStatesAreAligned(t *testing.T) {
 func smallMixed() reservoir.Spec {
 	return reservoir.Spec{
 		Arithmetic: reservoir.MixedArithmetic, Kind: reservoir.Mixed, Channels: 3, Members: 16, Units: 16, Seed: 9, Precision: reservoir.Float32,
-		Standardise: true, Difference: true, Subset: 9, Features: slices.Clone(reservoir.MixedFeatures),
+		Standardize: true, Difference: true, Subset: 9, Features: slices.Clone(reservoir.MixedFeatures),
 		Gamma: reservoir.Dist{Lo: 3e-4, Hi: .5}, EpsRho: reservoir.Dist{Lo: 1e-2, Hi: .3}, Input: reservoir.Dist{Lo: .03, Hi: 3}, Bias: reservoir.Dist{Lo: .03, Hi: 3},
 		Taps: reservoir.Taps{Members: 8, Count: 3, MaxLag: 5, Activation: reservoir.Cubic},
 	}

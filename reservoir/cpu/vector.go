@@ -36,7 +36,7 @@ func newVector(net *reservoir.Network, slots int, set *kernel.Set, threads int) 
 	}
 	s := net.Spec
 	v.units, v.inputs = s.Units, s.Inputs()
-	v.transforms = s.Standardise || s.Difference
+	v.transforms = s.Standardize || s.Difference
 	for _, f := range reservoir.AllFeatures {
 		if s.Has(f) {
 			v.kept = append(v.kept, f)

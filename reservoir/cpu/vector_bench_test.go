@@ -18,7 +18,7 @@ func benchSpec(members, units, channels int) reservoir.Spec {
 		Features: []reservoir.Feature{reservoir.Last}, Eps: reservoir.Fixed(.01), Gamma: reservoir.Fixed(.001), Recurrent: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
 	}
 	if members > 1 {
-		s.Standardise, s.Difference, s.Features = true, true, reservoir.AllFeatures
+		s.Standardize, s.Difference, s.Features = true, true, reservoir.AllFeatures
 		s.Recurrent, s.EpsRho = reservoir.Dist{}, reservoir.Dist{Lo: .01, Hi: .2}
 	}
 	return s

@@ -212,7 +212,7 @@ func (e *emission) score(c *call, h *linear, at int) {
 	}
 }
 
-// limit is the features, each centred and limited for a readout.
+// limit is the features, each centered and limited for a readout.
 func (e *emission) limit(h *linear) []float32 {
 	if e.limited == nil {
 		e.limited = kernel.Aligned(len(e.features)) // once

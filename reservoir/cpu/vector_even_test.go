@@ -19,7 +19,7 @@ func TestEven(t *testing.T) {
 		t.Skip("NOT CHECKED: this machine or build has no vector kernels")
 	}
 	sums := benchSpec(1, 11, 3)
-	sums.Standardise, sums.Difference, sums.Features = true, true, reservoir.AllFeatures
+	sums.Standardize, sums.Difference, sums.Features = true, true, reservoir.AllFeatures
 	sumsAlone, differencesAlone := sums, sums
 	sumsAlone.Difference, differencesAlone.Features = false, []reservoir.Feature{reservoir.Last}
 	for name, s := range map[string]reservoir.Spec{"paper": benchSpec(1, 20, 3), "sums": sums, "sums alone": sumsAlone,

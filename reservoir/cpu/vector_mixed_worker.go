@@ -237,7 +237,7 @@ func transformAll(n *reservoir.Network, dst []float32, width, steps int, samples
 	c := n.Spec.Channels
 	for i := range c {
 		row, mean, scale := dst[i*width:][:steps], float32(0), float32(1) // which change no bit
-		if n.Spec.Standardise {
+		if n.Spec.Standardize {
 			mean, scale = n.Norm.Mean[i], n.Norm.Scale[i]
 		}
 		for t := range row {

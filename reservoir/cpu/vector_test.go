@@ -92,7 +92,7 @@ func FuzzVector(f *testing.F) {
 		s := reservoir.Spec{
 			Arithmetic: reservoir.Arithmetic, Kind: kinds[int(kind)%3], Precision: reservoir.Float32, Seed: seed,
 			Members: 1 + int(members)%4, Units: 1 + int(units)%270, Channels: 1 + int(channels)%9,
-			Standardise: seed%2 == 0, Difference: seed%3 == 0, Subset: int(seed % 5),
+			Standardize: seed%2 == 0, Difference: seed%3 == 0, Subset: int(seed % 5),
 			Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1),
 		}
 		if s.Kind == reservoir.EuSN {
@@ -225,7 +225,7 @@ func TestThreadsEnd(t *testing.T) {
 func TestAdvanceAllocatesNothing(t *testing.T) {
 	s := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: 3, Units: 21, Precision: reservoir.Float32,
-		Standardise: true, Difference: true, Features: reservoir.AllFeatures,
+		Standardize: true, Difference: true, Features: reservoir.AllFeatures,
 		Eps: reservoir.Fixed(.1), Recurrent: reservoir.Fixed(.1), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
 	}
 	for _, kind := range []reservoir.Kind{reservoir.EuSN, reservoir.RESN} {

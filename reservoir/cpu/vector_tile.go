@@ -99,7 +99,7 @@ func (w *worker) transform(lanes, n int) {
 		x := w.x[t*s.Inputs()*lanes:][:s.Inputs()*lanes]
 		for c := range s.Channels {
 			in, out := raw[c*lanes:(c+1)*lanes], x[c*lanes:(c+1)*lanes]
-			if !s.Standardise {
+			if !s.Standardize {
 				copy(out, in)
 				continue
 			}

@@ -21,7 +21,7 @@ def series(n):  # integers alone, so that any program makes the same
     return x
 
 
-def front(x, centre, normalise, envelope, decimate):
+def front(x, center, normalize, envelope, decimate):
     f8 = np.float64
     out, state = [], []
     for c in range(x.shape[1]):
@@ -29,12 +29,12 @@ def front(x, centre, normalise, envelope, decimate):
         col = []
         for k, v in enumerate(x[:, c], 1):
             y = f8(v)
-            if centre or normalise:
-                a = f8(1) / f8(min(k, centre or normalise))
+            if center or normalize:
+                a = f8(1) / f8(min(k, center or normalize))
                 d = y - mean
                 mean = mean + a * d
                 y = y - mean
-                if normalise:
+                if normalize:
                     variance = (f8(1) - a) * (variance + (a * d) * d)
                     deviation = np.sqrt(variance)
                     y = y / deviation if deviation > f8(2.0 ** -22) * abs(mean) else f8(0)
@@ -53,7 +53,7 @@ def front(x, centre, normalise, envelope, decimate):
 
 
 for name, parts, n in [
-    ("centre", (20, 0, 0, 0), 120), ("normalise", (0, 25, 0, 0), 300), ("envelope", (0, 0, 7, 0), 120),
+    ("center", (20, 0, 0, 0), 120), ("normalize", (0, 25, 0, 0), 300), ("envelope", (0, 0, 7, 0), 120),
     ("rectify", (0, 0, 1, 0), 60), ("decimate", (0, 0, 0, 7), 200), ("level", (50, 0, 9, 10), 400),
     ("all", (0, 40, 5, 8), 403), ("long", (0, 1 << 30, 1 << 20, 3), 333),
 ]:

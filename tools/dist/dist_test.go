@@ -70,7 +70,7 @@ func components(t *testing.T, materials []byte) []component {
 	return d.Components
 }
 
-// The bill of materials names Go and the modules in the program, and the licence of each
+// The bill of materials names Go and the modules in the program, and the license of each
 // is included.
 func TestMaterials(t *testing.T) {
 	f := example(t, "1.2.0-rc.1")
@@ -85,11 +85,11 @@ func TestMaterials(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	if n := bytes.Count(f.licences, []byte("as you like")); n != len(all) {
-		t.Errorf("%d licences of %d parts", n, len(all))
+	if n := bytes.Count(f.licenses, []byte("as you like")); n != len(all) {
+		t.Errorf("%d licenses of %d parts", n, len(all))
 	}
-	if _, err := bom.Licences(f.build.program, t.TempDir(), func(string, string) (string, error) { return "", errors.New("lost") }); err == nil {
-		t.Error("a part without a licence was taken")
+	if _, err := bom.Licenses(f.build.program, t.TempDir(), func(string, string) (string, error) { return "", errors.New("lost") }); err == nil {
+		t.Error("a part without a license was taken")
 	}
 	if _, err := bom.Write([]byte("no program"), "1.2.0", f.time); err == nil {
 		t.Error("a bill of materials of no program")

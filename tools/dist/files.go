@@ -33,10 +33,10 @@ type files struct {
 	version     string // 1.2.0, in the names of files
 	time        time.Time
 	materials   []byte
-	licences    []byte
+	licenses    []byte
 	changelog   []byte
 	upgrading   []byte
-	licence     []byte
+	license     []byte
 	man         map[string][]byte
 	completions map[string][]byte // by shell
 	configs     map[string][]byte // by path below configs
@@ -46,7 +46,7 @@ type files struct {
 func (s *source) files(b *built) (*files, error) {
 	f := &files{build: b, version: b.version, time: s.time}
 	var err error
-	if f.materials, f.licences, err = b.bill(s); err != nil {
+	if f.materials, f.licenses, err = b.bill(s); err != nil {
 		return nil, err
 	}
 	if f.changelog, err = os.ReadFile(filepath.Join(s.dir, "CHANGELOG.md")); err != nil {
@@ -55,7 +55,7 @@ func (s *source) files(b *built) (*files, error) {
 	if f.upgrading, err = os.ReadFile(filepath.Join(s.dir, "UPGRADING.md")); err != nil {
 		return nil, err
 	}
-	if f.licence, err = os.ReadFile(filepath.Join(s.dir, "LICENSE")); err != nil {
+	if f.license, err = os.ReadFile(filepath.Join(s.dir, "LICENSE")); err != nil {
 		return nil, err
 	}
 	if f.completions, err = completions(); err != nil {
@@ -151,10 +151,10 @@ func (f *files) archive() []pack.File {
 	}
 	all := []pack.File{
 		{Path: program, Mode: 0o755, Data: f.build.program},
-		{Path: "LICENSE", Mode: 0o644, Data: f.licence},
+		{Path: "LICENSE", Mode: 0o644, Data: f.license},
 		{Path: "CHANGELOG.md", Mode: 0o644, Data: f.changelog},
 		{Path: "UPGRADING.md", Mode: 0o644, Data: f.upgrading},
-		{Path: "licences.txt", Mode: 0o644, Data: f.licences},
+		{Path: "licenses.txt", Mode: 0o644, Data: f.licenses},
 		{Path: "materials.cdx.json", Mode: 0o644, Data: f.materials},
 		{Path: "config.schema.json", Mode: 0o644, Data: config.Schema},
 		{Path: "configs/all-keys.yaml", Mode: 0o644, Data: config.DefaultYAML},
@@ -184,7 +184,7 @@ func (f *files) installed(debian bool) *pack.Package {
 	version := systemVersion(f.version)
 	doc := "usr/share/doc/eusn-stream/"
 	p := &pack.Package{
-		Name: "eusn-stream", Version: version, Arch: f.build.arch, Maintainer: maintainer, Licence: "Apache-2.0", Homepage: homepage,
+		Name: "eusn-stream", Version: version, Arch: f.build.arch, Maintainer: maintainer, License: "Apache-2.0", Homepage: homepage,
 		Summary: summary, Description: description, Time: f.time,
 		Files: []pack.File{
 			{Path: "usr/bin/eusn-stream", Mode: 0o755, Data: f.build.program},
@@ -196,7 +196,7 @@ func (f *files) installed(debian bool) *pack.Package {
 			{Path: doc + "changelog.gz", Mode: 0o644, Data: gzipped(f.debChangelog(version))},
 			{Path: doc + "CHANGELOG.md.gz", Mode: 0o644, Data: gzipped(f.changelog)},
 			{Path: doc + "UPGRADING.md.gz", Mode: 0o644, Data: gzipped(f.upgrading)},
-			{Path: doc + "licences.txt.gz", Mode: 0o644, Data: gzipped(f.licences)},
+			{Path: doc + "licenses.txt.gz", Mode: 0o644, Data: gzipped(f.licenses)},
 			{Path: doc + "materials.cdx.json.gz", Mode: 0o644, Data: gzipped(f.materials)},
 			{Path: doc + "examples/all-keys.yaml", Mode: 0o644, Data: config.DefaultYAML},
 		},
@@ -265,8 +265,8 @@ func (f *files) image() pack.Image {
 			{Path: "etc/group", Mode: 0o644, Data: fmt.Appendf(nil, "root:x:0:\neusn-stream:x:%d:\n", user)},
 			{Path: "etc/eusn-stream/stage.yaml", Mode: 0o644, Data: f.configs["package/stage.yaml"]},
 			{Path: "var/lib/eusn-stream", Mode: fs.ModeDir | 0o750, Owner: user},
-			{Path: "usr/share/doc/eusn-stream/LICENSE", Mode: 0o644, Data: f.licence},
-			{Path: "usr/share/doc/eusn-stream/licences.txt", Mode: 0o644, Data: f.licences},
+			{Path: "usr/share/doc/eusn-stream/LICENSE", Mode: 0o644, Data: f.license},
+			{Path: "usr/share/doc/eusn-stream/licenses.txt", Mode: 0o644, Data: f.licenses},
 			{Path: "usr/share/doc/eusn-stream/materials.cdx.json", Mode: 0o644, Data: f.materials},
 		},
 		Entrypoint: []string{"/usr/bin/eusn-stream"},

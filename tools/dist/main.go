@@ -161,11 +161,11 @@ func write(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// bill returns the bill of materials and the licences of a program.
-func (b *built) bill(src *source) (materials, licences []byte, err error) {
+// bill returns the bill of materials and the licenses of a program.
+func (b *built) bill(src *source) (materials, licenses []byte, err error) {
 	if materials, err = bom.Write(b.program, b.version, src.time); err != nil {
 		return nil, nil, err
 	}
-	licences, err = bom.Licences(b.program, src.goroot, src.moduleDir)
-	return materials, licences, err
+	licenses, err = bom.Licenses(b.program, src.goroot, src.moduleDir)
+	return materials, licenses, err
 }

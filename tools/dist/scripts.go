@@ -75,8 +75,8 @@ const copyright = `Format: https://www.debian.org/doc/packaging-manuals/copyrigh
 Upstream-Name: eusn-stream
 Upstream-Contact: ` + maintainer + `
 Source: ` + homepage + `
-Comment: The program contains libraries of others. Their licences and notices are in
- /usr/share/doc/eusn-stream/licences.txt.gz.
+Comment: The program contains libraries of others. Their licenses and notices are in
+ /usr/share/doc/eusn-stream/licenses.txt.gz.
 
 Files: *
 Copyright: 2026 the eusn-stream authors

@@ -3,7 +3,7 @@
     v = (x, x - x before),  a = M h + U v + b,  y = tanh a,  h' = h + eps y
 
 of each member, and per unit what the features are made of: the state, its sum,
-the sum of its squares, how often a was positive, the largest y. Standardising is
+the sum of its squares, how often a was positive, the largest y. Standardizing is
 left out, as anybody can fold it into U and b. As in the engine a call begins from
 states, sums and previous samples on the device and leaves the sums there.
 

@@ -18,9 +18,9 @@ const (
 	bands         = top + channel*(strip+gap) + 20
 )
 
-var classColour = map[string]string{"healthy": "#009E73", "imbalance": "#E69F00", "inner-race": "#CC79A7", "outer-race": "#D55E00"}
+var classColor = map[string]string{"healthy": "#009E73", "imbalance": "#E69F00", "inner-race": "#CC79A7", "outer-race": "#D55E00"}
 
-var integrityColour = map[string]string{"complete": "#E2E8F0", "held": "#FDE68A", "unlike-training": "#FCA5A5"}
+var integrityColor = map[string]string{"complete": "#E2E8F0", "held": "#FDE68A", "unlike-training": "#FCA5A5"}
 
 const ink, quiet, alarm = "#0F172A", "#475569", "#B91C1C"
 
@@ -102,10 +102,10 @@ func (m *shownMachine) drawSensor(c *canvas, k int, name string) {
 
 // drawEvents marks the faults of the machine's sensors and of the worker.
 func (m *shownMachine) drawEvents(c *canvas) {
-	mark := func(from, to, k int, colour, text string) {
+	mark := func(from, to, k int, color, text string) {
 		y := top + k*(strip+gap)
-		c.appendText(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, colour)
-		c.appendText(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="12">%s</text>`, c.x((from+to)/2), y+15, colour, text)
+		c.appendText(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, color)
+		c.appendText(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="12">%s</text>`, c.x((from+to)/2), y+15, color, text)
 	}
 	mark(stuckFrom, stuckTo, stuckChan, alarm, "sensor stuck")
 	mark(missFrom, missTo, missChan, "#92400E", "")
@@ -124,15 +124,15 @@ func (m *shownMachine) drawBands(c *canvas) {
 	}
 	at, from := next("simulated"), 0
 	for _, p := range life {
-		c.box(from, from+p.samples, at, band, classColour[p.class])
+		c.box(from, from+p.samples, at, band, classColor[p.class])
 		c.write(c.x(from+p.samples/2), at+17, "middle", "#FFFFFF", p.class)
 		from += p.samples
 	}
 	m.drawStretches(c, next("predicted"), func(p prediction) (string, string, string) {
-		return p.Class, classColour[p.Class], "#FFFFFF"
+		return p.Class, classColor[p.Class], "#FFFFFF"
 	})
 	m.drawStretches(c, next("integrity"), func(p prediction) (string, string, string) {
-		return p.Integrity, integrityColour[p.Integrity], ink
+		return p.Integrity, integrityColor[p.Integrity], ink
 	})
 	m.drawStretches(c, next("flags"), func(p prediction) (string, string, string) {
 		return p.Flags, "#F8FAFC", alarm
@@ -141,7 +141,7 @@ func (m *shownMachine) drawBands(c *canvas) {
 
 // drawStretches draws a cell for each prediction, from the end of the previous prediction
 // to its own, and labels equal neighbors if there is room.
-func (m *shownMachine) drawStretches(c *canvas, y int, cell func(prediction) (text, fill, colour string)) {
+func (m *shownMachine) drawStretches(c *canvas, y int, cell func(prediction) (text, fill, color string)) {
 	for _, p := range m.predictions {
 		_, fill, _ := cell(p)
 		c.box(p.end()-hop, p.end(), y, band, fill)
@@ -149,7 +149,7 @@ func (m *shownMachine) drawStretches(c *canvas, y int, cell func(prediction) (te
 	}
 	for i, begin := 0, 0; i < len(m.predictions); i++ {
 		p := m.predictions[i]
-		text, _, colour := cell(p)
+		text, _, color := cell(p)
 		if i+1 < len(m.predictions) {
 			if after, _, _ := cell(m.predictions[i+1]); after == text {
 				continue
@@ -157,7 +157,7 @@ func (m *shownMachine) drawStretches(c *canvas, y int, cell func(prediction) (te
 		}
 		from := m.predictions[begin].end() - hop
 		if begin = i + 1; c.x(p.end())-c.x(from) > 6.7*float64(len(text)) {
-			c.write(c.x((from+p.end())/2), y+17, "middle", colour, text)
+			c.write(c.x((from+p.end())/2), y+17, "middle", color, text)
 		}
 	}
 }

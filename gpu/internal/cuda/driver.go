@@ -18,7 +18,7 @@ import (
 	"unsafe"
 )
 
-// Driver is an opened and initialised driver library.
+// Driver is an opened and initialized driver library.
 type Driver struct {
 	api     *C.eusn_driver
 	version int
@@ -30,7 +30,7 @@ var (
 	opened  = map[string]*Driver{} // a library is loaded once and stays
 )
 
-// Open loads and initialises the driver. A failure is not remembered: a driver
+// Open loads and initializes the driver. A failure is not remembered: a driver
 // installed later is found.
 func Open() (*Driver, error) {
 	opening.Lock()

@@ -76,7 +76,7 @@ struct Shape {
   u32 score_width;  // floats of a score row
 };
 #define SHAPE_RING 1u
-#define SHAPE_STANDARDISE 2u
+#define SHAPE_STANDARDIZE 2u
 #define SHAPE_DIFFERENCE 4u
 #define SHAPE_LAST 8u  // features: the last state is one of them
 #define SHAPE_MEAN 16u

@@ -57,7 +57,7 @@ template <int N> DEVICE void store(float *to, const float *from) {
 }
 
 // Spread is how `count` values of a thread lie among those of `groups` threads
-// side by side: in vectors of up to four, each vector next to the neighbour's,
+// side by side: in vectors of up to four, each vector next to the neighbor's,
 // so that a warp's accesses to shared memory are contiguous.
 template <int COUNT> struct Spread {
   static constexpr int wide = COUNT < 4 ? COUNT : 4;
@@ -112,7 +112,7 @@ DEVICE float input(const Args &a, const Run &run, u32 t, u32 i) {
   const u32 c = difference ? i - p.channels : i;
   const float *norm = (const float *)(image(a) + p.norm) + c;
   const float *sample = (const float *)a.inputs + (u64)(run.from + t) * p.channels + c;
-  if (!difference) return p.flags & SHAPE_STANDARDISE ? (*sample - norm[0]) * norm[p.channels] : *sample;
+  if (!difference) return p.flags & SHAPE_STANDARDIZE ? (*sample - norm[0]) * norm[p.channels] : *sample;
   if (run.steps + t == 0) return 0.f;
   const float before = t > 0 ? *(sample - p.channels) : FLOAT_OF(row_of(a, run.slot)[p.previous + c]);
   return (*sample - before) * norm[2 * p.channels];

@@ -6,7 +6,7 @@
 // length of a run their state and all that they count, stay in its registers. A
 // group is the units of two lanes: one exchange finds its largest and its
 // smallest argument. What a lane reads of a row is in pieces of 32 bytes, next to
-// its neighbours'.
+// its neighbors'.
 //
 // Shared memory: held states [half][q][r] of 4 floats (recurrent members alone);
 // the window: for each input that the block sees its last `lags` values and those
@@ -186,7 +186,7 @@ struct Units {
   u32 positive[4];  // MIXED_SIGN: the last argument was; else 0
 
   DEVICE static u32 place(u32 j) { return THREAD / 8 * 32 + j * 8 + THREAD % 8; }
-  // swap gives a word to the neighbour, member r ^ 1, and takes its.
+  // swap gives a word to the neighbor, member r ^ 1, and takes its.
   DEVICE static u32 swap(u32 v) { return exchange(v, 1); }
   DEVICE static u32 low(u32 first, u32 second) { return (first & 0xffff) | second << 16; }
   DEVICE static u32 high(u32 first, u32 second) { return first >> 16 | (second & 0xffff0000u); }

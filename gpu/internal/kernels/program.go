@@ -80,7 +80,7 @@ func (p *Program) setShape() {
 	for _, f := range []struct {
 		has  bool
 		flag uint32
-	}{{s.Kind == reservoir.RESN, shapeRing}, {s.Standardise, shapeStandard}, {s.Difference, shapeDiffer}} {
+	}{{s.Kind == reservoir.RESN, shapeRing}, {s.Standardize, shapeStandard}, {s.Difference, shapeDiffer}} {
 		if f.has {
 			h.Flags |= f.flag
 		}

@@ -1,5 +1,5 @@
 // Features and scores of the round's emitting runs: a matrix product of
-// centred features and readout weights, one chain for each score. A block
+// centered features and readout weights, one chain for each score. A block
 // takes EMITS runs by one tile of columns, FEATURES features at a time.
 #pragma once
 #include "device.h"

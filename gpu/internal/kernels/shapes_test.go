@@ -49,7 +49,7 @@ func bank(channels, members, units int, features ...reservoir.Feature) reservoir
 	if len(features) == 0 {
 		s.Features = reservoir.AllFeatures
 	}
-	s.Standardise, s.Difference, s.Subset = true, true, 9
+	s.Standardize, s.Difference, s.Subset = true, true, 9
 	s.Input, s.Bias = reservoir.Dist{Lo: .03, Hi: 3}, reservoir.Dist{Lo: .01, Hi: 3}
 	s.Eps, s.Gamma = reservoir.Dist{Lo: 1e-3, Hi: 1}, reservoir.Dist{Lo: 1e-4, Hi: .1}
 	return s
@@ -108,8 +108,8 @@ var shapes = func() []shape {
 	list = append(list, shape{"all zero", zero, Device{1, h200}, "resident_features_64", false})
 	transformed := bank(2, 2, 5)
 	transformed.Difference = false
-	list = append(list, shape{"standardised only", transformed, Device{1, h200}, "", false})
-	transformed.Difference, transformed.Standardise = true, false
+	list = append(list, shape{"standardized only", transformed, Device{1, h200}, "", false})
+	transformed.Difference, transformed.Standardize = true, false
 	return append(list, shape{"differences only", transformed, Device{1, h200}, "", false})
 }()
 
@@ -360,7 +360,7 @@ func FuzzShapes(f *testing.F) {
 		s := shape{name: fmt.Sprint(seed), streamed: rng.IntN(2) == 0, device: Device{Multiprocessors: 1 + rng.IntN(40), SharedPerBlock: 48<<10 + rng.IntN(20<<10)}}
 		s.spec = eusn(kinds[rng.IntN(len(kinds))], 1+rng.IntN(20), 1+rng.IntN(50))
 		s.spec.Seed, s.spec.Members, s.spec.Subset = seed, 1+rng.IntN(3), rng.IntN(12)
-		s.spec.Standardise, s.spec.Difference = rng.IntN(2) == 0, rng.IntN(2) == 0
+		s.spec.Standardize, s.spec.Difference = rng.IntN(2) == 0, rng.IntN(2) == 0
 		if s.spec.Kind == reservoir.EuSN {
 			s.spec.Eps = reservoir.Dist{Lo: 1e-3, Hi: 1}
 		}

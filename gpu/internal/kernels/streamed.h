@@ -135,7 +135,7 @@ template <int UNITS, int STREAMS, int UNIT_TILE, int STREAM_TILE, int WEIGHT_PAD
 
   // update_all takes every pair to its next state, from its argument in sums.
   DEVICE void update_all() {
-    // From here on neighbouring threads have neighbouring units.
+    // From here on neighboring threads have neighboring units.
     _Pragma("nounroll") for (u32 e = THREAD; e < UNIT_TILE * STREAM_TILE; e += THREAD_COUNT) {
       const u32 s = stream0 + e / UNIT_TILE, u = unit0 + e % UNIT_TILE;
       if (s < a.run_count && u < p.units) update(run_of(a, s), s, u, sh.sums[e / UNIT_TILE][e % UNIT_TILE]);

@@ -141,7 +141,7 @@ func TestTensorBank(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := bank(2, 2, 37)
-	s.Precision, s.Standardise = reservoir.TF32, false
+	s.Precision, s.Standardize = reservoir.TF32, false
 	net, err := reservoir.Draw(s)
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func exchange(xs []float64, edge, lo, hi float64, c []float64) (moved bool) {
 	return moved
 }
 
-// search tries neighbours of the low coefficients in float32 evaluation.
+// search tries neighbors of the low coefficients in float32 evaluation.
 func search(lo, hi float64, c []float32, keepLow bool) []float32 {
 	best := worstError(lo, hi, c, 20_000)
 	first := 0

@@ -69,8 +69,8 @@ func recordingChannels(path string) (channels int, err error) {
 	return len(r.Channels), r.Close()
 }
 
-// Labelled is the data for training and evaluating a model: a data set, or the recording at path.
-type Labelled struct {
+// Labeled is the data for training and evaluating a model: a data set, or the recording at path.
+type Labeled struct {
 	Path     string
 	Set      *archive.Dataset // nil: a recording
 	Channels int
@@ -81,7 +81,7 @@ type Labelled struct {
 }
 
 // Close removes the temporary archive of a CSV recording.
-func (m Labelled) Close() {
+func (m Labeled) Close() {
 	if m.temporary != "" {
 		os.RemoveAll(m.temporary)
 	}
@@ -94,7 +94,7 @@ func IsCSV(path string) bool {
 }
 
 // openCSV imports a CSV recording into a temporary archive.
-func openCSV(ctx context.Context, a *cli.App, path string) (m Labelled, err error) {
+func openCSV(ctx context.Context, a *cli.App, path string) (m Labeled, err error) {
 	if err := cli.WholeFile(path); err != nil {
 		return m, err
 	}
@@ -102,7 +102,7 @@ func openCSV(ctx context.Context, a *cli.App, path string) (m Labelled, err erro
 	if err != nil {
 		return m, cli.Fail(cli.ExitFailure, err, "set TMPDIR to a folder with free space")
 	}
-	m = Labelled{Path: path, Files: []string{filepath.Join(dir, "recording.parquet")}, temporary: dir}
+	m = Labeled{Path: path, Files: []string{filepath.Join(dir, "recording.parquet")}, temporary: dir}
 	p := a.Progress()
 	sum, err := imports.ImportRecording(ctx, imports.RecordingImport{CSV: path, Out: m.Files[0], Tool: cli.ToolName()}, p.Report)
 	p.Close()
@@ -116,29 +116,29 @@ func openCSV(ctx context.Context, a *cli.App, path string) (m Labelled, err erro
 
 // Open opens the data set or recording at path. A folder, or a pattern, of files of eusn-stream record is one
 // recording. Close removes the temporary form of a CSV recording.
-func Open(ctx context.Context, a *cli.App, path string) (Labelled, error) {
+func Open(ctx context.Context, a *cli.App, path string) (Labeled, error) {
 	if IsCSV(path) {
 		return openCSV(ctx, a, path)
 	}
 	files := recordedFiles(path)
 	if len(files) > 0 {
 		channels, err := recordingChannels(files[0])
-		return Labelled{Path: path, Channels: channels, Files: files}, err
+		return Labeled{Path: path, Channels: channels, Files: files}, err
 	}
 	if there, err := os.Stat(path); err != nil || !there.IsDir() { // Read opens the archive in a directory
 		if err := cli.WholeFile(path); err != nil {
-			return Labelled{}, err
+			return Labeled{}, err
 		}
 		if archive.IsRecording(path) {
 			channels, err := recordingChannels(path)
-			return Labelled{Path: path, Channels: channels, Files: []string{path}}, err
+			return Labeled{Path: path, Channels: channels, Files: []string{path}}, err
 		}
 	}
 	d, err := Read(path)
 	if err != nil {
-		return Labelled{}, err
+		return Labeled{}, err
 	}
-	return Labelled{Path: path, Set: d, Channels: len(d.Channels)}, nil
+	return Labeled{Path: path, Set: d, Channels: len(d.Channels)}, nil
 }
 
 // recordedFiles are the files of a recording in a folder, or that fit a pattern, by their names; none if path is
@@ -175,7 +175,7 @@ func escaped(path string) string {
 }
 
 // ReadLabels takes the labels of a recording from a file; an empty path changes nothing.
-func (m *Labelled) ReadLabels(path string) (err error) {
+func (m *Labeled) ReadLabels(path string) (err error) {
 	switch {
 	case path == "":
 		return nil
@@ -187,7 +187,7 @@ func (m *Labelled) ReadLabels(path string) (err error) {
 }
 
 // ReadGroups reads the column of a rule from a data set; a recording is read later.
-func (m *Labelled) ReadGroups(rule *groups.Rule) error {
+func (m *Labeled) ReadGroups(rule *groups.Rule) error {
 	column, ok := rule.Column()
 	if m.Set == nil || !ok {
 		return nil
@@ -196,7 +196,7 @@ func (m *Labelled) ReadGroups(rule *groups.Rule) error {
 }
 
 // ReadTarget reads a column of numbers of a data set, unless its name is empty; a recording is read later.
-func (m *Labelled) ReadTarget(column string) error {
+func (m *Labeled) ReadTarget(column string) error {
 	if m.Set == nil || column == "" {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (m *Labelled) ReadTarget(column string) error {
 }
 
 // ReadTargetOf reads the column of numbers predicted by a model's readout, if the data set has this column.
-func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
+func (m *Labeled) ReadTargetOf(model *reservoir.Model, name string) error {
 	for _, h := range model.Readouts {
 		if name != "" && h.Name != name {
 			continue
@@ -217,13 +217,13 @@ func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 	return nil
 }
 
-// GroupSizes counts labelled data in each group of a rule after ReadGroups.
-func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
+// GroupSizes counts labeled data in each group of a rule after ReadGroups.
+func (m *Labeled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
 	return bridge.CountGroups(ctx, m.data(), rule)
 }
 
 // data returns m in the form for package offline.
-func (m Labelled) data() archive.Data {
+func (m Labeled) data() archive.Data {
 	if m.Set != nil {
 		return m.Set
 	}
@@ -231,7 +231,7 @@ func (m Labelled) data() archive.Data {
 }
 
 // recording returns a recording in the form for package offline.
-func (m Labelled) recording() archive.RecordingFiles {
+func (m Labeled) recording() archive.RecordingFiles {
 	if len(m.Files) == 0 {
 		m.Files = []string{m.Path}
 	}
@@ -243,7 +243,7 @@ var errEnds = errors.New("a sequence ends")
 
 // Continuous reports whether m is a recording in which no sequence ends, the number of samples of its first stream, and
 // its sampling rate in Hz by the times of this stream; 0: unknown.
-func (m Labelled) Continuous(ctx context.Context) (continuous bool, samples int, rate float64, err error) {
+func (m Labeled) Continuous(ctx context.Context) (continuous bool, samples int, rate float64, err error) {
 	if m.Set != nil {
 		return false, 0, 0, nil
 	}
@@ -280,12 +280,12 @@ func (m Labelled) Continuous(ctx context.Context) (continuous bool, samples int,
 }
 
 // Retrain trains a model on m.
-func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+func (m Labeled) Retrain(ctx context.Context, o offline.RetrainOptions, p archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	return offline.Retrain(ctx, m.data(), o, p)
 }
 
 // Evaluate predicts m.
-func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p archive.Progress) (*offline.Evaluation, error) {
+func (m Labeled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p archive.Progress) (*offline.Evaluation, error) {
 	return offline.Evaluate(ctx, model, m.data(), o, p)
 }
 
@@ -298,7 +298,7 @@ func OtherSplit(split string) string {
 }
 
 // Words is the word for the streams of m.
-func (m Labelled) Words() string {
+func (m Labeled) Words() string {
 	if m.Set == nil {
 		return "streams"
 	}

@@ -61,7 +61,7 @@ func (s benchShape) spec() (reservoir.Spec, error) {
 		spec.Recurrent = reservoir.Fixed(.1)
 		return spec, nil
 	}
-	spec.Channels, spec.Standardise, spec.Difference = s.inputs/2, true, true
+	spec.Channels, spec.Standardize, spec.Difference = s.inputs/2, true, true
 	spec.Features, spec.EpsRho = reservoir.AllFeatures, reservoir.Dist{Lo: .01, Hi: .2}
 	return spec, nil
 }

@@ -52,7 +52,7 @@ func NewSecure(a *cli.App) *cobra.Command {
 		Long: `Create what the embedded server needs so that other machines may connect, in the folder
 eusn-secure next to the configuration FILE: an authority (ca.pem, ca.key), a certificate of
 the server for the names and addresses of this machine, and a user with a password for each
-role: sensor, gateway, stage, reader, analyst, labeller, alarms, operator; and the logins of
+role: sensor, gateway, stage, reader, analyst, labeler, alarms, operator; and the logins of
 the metrics port. All files are for their owner only. It replaces nothing: if FILE exists, it
 prints what to put into it.
 

@@ -34,7 +34,7 @@ func TestConfigInitSecure(t *testing.T) {
 	clitest.Must(t, "config", "check", file)
 	ca, cert, users := read("ca.pem"), read("server.pem"), read("users")
 	checkTrust(t, keys)
-	for _, role := range []string{"sensor", "gateway", "stage", "reader", "analyst", "labeller", "alarms", "operator"} {
+	for _, role := range []string{"sensor", "gateway", "stage", "reader", "analyst", "labeler", "alarms", "operator"} {
 		env := read(role + ".env")
 		_, rest, _ := strings.Cut(env, "EUSN_NATS_PASSWORD=")
 		password, _, _ := strings.Cut(rest, "\n")

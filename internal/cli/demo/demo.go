@@ -214,7 +214,7 @@ type demoReplay struct {
 }
 
 // replay plays the test part in the form for the policy.
-func (o *demoOptions) replay(test archives.Labelled, ev *offline.Evaluation) (demoReplay, error) {
+func (o *demoOptions) replay(test archives.Labeled, ev *offline.Evaluation) (demoReplay, error) {
 	r := demoReplay{want: map[string][]int{}, ev: ev, close: func() error { return nil }}
 	stream := func(id string) string { return id }
 	if test.Set == nil {
@@ -254,7 +254,7 @@ func (o *demoOptions) deal(d *archive.Dataset) (src *source.Series, stream map[s
 }
 
 // demoData simulates the machine or the plant, or reads the archive asked for.
-func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test archives.Labelled, err error) {
+func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test archives.Labeled, err error) {
 	o.simulate.Seed = o.seed
 	if o.continuous {
 		if train, err = demoPlant(ctx, a, o, archive.Train); err == nil {
@@ -266,25 +266,25 @@ func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test arch
 	if err != nil {
 		return train, test, err
 	}
-	train = archives.Labelled{Set: d, Channels: len(d.Channels)}
+	train = archives.Labeled{Set: d, Channels: len(d.Channels)}
 	return train, train, nil
 }
 
 // demoPlant simulates continuous streams of machines and records the streams.
-func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part archive.Split) (archives.Labelled, error) {
+func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part archive.Split) (archives.Labeled, error) {
 	intervals := map[archive.Split]int{archive.Train: o.simulate.Train, archive.Test: o.simulate.Test}[part]
 	machines := max(1, min(intervals/5, demoMachines))
 	path := filepath.Join(o.dir, fmt.Sprintf("plant-%s.parquet", part))
-	a.Say("1/5  simulating a plant of %d rotating machines, %d labelled intervals to %s, seed %d", machines, intervals, part, o.seed)
+	a.Say("1/5  simulating a plant of %d rotating machines, %d labeled intervals to %s, seed %d", machines, intervals, part, o.seed)
 	p := a.Progress()
 	err := machine.SimulatePlant(ctx, path, part, machines, o.simulate, p.Report)
 	p.Close()
 	if err != nil {
-		return archives.Labelled{}, cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
+		return archives.Labeled{}, cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
 	}
 	o.keep(path)
 	a.Say("     wrote %s", path)
-	return archives.Labelled{Path: path, Channels: 3}, nil
+	return archives.Labeled{Path: path, Channels: 3}, nil
 }
 
 // demoSeries simulates series, or reads the archive asked for.
@@ -317,7 +317,7 @@ func demoSeries(ctx context.Context, a *cli.App, o *demoOptions) (*archive.Datas
 func (o *demoOptions) keep(path string) { o.kept = append(o.kept, path) }
 
 // demoModel trains and saves the model, and reads it back: so the stage uses the content of the file.
-func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.Labelled) (*reservoir.Model, string, error) {
+func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.Labeled) (*reservoir.Model, string, error) {
 	spec, err := reservoir.Bank(o.bank, train.Channels)
 	if err != nil {
 		return nil, "", err
@@ -339,7 +339,7 @@ func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.L
 		return nil, "", cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
 	}
 	o.keep(path)
-	a.Say("     wrote %s after %.1f s; regularisation %s", path, report.StateSeconds+report.FitSeconds, m.Training.Alpha)
+	a.Say("     wrote %s after %.1f s; regularization %s", path, report.StateSeconds+report.FitSeconds, m.Training.Alpha)
 	m, err = reservoir.Load(path)
 	return m, name, err
 }

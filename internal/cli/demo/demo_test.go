@@ -62,7 +62,7 @@ func TestDemoPolicies(t *testing.T) {
 			}
 		})
 	}
-	// Continuous streams with labelled intervals, recorded.
+	// Continuous streams with labeled intervals, recorded.
 	var r demo.Report
 	clitest.Must(t, smallDemo(t.TempDir(), "--continuous", "--policy", "window", "--length", "80", "--hop", "40", "--json", "--quiet")...).Parse(t, &r)
 	if r.Series != 8 || r.Live < 40*300/40-8*2 || r.Live != r.Equal || r.Live != r.Sequences || r.Mixed < 8*4 || r.Accuracy < .6 {

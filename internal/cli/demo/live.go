@@ -159,10 +159,10 @@ func (l *demoRun) watch(ctx context.Context) error {
 }
 
 func (l *demoRun) text(rowsPerSecond float64) string {
-	predicted, labelled, right := l.collect.score()
+	predicted, labeled, right := l.collect.score()
 	text := fmt.Sprintf("     %7.0f samples/s   %d of %d predictions", rowsPerSecond, predicted, len(l.collect.got))
-	if labelled > 0 {
-		text += fmt.Sprintf("   correct so far %.3f", float64(right)/float64(labelled))
+	if labeled > 0 {
+		text += fmt.Sprintf("   correct so far %.3f", float64(right)/float64(labeled))
 	}
 	return text
 }
@@ -177,7 +177,7 @@ type collector struct {
 	got       []codec.Prediction // Class -1: none came
 	seen      map[string]int     // predictions of each stream so far
 	predicted int
-	labelled  int // predicted sequences with one label
+	labeled   int // predicted sequences with one label
 	right     int
 }
 
@@ -208,7 +208,7 @@ func (c *collector) take(o consumer.Output) error {
 		c.got[want[n]] = p
 		c.predicted++
 		if label := c.src.ev.Predictions[want[n]].Label; label >= 0 {
-			c.labelled++
+			c.labeled++
 			if int(p.Class) == label {
 				c.right++
 			}
@@ -220,8 +220,8 @@ func (c *collector) take(o consumer.Output) error {
 	return nil
 }
 
-func (c *collector) score() (predicted, labelled, right int) {
+func (c *collector) score() (predicted, labeled, right int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.predicted, c.labelled, c.right
+	return c.predicted, c.labeled, c.right
 }

@@ -35,11 +35,11 @@ func demoResult(a *cli.App, live *liveResult, ev *offline.Evaluation, spent time
 	} else {
 		a.Print("\n%s", offlinecmd.ConfusionText(ev.Classes, liveConfusion(live.predictions, ev)))
 		a.Print("\nlive: %d samples of %d streams in %.1f s, %.0f samples/s", live.stats.Rows, live.streams, live.seconds, float64(live.stats.Rows)/live.seconds)
-		if right, labelled := liveRight(live.predictions, ev, true); labelled > 0 {
-			a.Print("early live accuracy %.4f of %d predictions", float64(right)/float64(labelled), labelled)
+		if right, labeled := liveRight(live.predictions, ev, true); labeled > 0 {
+			a.Print("early live accuracy %.4f of %d predictions", float64(right)/float64(labeled), labeled)
 		}
-		right, labelled := liveRight(live.predictions, ev, false)
-		a.Print("live accuracy %.4f", float64(right)/float64(max(1, labelled)))
+		right, labeled := liveRight(live.predictions, ev, false)
+		a.Print("live accuracy %.4f", float64(right)/float64(max(1, labeled)))
 		if e := ev.Early; e != nil && e.Decided != nil {
 			a.Print("%s", offlinecmd.DecidedText(*e.Decided))
 		}
@@ -83,14 +83,14 @@ func liveConfusion(live []codec.Prediction, ev *offline.Evaluation) [][]int {
 
 // liveRight counts the live predictions with a label and the right ones among them: the predictions of the accuracy,
 // or the early ones.
-func liveRight(live []codec.Prediction, ev *offline.Evaluation, early bool) (right, labelled int) {
+func liveRight(live []codec.Prediction, ev *offline.Evaluation, early bool) (right, labeled int) {
 	for k, w := range ev.Predictions {
 		if w.Label >= 0 && ev.Counts(&w) != early {
-			labelled++
+			labeled++
 			if int(live[k].Class) == w.Label {
 				right++
 			}
 		}
 	}
-	return right, labelled
+	return right, labeled
 }

@@ -43,7 +43,7 @@ var besideRows = []besideRow{
 	{[]string{"record", "--output", "recording", "--until", "now"}, "960 samples of 72 messages", "960 samples of 72 messages"},
 	{[]string{"record", "verify", "recording"}, "equal what the log has", "equal what the log has"},
 	{[]string{"job", "backfill", "--since", "start", "--output", "old.jsonl"}, "24 predictions of 72 messages", "24 predictions of 72 messages"},
-	{[]string{"learn", "--store", "labelled", "--output", "learned"}, "!1 used", "!1 used"},
+	{[]string{"learn", "--store", "labeled", "--output", "learned"}, "!1 used", "!1 used"},
 	{[]string{"replay", "", "--streams", "5", "--rows", "16", "--resume"}, "72 messages were already stored", noStage},
 	{[]string{"job", "list"}, "eusn", "eusn"},
 	{[]string{"job", "resize", "4"}, "!stop the workers", "4 partitions"},
@@ -86,12 +86,12 @@ func TestCommandsBesideAStage(t *testing.T) {
 	gateway := clitest.Start(t, "publishing to sensors.*", "gateway", "--http-listen", "127.0.0.1:0")
 	gateway.Stop(t).Want(t, cli.ExitOK)
 	stage.Stop(t).Want(t, cli.ExitOK)
-	for _, name := range []string{"recording", "old.jsonl", "states", "labelled"} {
+	for _, name := range []string{"recording", "old.jsonl", "states", "labeled"} {
 		if err := os.RemoveAll(name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"tail"}, {"tail", "--since", "1h", "--follow"}, {"record", "--output", "recording"}, {"learn", "--store", "labelled", "--output", "learned", "--follow"}, {"alarms", "run"}} {
+	for _, args := range [][]string{{"tail"}, {"tail", "--since", "1h", "--follow"}, {"record", "--output", "recording"}, {"learn", "--store", "labeled", "--output", "learned", "--follow"}, {"alarms", "run"}} {
 		try(besideRow{args: args}, noStage)
 	}
 	for _, row := range besideRows {

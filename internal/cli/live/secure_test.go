@@ -183,10 +183,10 @@ func TestSecurePlant(t *testing.T) {
 		t.Errorf("the operator's promotion is not the first:\n%s", r.ErrOut)
 	}
 
-	as("labeller") // the stage that starts the server has created their NATS stream
+	as("labeler") // the stage that starts the server has created their NATS stream
 	clitest.Must(t, "labels", "add", "--stream", "p", "--since", "1", "--until", "2", "--class", "fast", "--who", "anna")
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
-		t.Errorf("a labeller reads\n%s", r.Out)
+		t.Errorf("a labeler reads\n%s", r.Out)
 	}
 	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "3", "--dry-run"}, {"status", "--partitions"}, {"job", "backfill", "--since", "start", "--model", model, "--output", old + ".jsonl"},
 		{"replay", archive, "--streams", "3"}} {

@@ -157,7 +157,7 @@ func (r *stageRun) runParts(ctx context.Context, stage *pipeline.Worker) (err er
 		stopStage()
 	})
 	if embedded := r.broker.Embedded; embedded != nil {
-		ensureLabels(staging, r.broker, r.conf, r.log) // by this process, so that a labeller needs no right to create it
+		ensureLabels(staging, r.broker, r.conf, r.log) // by this process, so that a labeler needs no right to create it
 		r.followers.Go(func() { cancelWhenFailed(staging, func() { stop(); stopStage() }, embedded) })
 	}
 	r.followers.Go(func() { attach(staging, r.live, r.broker.Open, r.conf.Job, attachAgain, r.log) })

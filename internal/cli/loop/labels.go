@@ -29,7 +29,7 @@ func NewLabels(a *cli.App) *cobra.Command {
 func labelsCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, js jetstream.JetStream, job string) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	failure := func(err error) error {
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles labeller and operator may work with labels (docs/secure.md)")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles labeler and operator may work with labels (docs/secure.md)")
 	}
 	with := server.Beside{As: "labels", Failure: failure}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {

@@ -38,20 +38,20 @@ It reads all labels of the job, finds the sequences that they are about in the j
 log, computes the features of these with the bits of the live stage, and fits a readout
 as train does. The running job is not touched.
 
---store is a directory that keeps the features of labelled sequences: later runs read
+--store is a directory that keeps the features of labeled sequences: later runs read
 the log only for what is new, and still know what the log has lost by then. It belongs
 to one network; another readout may use it.
 
 A label by times counts for each sequence whose samples all lie in its interval, one by
 --seq and --row for the sequence of that prediction. Of what one person says, the last
-word counts. If two people say different classes of a sequence, it is not learnt from. A
+word counts. If two people say different classes of a sequence, it is not learned from. A
 label for which there is no sequence is listed with the reason, and looked for again
 when there is new input.
 
 --solve fits with what the store has, and does not read the log. --exclude learns without
 a part: stream=PATTERN (* and ? are wildcards), who=NAME, or FROM..TO; it may be given
 several times, and nothing in the store changes. --leave-out stream tests each stream with
-a readout that has learnt from the others only; with a regular expression, what its first
+a readout that has learned from the others only; with a regular expression, what its first
 group matches is the site.
 
 --publish stores the new model in the job's registry, with where it comes from: labels,
@@ -70,11 +70,11 @@ where the data change, the share of sets without the true class stays as stated.
 
 --follow continues: it reads labels and log every --interval, and fits when --after more labels
 have come. After Ctrl-C or a kill the same command continues where it was.`,
-		Example: `  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors
-  eusn-stream learn --model machine.safetensors --store learnt --output trial.safetensors --solve --exclude who=anna --exclude 'stream=hall2-*'
-  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --leave-out '^(hall[0-9]+)-'
-  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --follow --interval 1h --after 100
-  eusn-stream learn --model machine.safetensors --store learnt --publish --shadow --follow`,
+		Example: `  eusn-stream learn --model machine.safetensors --store learned --output new.safetensors
+  eusn-stream learn --model machine.safetensors --store learned --output trial.safetensors --solve --exclude who=anna --exclude 'stream=hall2-*'
+  eusn-stream learn --model machine.safetensors --store learned --output new.safetensors --leave-out '^(hall[0-9]+)-'
+  eusn-stream learn --model machine.safetensors --store learned --output new.safetensors --follow --interval 1h --after 100
+  eusn-stream learn --model machine.safetensors --store learned --publish --shadow --follow`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -193,7 +193,7 @@ func (l *learning) newJob(b *server.Broker, log *slog.Logger) (*pipeline.Job, er
 	}, nil
 }
 
-// readLog looks for labelled sequences in the log.
+// readLog looks for labeled sequences in the log.
 func (l *learning) readLog(ctx context.Context, book *learn.Book) error {
 	p := l.app.Progress()
 	defer p.Close()
@@ -262,7 +262,7 @@ func (l *learning) fitReadout(ctx context.Context, book *learn.Book, j learn.Joi
 	k := l.known(book, j)
 	for _, class := range linear.Classes {
 		if j.Report.Classes[class] == 0 {
-			l.app.Say("warning: no labelled sequence is of class %q: the new readout does not know it", class)
+			l.app.Say("warning: no labeled sequence is of class %q: the new readout does not know it", class)
 		}
 	}
 	l.sayLost(linear.Novelty != nil, linear.Novelty.InputValues() > 0, linear.Prefixes != nil)

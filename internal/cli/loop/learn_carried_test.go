@@ -41,16 +41,16 @@ func TestLearnFromCarriedFeatures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("EUSN_OUTPUT_FEATURES_ONE_IN", "1")
-			class, recording := learnClass, labelledCSV()
+			class, recording := learnClass, labeledCSV()
 			if name == "endless" { // a stream has one class
 				class = func(stream, _ int) string { return learnClass(stream, 0) }
-				recording = labelledCSVOf(class, func(_, k int) bool { return true })
+				recording = labeledCSVOf(class, func(_, k int) bool { return true })
 			}
 			j := newLearnJobOf(t, recording, c.want, c.retrain...)
 			if name == "endless" { // no time range holds all samples of such a prediction
 				for s := range learnStreams {
 					for k := range learnSequences {
-						if learnLabelled(s, k) {
+						if learnLabeled(s, k) {
 							j.say(t, j.predicted(t, s, k, class(s, k)))
 						}
 					}

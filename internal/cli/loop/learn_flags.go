@@ -38,7 +38,7 @@ func (o *learnOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.file, "config", "c", "", "configuration file of the stage")
 	f.StringP("model", "m", "", "model file (default the job's model, of its registry)")
 	server.AddJobFlags(f)
-	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
+	f.StringVar(&o.store, "store", "", "directory for the features of labeled sequences")
 	f.StringVarP(&o.out, "output", "o", "", "model file to write; replaces an older one when it is complete")
 	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
 	f.BoolVar(&o.shadow, "shadow", false, "with --publish: have the new model score beside the one that predicts")

@@ -31,7 +31,7 @@ func (l *learning) known(book *learn.Book, j learn.JoinResult) bridge.Sequences 
 	for i := range j.Examples {
 		x := &j.Examples[i]
 		class, _ := slices.BinarySearch(classes, x.Class)
-		k.Sequences = append(k.Sequences, bridge.Sequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labelled: x.Labelled})
+		k.Sequences = append(k.Sequences, bridge.Sequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labeled: x.Labeled})
 		enc.Encode([]any{x.Stream, x.In, x.Seq, x.Row, x.Class})
 	}
 	k.Fingerprint = hex.EncodeToString(sum.Sum(nil))
@@ -52,7 +52,7 @@ func (l *learning) relearn(ctx context.Context, k bridge.Sequences, examples []l
 	return m, report.(offline.RetrainReport), err
 }
 
-// keepFeatures is how many sequences keep their features, and choose the regularisation.
+// keepFeatures is how many sequences keep their features, and choose the regularization.
 func (l *learning) keepFeatures() int {
 	if l.opt.keep > 0 {
 		return l.opt.keep

@@ -50,7 +50,7 @@ func TestLearnAdaptive(t *testing.T) {
 	next[slices.Index(next, j.model)] = j.in("adapted.safetensors")
 	clitest.Must(t, next...)
 	if c := loadModel(t, j.in("next.safetensors")).Readouts[0].Coverage; !reflect.DeepEqual(c, plain.Coverage) {
-		t.Errorf("learnt from an adapted one: %+v, want %+v", c, plain.Coverage)
+		t.Errorf("learned from an adapted one: %+v, want %+v", c, plain.Coverage)
 	}
 	clitest.Exec(t, t.Context(), j.args("x", "--adaptive", "1")...).Want(t, cli.ExitUsage, "--adaptive 1: want a rate above 0")
 	bare := loadModel(t, j.model)

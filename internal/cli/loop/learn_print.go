@@ -12,11 +12,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
-// learnt is the output of --json.
-type learnt struct {
+// learned is the output of --json.
+type learned struct {
 	learn.Report
 	Sequences int                    `json:"features_stored"` // sequences with features in the store
-	Model     *models.Report         `json:"model,omitempty"` // none: nothing was learnt
+	Model     *models.Report         `json:"model,omitempty"` // none: nothing was learned
 	Fit       *offline.RetrainReport `json:"report,omitempty"`
 	Sites     []siteResult           `json:"left_out,omitempty"`
 	Published *publishedModel        `json:"published,omitempty"` // none: without --publish
@@ -27,7 +27,7 @@ const mostRows = 20
 
 // printResult reports the use of the labels, and the result of training; nil: none.
 func (l *learning) printResult(j learn.JoinResult, f *fitted) error {
-	did := learnt{Report: j.Report, Sequences: l.store.Len()}
+	did := learned{Report: j.Report, Sequences: l.store.Len()}
 	if f != nil {
 		name := cmp.Or(l.opt.out, filepath.Base(l.conf.Model))
 		m, err := models.Describe(f.model, name)
@@ -58,7 +58,7 @@ func (l *learning) printResult(j learn.JoinResult, f *fitted) error {
 		l.app.Print("published  %s", f.entry.Fingerprint)
 	}
 	if len(f.report.Divided) > 0 {
-		l.app.Say("warning: all labelled sequences of %s follow one another: leave-one-out can leave out only parts of them, so its accuracy is too optimistic", models.ListText(f.report.Divided))
+		l.app.Say("warning: all labeled sequences of %s follow one another: leave-one-out can leave out only parts of them, so its accuracy is too optimistic", models.ListText(f.report.Divided))
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (l *learning) printLabels(r learn.Report) {
 	for _, m := range first(r.MalformedList) {
 		a.Print("no label   message %d: %s", m.Number, m.Error)
 	}
-	a.Print("sequences  %d learnt from, %d disputed, %d left out, %d flagged", r.Sequences, r.Disputes, r.LeftOut, r.Flagged)
+	a.Print("sequences  %d learned from, %d disputed, %d left out, %d flagged", r.Sequences, r.Disputes, r.LeftOut, r.Flagged)
 	l.printCounts("class", r.Classes)
 	l.printCounts("stream", r.Streams)
 }

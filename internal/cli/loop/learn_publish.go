@@ -123,7 +123,7 @@ func (l *learning) endShadows(ctx context.Context, some []string) error {
 
 // note summarizes a model in one line.
 func note(r learn.Report, sites []siteResult) string {
-	text := fmt.Sprintf("learnt from %d labels of %d sequences of %d classes and %d streams", r.Used, r.Sequences, len(r.Classes), len(r.Streams))
+	text := fmt.Sprintf("learned from %d labels of %d sequences of %d classes and %d streams", r.Used, r.Sequences, len(r.Classes), len(r.Streams))
 	if r.Left > 0 {
 		text += fmt.Sprintf("; %d labels left out", r.Left)
 	}

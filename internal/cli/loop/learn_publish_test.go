@@ -66,7 +66,7 @@ func TestLearnPublishes(t *testing.T) {
 	}
 	show := clitest.Must(t, "model", "show", did.Published.Fingerprint, "--nats-url", j.url).Out
 	for _, part := range []string{
-		"by anna", "learnt from 24 labels of 24 sequences of 3 classes and 4 streams; right without m2: 6 of 6,", "eusn-stream learn --model ",
+		"by anna", "learned from 24 labels of 24 sequences of 3 classes and 4 streams; right without m2: 6 of 6,", "eusn-stream learn --model ",
 		"--leave-out stream --exclude who=bert", "labels up to 24, input up to ", "by leave-one-out (accuracy ",
 	} {
 		if !strings.Contains(show, part) {

@@ -57,7 +57,7 @@ func (l *learning) runRound(ctx context.Context, fitted int) (int, error) {
 			return fitted, err
 		}
 		if l.opt.follow {
-			l.app.Say("nothing is learnt yet: %v", few)
+			l.app.Say("nothing is learned yet: %v", few)
 			return fitted, nil
 		}
 		return fitted, few
@@ -77,9 +77,9 @@ func tooFew(r learn.Report) error {
 	case r.Current == 0:
 		return errors.New("the job has no labels: say what streams were, with eusn-stream labels add or a client")
 	case r.Sequences == 0:
-		return fmt.Errorf("none of %d labels is about a sequence that can be learnt from", r.Current)
+		return fmt.Errorf("none of %d labels is about a sequence that can be learned from", r.Current)
 	case len(r.Classes) < 2:
-		return fmt.Errorf("all %d labelled sequences are of one class: want labels of at least two", r.Sequences)
+		return fmt.Errorf("all %d labeled sequences are of one class: want labels of at least two", r.Sequences)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (r siteResult) String() string {
 	return fmt.Sprintf("%d of %d sequences right (%.1f %%)%s", r.Correct, r.Sequences, 100*float64(r.Correct)/float64(max(1, r.Sequences)), more)
 }
 
-// mostSites bounds how many readouts are learnt.
+// mostSites bounds how many readouts are learned.
 const mostSites = 100
 
 // testSites tests each site with a readout trained on the other sites.

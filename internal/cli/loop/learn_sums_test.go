@@ -54,7 +54,7 @@ func TestLearnSums(t *testing.T) {
 	// A part of the group.
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--exclude", "stream=m*")...).Want(t, cli.ExitFailure, "none of 36 labels", "try: ")
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--exclude", "stream=m0", "--exclude", "stream=m1", "--exclude", "stream=m2")...).
-		Want(t, cli.ExitFailure, `site "all", labelled by anna`, "features were replaced", "try: the same command without --solve")
+		Want(t, cli.ExitFailure, `site "all", labeled by anna`, "features were replaced", "try: the same command without --solve")
 	r = clitest.Must(t, j.args("without.safetensors", "--exclude", "stream=m0", "--exclude", "stream=m1", "--exclude", "stream=m2")...)
 	if !strings.Contains(r.ErrOut, "are in sums alone, and are computed again from the log") {
 		t.Errorf("it says\n%s", r.ErrOut)

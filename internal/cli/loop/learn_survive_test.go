@@ -147,7 +147,7 @@ func TestPendingLabelsSurvive(t *testing.T) {
 	sameReadout(t, "beside waiting labels", j.in("new.safetensors"), j.model)
 	t.Logf("%d waiting labels, %d kills of server, stage and learner: %.1f s; learn after them: %.1f s", waiting, kills, began2.Sub(began).Seconds(), time.Since(began2).Seconds())
 
-	clitest.Write(t, j.in("later.csv"), strings.ReplaceAll(labelledCSV(), "\nm", "\nn"))
+	clitest.Write(t, j.in("later.csv"), strings.ReplaceAll(labeledCSV(), "\nm", "\nn"))
 	clitest.Must(t, "import", j.in("later.csv"), "--output", j.in("later.parquet"))
 	clitest.Must(t, "replay", j.in("later.parquet"), "--nats-url", j.url, "--rows", "7")
 	clitest.Await(t, j.url, 2*later, 0)

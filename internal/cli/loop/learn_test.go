@@ -27,23 +27,23 @@ const (
 	learnStep                                 = int64(1_000_000) // ns
 )
 
-// learnClass is the class of a sequence; learnLabelled reports whether the sequence has
+// learnClass is the class of a sequence; learnLabeled reports whether the sequence has
 // a label: 30 %.
 func learnClass(stream, k int) string { return []string{"fast", "slow", "odd"}[(stream+k/5)%3] }
 
-func learnLabelled(stream, k int) bool { return (stream*7+k)%10 < 3 }
+func learnLabeled(stream, k int) bool { return (stream*7+k)%10 < 3 }
 
-// labelledCSV is a recording of streams of sequences, one stream after the other, with
+// labeledCSV is a recording of streams of sequences, one stream after the other, with
 // the labels that learn gets later.
-func labelledCSV() string { return labelledCSVOf(learnClass, learnLabelled) }
+func labeledCSV() string { return labeledCSVOf(learnClass, learnLabeled) }
 
-func labelledCSVOf(class func(stream, k int) string, labelled func(stream, k int) bool) string {
+func labeledCSVOf(class func(stream, k int) string, labeled func(stream, k int) bool) string {
 	var b strings.Builder
 	b.WriteString("stream,time,end,c0,c1,label\n")
 	for s := range learnStreams {
 		for i := range learnSequences * learnLength {
 			k, label := i/learnLength, ""
-			if labelled(s, k) {
+			if labeled(s, k) {
 				label = class(s, k)
 			}
 			step := map[string]float64{"fast": .6, "slow": .2, "odd": 1.3}[class(s, k)]
@@ -63,11 +63,11 @@ type learnJob struct {
 
 func (j *learnJob) in(name string) string { return filepath.Join(j.dir, name) }
 
-// newLearnJob trains a model on the labelled part of a recording, and makes a stage
+// newLearnJob trains a model on the labeled part of a recording, and makes a stage
 // predict all of it.
 func newLearnJob(t *testing.T, want int, retrain ...string) *learnJob {
 	t.Helper()
-	return newLearnJobOf(t, labelledCSV(), want, retrain...)
+	return newLearnJobOf(t, labeledCSV(), want, retrain...)
 }
 
 func newLearnJobOf(t *testing.T, recording string, want int, retrain ...string) *learnJob {
@@ -140,7 +140,7 @@ func (j *learnJob) sayOf(t *testing.T, some func(stream int) bool) {
 	for k := range learnSequences { // not in the order of the streams
 		for s := range learnStreams {
 			switch {
-			case !some(s) || !learnLabelled(s, k):
+			case !some(s) || !learnLabeled(s, k):
 			case s%2 == 0:
 				all = append(all, j.predicted(t, s, k, learnClass(s, k)))
 			default:
@@ -204,7 +204,7 @@ func TestLearnIsRetrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newLearnJob(t, c.want, c.retrain...)
-			if name == "early" { // only ends are learnt from, and labels name ends
+			if name == "early" { // only ends are learned from, and labels name ends
 				j.predictions = slices.DeleteFunc(j.predictions, func(p map[string]any) bool { return strings.Contains(fmt.Sprint(p["flags"]), "early") })
 			}
 			j.sayAll(t)
@@ -227,7 +227,7 @@ func (j *learnJob) to(t *testing.T, out string, more ...string) map[string]any {
 }
 
 // Wrong, repeated, corrected, withdrawn and disputed labels are counted, and listed
-// with a reason; training without a part equals training before that part was labelled.
+// with a reason; training without a part equals training before that part was labeled.
 func TestLearnLabels(t *testing.T) {
 	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8")
@@ -263,7 +263,7 @@ func TestLearnLabels(t *testing.T) {
 		labels.Label{Stream: "m99", From: 1, To: 2, Class: "odd"},         // no such stream
 		labels.Label{Stream: "m0", Seq: 123456, Row: 1, Class: "odd"},     // no such prediction
 		learnInterval(1, 201, 239, "odd"),                                 // within a sequence
-		learnInterval(1, 5*learnLength, 7*learnLength, "slow"),            // of two sequences; anna has labelled the first as odd
+		learnInterval(1, 5*learnLength, 7*learnLength, "slow"),            // of two sequences; anna has labeled the first as odd
 		bert(learnInterval(2, 1000*learnLength, 1001*learnLength, "odd")), // later than all
 		learnInterval(0, 0, 3*learnLength, "odd"),                         // anna has named these sequences by their predictions
 	)

@@ -139,7 +139,7 @@ func (l *loop) predictions(job string) (all []loopSays) {
 func (l *loop) checkOffline(want []loopSays) {
 	t := l.T
 	t.Helper()
-	began, newest := time.Now(), l.learnt[len(l.learnt)-1]
+	began, newest := time.Now(), l.learned[len(l.learned)-1]
 	out := filepath.Join(l.Dir, "offline.jsonl")
 	clitest.Must(t, "job", "backfill", "--since", l.newest.UTC().Format(time.RFC3339Nano), "--lead-in", "1m", "--model", l.files[newest], "--output", out, "--nats-url", l.URL, "--progress", "none")
 	offline := map[loopPlace][]float32{}
@@ -176,7 +176,7 @@ func (l *loop) checkOffline(want []loopSays) {
 func (l *loop) checkStates(want []loopSays) {
 	t := l.T
 	t.Helper()
-	began, newest := time.Now(), l.learnt[len(l.learnt)-1]
+	began, newest := time.Now(), l.learned[len(l.learned)-1]
 	records := l.Records("eusn")
 	for range 5 { // repeated if it was stopped before it had read the input after the last prediction
 		second := clitest.Start(t, "reading the input of job eusn", "run", "-c", l.conf, "--model", l.files[newest], "--nats-url", l.URL, "--job", loopPlain, "--input-job", "eusn")

@@ -36,9 +36,9 @@ const replayMost = 256
 func (l *loop) newReplay() *replay {
 	l.T.Helper()
 	m := loadModel(l.T, l.Model)
-	r := &replay{t: l.T, places: map[string]int{}, columns: m.Readouts[0].Columns(), newest: l.learnt[len(l.learnt)-1]}
+	r := &replay{t: l.T, places: map[string]int{}, columns: m.Readouts[0].Columns(), newest: l.learned[len(l.learned)-1]}
 	var all []*readout.Linear
-	for i, print := range l.learnt {
+	for i, print := range l.learned {
 		r.places[print] = i
 		all = append(all, loadModel(l.T, l.files[print]).Readouts[0])
 	}
@@ -159,7 +159,7 @@ func (l *loop) readoutsOfLog() []loopSays {
 // named returns a readout's fingerprint; an empty name is the job's first readout.
 func (l *loop) named(readout string) string {
 	if readout == "" {
-		return l.learnt[0]
+		return l.learned[0]
 	}
 	return readout
 }

@@ -49,12 +49,12 @@ type loop struct {
 	stop   chan struct{}
 	load   sync.WaitGroup
 
-	labelled int // labelled sequences of each stream
-	killed   []string
-	learner  int               // pending kills
-	learnt   []string          // fingerprints, the job's first readout before all
-	files    map[string]string // their models
-	newest   time.Time         // when the newest was learnt
+	labeled int // labeled sequences of each stream
+	killed  []string
+	learner int               // pending kills
+	learned []string          // fingerprints, the job's first readout before all
+	files   map[string]string // their models
+	newest  time.Time         // when the newest was learned
 }
 
 // TestLoopRun: the loop from a label to a promotion and back, under load. All parts are
@@ -146,11 +146,11 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 	l.Await("the job's first readout in its registry", func() bool {
 		r := l.exec("model", "list")
 		if fields := strings.Fields(r.Out); r.Code == 0 && len(fields) > 0 {
-			l.learnt = fields[:1]
+			l.learned = fields[:1]
 		}
-		return len(l.learnt) > 0
+		return len(l.learned) > 0
 	})
-	l.files[l.learnt[0]] = l.Model
+	l.files[l.learned[0]] = l.Model
 	return l
 }
 
@@ -277,7 +277,7 @@ func (l *loop) round(i, kills int) {
 	case 1, 3:
 		l.makePromotion("rollback", "")
 	default:
-		l.makePromotion("promote", l.learnt[l.rng.IntN(len(l.learnt))])
+		l.makePromotion("promote", l.learned[l.rng.IntN(len(l.learned))])
 	}
 }
 
@@ -296,8 +296,8 @@ func (l *loop) killProcess(who string) {
 // training is fast.
 func (l *loop) labelNew() {
 	l.T.Helper()
-	from, to := l.labelled, l.sequences()/loopStreams
-	l.labelled = to
+	from, to := l.labeled, l.sequences()/loopStreams
+	l.labeled = to
 	if !l.whole {
 		to = min(to, from+10)
 	}
@@ -321,7 +321,7 @@ func (l *loop) labelNew() {
 func (l *loop) learn() string {
 	t := l.T
 	t.Helper()
-	file := filepath.Join(l.Dir, fmt.Sprintf("learnt-%d", len(l.learnt)))
+	file := filepath.Join(l.Dir, fmt.Sprintf("learned-%d", len(l.learned)))
 	learner := func() *exec.Cmd {
 		cmd := planttest.Command("learn", "--model", l.Model, "--store", filepath.Join(l.Dir, "features"), "--output", file, "--progress", "none", "--nats-url", l.URL)
 		return cmd
@@ -351,7 +351,7 @@ func (l *loop) learn() string {
 		return r.Code == 0
 	})
 	l.files[print] = file
-	l.learnt = append(l.learnt, print)
+	l.learned = append(l.learned, print)
 	return print
 }
 
@@ -380,7 +380,7 @@ func (l *loop) makePromotion(command, print string) {
 			args = append(args, "--now")
 		}
 		if r := l.exec(args...); strings.Contains(r.ErrOut, operate.ErrActive.Error()) {
-			print = l.learnt[l.rng.IntN(len(l.learnt))]
+			print = l.learned[l.rng.IntN(len(l.learned))]
 		}
 		return l.promoted() > before
 	})

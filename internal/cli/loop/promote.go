@@ -38,7 +38,7 @@ switches when a worker starts.
 active readout, on the sequences that have labels. --if not-worse promotes it if it is
 worse by less than --margin. Otherwise the command says what it found, promotes nothing
 and exits with 1. --error is the probability of promoting a readout that is not better,
-or is worse by the margin, in one decision on labelled sequences that do not depend on
+or is worse by the margin, in one decision on labeled sequences that do not depend on
 each other (docs/models.md).`,
 		Example: "  eusn-stream model promote 3f9a01 --job eusn\n  eusn-stream model promote 3f9a01 --if better --error 0.05",
 		Args:    cobra.ExactArgs(1),

@@ -56,13 +56,13 @@ func (c *condition) holds(ctx context.Context, a *cli.App, js jetstream.JetStrea
 		return "", cli.Fail(cli.ExitFailure, fmt.Errorf("nothing was promoted: "+format, args...), next)
 	}
 	if len(r.Shadows) == 0 || r.Shadows[0].Predictions == 0 {
-		return refuse("eusn-stream model shadow "+print+", and this command when sequences have been predicted and labelled", "%s has predicted nothing as a shadow of %s, which predicts now", print, r.Active)
+		return refuse("eusn-stream model shadow "+print+", and this command when sequences have been predicted and labeled", "%s has predicted nothing as a shadow of %s, which predicts now", print, r.Active)
 	}
 	s := &r.Shadows[0]
-	if s.Labelled == 0 {
+	if s.Labeled == 0 {
 		return refuse("eusn-stream labels add; eusn-stream model shadow "+print+" --report", "no sequence that %s has predicted as a shadow has a label", print)
 	}
-	found := fmt.Sprintf("of %d labelled sequences the active readout is right in %d and the shadow in %d; the active one alone in %d, the shadow alone in %d", s.Labelled, s.ActiveRight, s.ShadowRight, s.ActiveOnly, s.ShadowOnly)
+	found := fmt.Sprintf("of %d labeled sequences the active readout is right in %d and the shadow in %d; the active one alone in %d, the shadow alone in %d", s.Labeled, s.ActiveRight, s.ShadowRight, s.ActiveOnly, s.ShadowOnly)
 	const next = "eusn-stream model shadow report, and more labels; model promote without --if promotes it all the same"
 	if c.kind == ifBetter {
 		p, ok := s.Better(c.error)

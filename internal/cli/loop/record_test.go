@@ -53,9 +53,9 @@ func recorded(t *testing.T, dir string) (all archive.RecordingChunk, files int) 
 	return all, len(paths)
 }
 
-// labelledTable returns recorded samples as a CSV recording with labels, and the labels
+// labeledTable returns recorded samples as a CSV recording with labels, and the labels
 // separately: each sequence has one.
-func labelledTable(c archive.RecordingChunk) (table, labels string) {
+func labeledTable(c archive.RecordingChunk) (table, labels string) {
 	var b, l strings.Builder
 	b.WriteString("stream,time,end,label,c0,c1\n")
 	l.WriteString("stream,from,to,label\n")
@@ -175,18 +175,18 @@ func TestRecord(t *testing.T) {
 		t.Errorf("%d predictions of the recording are not the %d live ones:\n%.300q\n%.300q", len(got), len(want), got, want)
 	}
 	all, _ := recorded(t, out)
-	csv, labels := labelledTable(all)
-	clitest.Must(t, "import", clitest.Write(t, in("labelled.csv"), csv), "--name", "eusn", "--output", in("labelled.parquet"))
+	csv, labels := labeledTable(all)
+	clitest.Must(t, "import", clitest.Write(t, in("labeled.csv"), csv), "--name", "eusn", "--output", in("labeled.parquet"))
 	train := func(name string, from ...string) []byte {
 		clitest.Must(t, append([]string{"train", "--output", in(name), "--members", "2", "--units", "8"}, from...)...)
 		return clitest.Read(t, in(name))
 	}
 	file := clitest.Write(t, in("labels.csv"), labels)
-	imported := train("a", in("labelled.parquet"))
+	imported := train("a", in("labeled.parquet"))
 	for name, from := range map[string][]string{
 		"folder": {out, "--labels", file}, "pattern": {filepath.Join(out, "eusn-*.parquet"), "--labels", file},
 		"one file": {filepath.Join(in("calm"), "eusn-00000001.parquet"), "--labels", file},
-		"csv":      {in("labelled.parquet"), "--labels", file},
+		"csv":      {in("labeled.parquet"), "--labels", file},
 	} {
 		if !bytes.Equal(train("b", from...), imported) {
 			t.Errorf("%s: the model is not that of the imported samples", name)

@@ -52,11 +52,11 @@ func printResult(a *cli.App, s *trial.Result) {
 		a.Print("  predictions  %d from %s to %s", s.Predictions, s.Since.UTC().Format(time.RFC3339), s.Until.UTC().Format(time.RFC3339))
 		a.Print("  agreement    %s", share(int(s.Agreeing), int(s.Predictions)))
 	}
-	if s.Labelled > 0 {
-		a.Print("  right        active %s, shadow %s of labelled sequences", share(s.ActiveRight, s.Labelled), share(s.ShadowRight, s.Labelled))
+	if s.Labeled > 0 {
+		a.Print("  right        active %s, shadow %s of labeled sequences", share(s.ActiveRight, s.Labeled), share(s.ShadowRight, s.Labeled))
 		a.Print("  one right    active alone %d, shadow alone %d: p %.3g", s.ActiveOnly, s.ShadowOnly, s.P)
 	} else {
-		a.Print("  right        not known: no labelled sequences")
+		a.Print("  right        not known: no labeled sequences")
 	}
 	for _, n := range []struct {
 		count uint64

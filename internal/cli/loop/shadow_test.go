@@ -24,7 +24,7 @@ func TestShadowCommands(t *testing.T) {
 	var wrong []labels.Label                                   // labels for which the candidate is worse
 	for s := 0; s < learnStreams; s += 2 {
 		for k := range learnSequences {
-			if l := j.predicted(t, s, k, learnClass(s+1, k)); learnLabelled(s, k) {
+			if l := j.predicted(t, s, k, learnClass(s+1, k)); learnLabeled(s, k) {
 				l.Who = "bert"
 				wrong = append(wrong, l)
 			}
@@ -54,10 +54,10 @@ func TestShadowCommands(t *testing.T) {
 			if a == b {
 				want.Agreeing++
 			}
-			if !learnLabelled(s, k) || s%2 == 0 {
+			if !learnLabeled(s, k) || s%2 == 0 {
 				continue
 			}
-			want.Labelled++
+			want.Labeled++
 			class := learnClass(s, k)
 			switch {
 			case a == class && b == class:
@@ -74,13 +74,13 @@ func TestShadowCommands(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	r := got.Shadows[0]
-	if r.Predictions != want.Predictions || r.Agreeing != want.Agreeing || r.Missing != 0 || r.Labelled != want.Labelled ||
-		r.ActiveRight != want.ActiveRight || r.ShadowRight != want.ShadowRight || r.ActiveOnly != want.ActiveOnly || r.ShadowOnly != want.ShadowOnly || !r.Shadow || want.Labelled == 0 || want.ActiveOnly == 0 || want.Agreeing == want.Predictions {
+	if r.Predictions != want.Predictions || r.Agreeing != want.Agreeing || r.Missing != 0 || r.Labeled != want.Labeled ||
+		r.ActiveRight != want.ActiveRight || r.ShadowRight != want.ShadowRight || r.ActiveOnly != want.ActiveOnly || r.ShadowOnly != want.ShadowOnly || !r.Shadow || want.Labeled == 0 || want.ActiveOnly == 0 || want.Agreeing == want.Predictions {
 		t.Errorf("the report says\n%+v, the models offline\n%+v", r, want)
 	}
 	clitest.Must(t, at("model", "shadow", "report")...).Want(t, cli.ExitOK)
 	better := clitest.Exec(t, t.Context(), at("model", "promote", print, "--if", "better", "--error", "0.001")...)
-	better.Want(t, cli.ExitFailure, "nothing was promoted", fmt.Sprintf("of %d labelled sequences", want.Labelled), "want at most 0.001")
+	better.Want(t, cli.ExitFailure, "nothing was promoted", fmt.Sprintf("of %d labeled sequences", want.Labeled), "want at most 0.001")
 	out, err := pipelinetest.JetStreamAt(t, j.url).Stream(t.Context(), "EUSN-SHADOW")
 	if err == nil {
 		err = out.DeleteMsg(t.Context(), out.CachedInfo().State.LastSeq)

@@ -29,7 +29,7 @@ func FrontText(r Report) string {
 		n    int
 		text string
 	}{
-		{f.Centre, "subtracts the running mean of %s"}, {f.Normalise, "subtracts the running mean of %s and divides by the running deviation"},
+		{f.Center, "subtracts the running mean of %s"}, {f.Normalize, "subtracts the running mean of %s and divides by the running deviation"},
 		{f.Envelope, "takes the envelope: the running mean of the magnitude of %s"}, {f.Decimate, "makes one sample of the mean of %s"},
 	} {
 		if p.n > 0 {

@@ -196,7 +196,7 @@ func printNetwork(a *cli.App, r Report) {
 	if t := s.Taps; s.Kind == reservoir.Mixed {
 		printRow(a, "taps", "%d of each of %d members, lags of 0 to %d samples; activation %s", t.Count, t.Members, t.MaxLag, t.Activation)
 	}
-	printRow(a, "input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
+	printRow(a, "input", "%s; standardize %v, difference %v", ListText(r.Channels), s.Standardize, s.Difference)
 	printRow(a, "features", "%d: %v of each unit", s.FeatureCount(), s.Features)
 	printRow(a, "memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
 	if r.Modes != nil {

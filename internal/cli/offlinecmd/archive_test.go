@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A labelled CSV recording is imported, trained on, evaluated and run; if a command needs a data set, the hint names
+// A labeled CSV recording is imported, trained on, evaluated and run; if a command needs a data set, the hint names
 // the commands for recordings.
 func TestRecordingTrains(t *testing.T) {
 	dir := t.TempDir()

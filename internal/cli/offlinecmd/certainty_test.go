@@ -26,7 +26,7 @@ func TestMaxError(t *testing.T) {
 	}
 	var ev offline.Evaluation
 	clitest.Must(t, "evaluate", archive, "--model", model, "--json").Parse(t, &ev)
-	if ev.Answers == nil || ev.Answers.Samples != ev.Labelled {
+	if ev.Answers == nil || ev.Answers.Samples != ev.Labeled {
 		t.Errorf("evaluate --json gives %+v", ev.Answers)
 	}
 	if r := clitest.Must(t, "evaluate", archive, "--model", model); !strings.Contains(r.Out, "answers    ") {
@@ -62,7 +62,7 @@ func TestCoverageAndPriors(t *testing.T) {
 	}
 	var ev offline.Evaluation
 	clitest.Must(t, "evaluate", archive, "--model", model, "--json").Parse(t, &ev)
-	if ev.Sets == nil || ev.Sets.Samples != ev.Labelled {
+	if ev.Sets == nil || ev.Sets.Samples != ev.Labeled {
 		t.Errorf("evaluate --json gives %+v", ev.Sets)
 	}
 	if r := clitest.Must(t, "evaluate", archive, "--model", model); !strings.Contains(r.Out, "sets       coverage ") {

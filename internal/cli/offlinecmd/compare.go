@@ -44,7 +44,7 @@ count in means and ranks. --quick takes six small sets: seconds instead of minut
 
 A draw is a bank with random weights of another seed: trained on the training part in
 one pass, evaluated on the test part. Leave-one-out on the training part chooses the
-regularisation and the kind of readout; nothing is chosen on the test part.
+regularization and the kind of readout; nothing is chosen on the test part.
 
 Each finished draw becomes a line of JSON in --output at once; after Ctrl-C or a crash the
 same command with --resume continues, also with more banks, draws or data sets. If the

@@ -169,7 +169,7 @@ func TestCompareUsage(t *testing.T) {
 // may differ by one series a draw, no more: the same seeds give the same features bit for bit on every engine, but if
 // compilers fuse products and sums the readout's last bits differ, and may change a series at the border of two
 // classes. Without first differences, without one of the features, with only the ridge classifier, or with one
-// regularisation at least two of the six leave that tolerance.
+// regularization at least two of the six leave that tolerance.
 func TestCompareQuickSets(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and the sets take seconds")

@@ -27,7 +27,7 @@ func TestDecideCommands(t *testing.T) {
 	}
 	var ev offline.Evaluation
 	clitest.Must(t, append(evaluate, "--json")...).Parse(t, &ev)
-	if e := ev.Early.Decided; e == nil || e.Sequences != ev.Labelled || !(e.Earliness > 0 && e.Earliness <= 1) {
+	if e := ev.Early.Decided; e == nil || e.Sequences != ev.Labeled || !(e.Earliness > 0 && e.Earliness <= 1) {
 		t.Errorf("--json: %+v", ev.Early.Decided)
 	}
 	for _, c := range []struct {

@@ -100,7 +100,7 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 			imports.EmbedReport
 		}{out, d.Name, len(d.Classes), train, test, r})
 	}
-	a.Print("%s: %d training and %d test documents of %d classes; learned from %d, validated with %d", d.Name, train, test, len(d.Classes), r.Learnt, r.Validated)
+	a.Print("%s: %d training and %d test documents of %d classes; learned from %d, validated with %d", d.Name, train, test, len(d.Classes), r.Learned, r.Validated)
 	for _, at := range []struct {
 		what string
 		imports.EmbedEpoch

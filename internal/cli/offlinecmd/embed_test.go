@@ -38,7 +38,7 @@ func TestOfflineEmbed(t *testing.T) {
 		imports.EmbedReport
 	}
 	clitest.Must(t, append(args, "--json")...).Parse(t, &r)
-	if r.Archive != embedded || r.Name != "Text" || r.Classes != 2 || r.Train != 60 || r.Test != 20 || r.Learnt != 40 || r.Validated != 20 || r.Last.Number != 3 {
+	if r.Archive != embedded || r.Name != "Text" || r.Classes != 2 || r.Train != 60 || r.Test != 20 || r.Learned != 40 || r.Validated != 20 || r.Last.Number != 3 {
 		t.Errorf("embed --json gives %+v", r)
 	}
 	want, err := os.ReadFile(embedded)

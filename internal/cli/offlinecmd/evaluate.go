@@ -36,7 +36,7 @@ func NewEvaluate(a *cli.App) *cobra.Command {
 	flags := evaluateFlags{options: offline.EvaluateOptions{Split: archive.Test}}
 	cmd := &cobra.Command{
 		Use:   "evaluate DATA",
-		Short: "Predict labelled data and print the accuracy",
+		Short: "Predict labeled data and print the accuracy",
 		Long: `DATA is a Parquet archive or a CSV recording (` + dataColumns + `).
 
 Predict one part of an archive. The model's policy cuts its series into sequences,
@@ -171,7 +171,7 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 }
 
 // predict evaluates a model, and lets labels move its thresholds or intervals.
-func predict(ctx context.Context, a *cli.App, of evaluated, src archives.Labelled, m *reservoir.Model, o offline.EvaluateOptions) (ev evaluation, err error) {
+func predict(ctx context.Context, a *cli.App, of evaluated, src archives.Labeled, m *reservoir.Model, o offline.EvaluateOptions) (ev evaluation, err error) {
 	if of.adaptive != 0 { // a model without sets fails before the work
 		if _, err = bridge.Adapt(&offline.Evaluation{Readout: o.Readout}, m, of.adaptive, of.delay); err != nil {
 			return ev, err
@@ -198,7 +198,7 @@ func (of evaluated) saveAdapted(ev evaluation) error {
 }
 
 // nextEvaluation is the advice after a failed evaluation.
-func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptions) string {
+func nextEvaluation(of evaluated, src archives.Labeled, o offline.EvaluateOptions) string {
 	switch {
 	case src.Set != nil && len(src.Set.Part(o.Split)) == 0:
 		return "the same command with --split " + archives.OtherSplit(string(o.Split))
@@ -209,17 +209,17 @@ func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptio
 }
 
 // printEvaluation prints an evaluation for people.
-func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev evaluation) {
+func printEvaluation(a *cli.App, src archives.Labeled, m *reservoir.Model, ev evaluation) {
 	part := "recording"
 	if ev.Split != "" {
 		part = string(ev.Split) + " part"
 	}
 	numeric := len(ev.Classes) == 1
 	if numeric {
-		a.Print("%s, %s: %s of %d sequences, %d of them known", ev.Dataset, part, names.Cut(ev.Classes[0], models.MaxClassWidth), ev.Sequences, ev.Labelled)
+		a.Print("%s, %s: %s of %d sequences, %d of them known", ev.Dataset, part, names.Cut(ev.Classes[0], models.MaxClassWidth), ev.Sequences, ev.Labeled)
 	} else {
 		a.Print("%s, %s: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
-			ev.Dataset, part, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
+			ev.Dataset, part, ev.Correct, ev.Labeled, ev.Accuracy, ev.Balanced)
 	}
 	if text := src.Labels.Fit().Text(); text != "" {
 		a.Say("warning: %s", text)
@@ -244,7 +244,7 @@ func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev e
 
 // printNumericScores prints the errors of a model with numeric predictions.
 func printNumericScores(a *cli.App, ev evaluation) {
-	if ev.Labelled == 0 {
+	if ev.Labeled == 0 {
 		a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
 	}
 	printNumbers(a, ev.Numbers)
@@ -256,7 +256,7 @@ func printNumericScores(a *cli.App, ev evaluation) {
 
 // printClassScores prints the confusion matrix and the measures of a classifier.
 func printClassScores(a *cli.App, ev evaluation) {
-	if ev.Labelled == 0 {
+	if ev.Labeled == 0 {
 		a.Say("warning: the data have no labels, so the accuracy means nothing")
 	}
 	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
@@ -271,7 +271,7 @@ func printClassScores(a *cli.App, ev evaluation) {
 }
 
 // printCuts describes the predictions, unless each series has exactly one.
-func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offline.Evaluation) {
+func printCuts(a *cli.App, src archives.Labeled, m *reservoir.Model, ev *offline.Evaluation) {
 	if m.Policy.Kind != reservoir.Marked || src.Set == nil {
 		a.Print("%d sequences of %d %s, cut as the live stage cuts them: %s", ev.Sequences, ev.Series, src.Words(), models.PolicyText(m.Policy))
 	}
@@ -282,7 +282,7 @@ func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offlin
 		a.Print("%d samples after the last prediction of their %s are in no sequence", ev.Unused, src.Words())
 	}
 	if e := ev.Early; e != nil && len(ev.Classes) > 1 {
-		a.Print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labelled, e.Accuracy)
+		a.Print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labeled, e.Accuracy)
 		printDecided(a, e.Decided)
 	}
 	if err := m.CheckLengths(); err != nil {

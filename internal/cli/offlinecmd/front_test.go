@@ -27,7 +27,7 @@ func TestFrontEnd(t *testing.T) {
 	archive, model := filepath.Join(dir, "drift.parquet"), filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "drift.csv"), b.String()), "--output", archive)
 	train := []string{"train", archive, "--output", model, "--policy", "window", "--length", "100", "--hop", "50", "--members", "4", "--units", "8"}
-	clitest.Must(t, append(train, "--front", "centre=200ms,envelope=50ms,decimate=10")...)
+	clitest.Must(t, append(train, "--front", "center=200ms,envelope=50ms,decimate=10")...)
 
 	out := clitest.Must(t, "model", "show", model).Out
 	for _, want := range []string{
@@ -42,7 +42,7 @@ func TestFrontEnd(t *testing.T) {
 	var inspected models.Report
 	clitest.Must(t, "model", "show", "--json", model).Parse(t, &inspected)
 	in := inspected.Training.Inputs[0]
-	if want := (&reservoir.Front{Centre: 20, Envelope: 5, Decimate: 10, Fill: []float32{float32(in.Mean)}}); !reflect.DeepEqual(inspected.Front, want) {
+	if want := (&reservoir.Front{Center: 20, Envelope: 5, Decimate: 10, Fill: []float32{float32(in.Mean)}}); !reflect.DeepEqual(inspected.Front, want) {
 		t.Errorf("inspect --json: front end %+v, want %+v", inspected.Front, want)
 	}
 	if in.Max < 100 {
@@ -52,17 +52,17 @@ func TestFrontEnd(t *testing.T) {
 	clitest.Must(t, "evaluate", "--model", model, archive, "--min-accuracy", "0.95")
 
 	for front, want := range map[string]string{
-		"resample=5":           `want centre, normalise, envelope or decimate, each with its length, such as envelope=10ms,decimate=20`,
+		"resample=5":           `want center, normalize, envelope or decimate, each with its length, such as envelope=10ms,decimate=20`,
 		"decimate=10ms":        `want a number of samples from 1`,
-		"centre=20,centre=20":  "centre twice, want it once",
-		"normalise=0":          "want a number of samples from 1, or a time such as 10ms",
-		"normalise=100000000h": "want a number of samples from 1, or a time such as 10ms",
+		"center=20,center=20":  "center twice, want it once",
+		"normalize=0":          "want a number of samples from 1, or a time such as 10ms",
+		"normalize=100000000h": "want a number of samples from 1, or a time such as 10ms",
 	} {
 		clitest.Exec(t, t.Context(), append(train, "--front", front)...).Want(t, cli.ExitUsage, want)
 	}
 	for front, want := range map[string]string{
 		"decimate=4":            "policy window with a hop of 50 samples, want a multiple of decimate (4)",
-		"centre=2s,normalise=9": "centre and normalise, want one of them",
+		"center=2s,normalize=9": "center and normalize, want one of them",
 		"envelope=1ms":          "envelope of 1ms is 0 samples at 100 Hz, want 1 to",
 	} {
 		clitest.Exec(t, t.Context(), append(train, "--front", front)...).Want(t, cli.ExitFailure, want)

@@ -74,7 +74,7 @@ func parseGroup(text string) (*groups.Rule, error) {
 }
 
 // openGrouped opens an archive, with labels from a file and the columns for the rule.
-func openGrouped(ctx context.Context, a *cli.App, archive, labels string, rule *groups.Rule) (archives.Labelled, error) {
+func openGrouped(ctx context.Context, a *cli.App, archive, labels string, rule *groups.Rule) (archives.Labeled, error) {
 	src, err := archives.Open(ctx, a, archive)
 	if err == nil {
 		err = src.ReadLabels(labels)
@@ -94,7 +94,7 @@ func printGroups(a *cli.App, r *groups.Report) {
 		return
 	}
 	if len(r.Groups) == 0 {
-		a.Print("by group   %s: no labelled sequence is of one group", r.Rule)
+		a.Print("by group   %s: no labeled sequence is of one group", r.Rule)
 	} else {
 		a.Print("by group   %s: %d groups, mean accuracy %.4f; of all sequences %.4f", r.Rule, len(r.Groups), r.Mean, r.Accuracy)
 	}
@@ -120,15 +120,15 @@ func sayGroups(a *cli.App, report offline.RetrainReport) {
 		return
 	}
 	for _, c := range r.Alone {
-		a.Say("warning: all %d sequences of class %s are of group %s: when it is left out, nothing of the class is learnt, and these count as wrong; another group with the class would show how well it is known", c.Sequences, names.Cut(c.Class, 40), names.Cut(c.Group, 40))
+		a.Say("warning: all %d sequences of class %s are of group %s: when it is left out, nothing of the class is learned, and these count as wrong; another group with the class would show how well it is known", c.Sequences, names.Cut(c.Class, 40), names.Cut(c.Group, 40))
 	}
 	if r.Across > 0 {
-		a.Say("note: %d labelled sequences have samples of several groups and are not learnt from", r.Across)
+		a.Say("note: %d labeled sequences have samples of several groups and are not learned from", r.Across)
 	}
 	if len(r.Groups) == report.Sequences {
 		a.Say("note: each group has one sequence: leaving out groups is plain leave-one-out")
 	}
 	if n := report.Readout.LeftOutSamples; n > 0 {
-		a.Say("note: %d of %d sequences were left out, those of %d groups: the others were learnt from only", n, report.Sequences, len(r.Groups))
+		a.Say("note: %d of %d sequences were left out, those of %d groups: the others were learned from only", n, report.Sequences, len(r.Groups))
 	}
 }

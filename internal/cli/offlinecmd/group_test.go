@@ -87,7 +87,7 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	if q := trained.Report.Readout.Quality; q == nil || q.Samples != 48 || q.Classes[0].Samples != trained.Report.Readout.PerClass[0] || q.ECE == nil {
 		t.Errorf("retrain --json gives quality %+v", q)
 	}
-	if ev.ByGroup == nil || len(ev.ByGroup.Groups) != 3 || ev.ByGroup.Accuracy != ev.Accuracy || ev.Labelled != 48 {
+	if ev.ByGroup == nil || len(ev.ByGroup.Groups) != 3 || ev.ByGroup.Accuracy != ev.Accuracy || ev.Labeled != 48 {
 		t.Errorf("evaluate --json gives %+v", ev.ByGroup)
 	}
 	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "quality    of 48 sequences: balanced accuracy ") || !strings.Contains(r.Out, "precision    recall") {
@@ -96,8 +96,8 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "hall2: ") || strings.Contains(r.Out, "without groups") {
 		t.Errorf("evaluate prints\n%s", r.Out)
 	}
-	unlabelled := []string{"evaluate", archive, "--model", model, "--group", rule}
-	if r := clitest.Must(t, unlabelled...); !strings.Contains(r.Out, "by group   "+rule+": no labelled sequence is of one group") || strings.Contains(r.Out, "mean accuracy") {
+	unlabeled := []string{"evaluate", archive, "--model", model, "--group", rule}
+	if r := clitest.Must(t, unlabeled...); !strings.Contains(r.Out, "by group   "+rule+": no labeled sequence is of one group") || strings.Contains(r.Out, "mean accuracy") {
 		t.Errorf("evaluate without labels prints\n%s", r.Out)
 	}
 
@@ -133,7 +133,7 @@ func TestSplit(t *testing.T) {
 	parts, model := filepath.Join(dir, "parts.json"), filepath.Join(dir, "m.safetensors")
 	args := []string{"offline", "split", archive, "--labels", labels, "--group", "^(hall[0-9]+)-", "--share", ".3", "--output", parts}
 	r := clitest.Must(t, args...)
-	if !strings.Contains(r.Out, "train      2 groups, 640 labelled samples (66.7 %): hall") || !strings.Contains(r.Out, "test       1 groups, 320 labelled samples (33.3 %): hall") || !strings.Contains(r.ErrOut, "--parts "+parts) {
+	if !strings.Contains(r.Out, "train      2 groups, 640 labeled samples (66.7 %): hall") || !strings.Contains(r.Out, "test       1 groups, 320 labeled samples (33.3 %): hall") || !strings.Contains(r.ErrOut, "--parts "+parts) {
 		t.Errorf("split prints\n%s%s", r.Out, r.ErrOut)
 	}
 	clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "was not changed", "--force")
@@ -151,7 +151,7 @@ func TestSplit(t *testing.T) {
 	for split, want := range map[string]int{"test": 16, "train": 32} {
 		var ev offline.Evaluation
 		clitest.Must(t, append(evaluate, "--split", split, "--json")...).Parse(t, &ev)
-		if string(ev.Split) != split || ev.Labelled != want || len(ev.ByGroup.Groups) != want/16 {
+		if string(ev.Split) != split || ev.Labeled != want || len(ev.ByGroup.Groups) != want/16 {
 			t.Errorf("evaluate --parts --split %s: %+v", split, ev)
 		}
 	}

@@ -63,7 +63,7 @@ files with --train and --test.`,
 	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
 	f.StringVar(&unit, "time-unit", "", "unit of a CSV recording's times that are numbers since 1970: s, ms, us or ns (default ns, refused if the first looks like another unit)")
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", imports.DefaultNumWords))
-	f.StringVar(&o.License, "license", "", "licence to record in the archive")
+	f.StringVar(&o.License, "license", "", "license to record in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
 	f.StringVarP(&to.out, "output", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&to.force, "force", false, "overwrite an existing archive")

@@ -48,10 +48,10 @@ func (n *networkFlags) addFlags(f *pflag.FlagSet) {
 	f.Uint64Var(&n.scales.Seed, "seed", reservoir.DefaultSeed, "seed of the weights")
 	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in the bank euler, which it asks for, last for a single network)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
-	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; leave-one-out chooses among several (default 1e-3..1e6 for a bank, 1 for a single network)")
+	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularization; leave-one-out chooses among several (default 1e-3..1e6 for a bank, 1 for a single network)")
 	f.Lookup("alpha").DefValue = "" // named in the text
 	f.BoolVar(&n.ridge, "ridge", false, "always use the ridge classifier, even if leave-one-out prefers the linear discriminant (single networks always do)")
-	f.BoolVar(&n.raw, "raw-features", false, "do not standardise the features (as single networks never do)")
+	f.BoolVar(&n.raw, "raw-features", false, "do not standardize the features (as single networks never do)")
 }
 
 // checkFlags refuses flags that contradict each other, and lets any of the paper's parameters choose the paper's

@@ -115,7 +115,7 @@ func TestPaperNetworks(t *testing.T) {
 		var out struct{ Model models.Report }
 		args = append([]string{"train", "--json", archive, "--units", "12", "--output", filepath.Join(dir, "m")}, args...)
 		clitest.Must(t, args...).Parse(t, &out)
-		if s := out.Model.Spec; s.Members != 1 || s.Units != 12 || s.Standardise || len(s.Features) != 1 {
+		if s := out.Model.Spec; s.Members != 1 || s.Units != 12 || s.Standardize || len(s.Features) != 1 {
 			t.Errorf("%v trained %+v, want one plain network of 12 units", args, s)
 		}
 	}

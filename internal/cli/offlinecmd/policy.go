@@ -59,7 +59,7 @@ const (
 
 // choosePolicy returns the policy for data without --policy: end marks, or for a continuous recording, in which no
 // sequence ends, windows that overlap by half, shorter in a short recording. rate is the sampling rate in Hz; 0: the rate of the recording's times.
-func choosePolicy(ctx context.Context, a *cli.App, src archives.Labelled, marked reservoir.Policy, rate float64) (reservoir.Policy, error) {
+func choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled, marked reservoir.Policy, rate float64) (reservoir.Policy, error) {
 	continuous, samples, measured, err := src.Continuous(ctx)
 	if err != nil || !continuous {
 		return marked, err

@@ -54,7 +54,7 @@ the one that all its samples have; a sequence with several labels is not used.
 prediction.
 
 The default is a bank of 120 networks of 16 units (--bank standard). Leave-one-out chooses
-between ridge classifier and linear discriminant, and the regularisation. --network eusn,
+between ridge classifier and linear discriminant, and the regularization. --network eusn,
 esn or resn, or one of their parameters, gives a single network as in the paper. The
 training never reads the test part.
 
@@ -107,7 +107,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&r.out, "output", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
 	f.Var(&r.rate, "sample-rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
-	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
+	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of center, normalize, envelope, decimate, with lengths in samples or time")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	r.net.addFlags(f)
 	r.policy.Add(f)
@@ -179,8 +179,8 @@ func (t *training) checkTogether() error {
 		{Broken: c.target != "" && several, Message: "--target, and --shard or --merge: files of statistics do not hold numbers: train in one job"},
 		{Broken: c.target != "" && t.flags.labels != "", Message: "--target and --labels: numbers come from a column of the archive: leave --labels out"},
 		{Broken: shard && (c.coverage != 0 || c.maxError != 0 || c.priors != "" || c.weights != ""), Message: "--coverage, --max-error, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job"},
-		{Broken: t.novelty != nil && several, Message: "--novelty or --healthy-only, and --shard or --merge: a detector is learnt from all sequences at once: train in one job"},
-		{Broken: t.early != nil && several, Message: "--decide, and --shard or --merge: when a prefix suffices is learnt from all sequences at once: train in one job"},
+		{Broken: t.novelty != nil && several, Message: "--novelty or --healthy-only, and --shard or --merge: a detector is learned from all sequences at once: train in one job"},
+		{Broken: t.early != nil && several, Message: "--decide, and --shard or --merge: when a prefix suffices is learned from all sequences at once: train in one job"},
 		{Broken: t.groups.rule != nil && shard, Message: "--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job"},
 	})
 }
@@ -254,7 +254,7 @@ func notTrained(err error, out string, s reservoir.Spec) error {
 	return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), next)
 }
 
-func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, divided *groups.Parts, parts, out string) error {
+func retrain(ctx context.Context, a *cli.App, src archives.Labeled, o offline.RetrainOptions, divided *groups.Parts, parts, out string) error {
 	if divided != nil {
 		a.Say("training on %d groups by %s; what the other %d have counts as without a label", len(divided.Train), divided.Rule, len(divided.Test))
 	}
@@ -268,8 +268,8 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	if err := sayTrained(a, out, report); err != nil || a.JSON {
 		return err
 	}
-	if report.Unlabelled > 0 && src.Set != nil {
-		a.Say("note: %d training series have no label and were left out", report.Unlabelled)
+	if report.Unlabeled > 0 && src.Set != nil {
+		a.Say("note: %d training series have no label and were left out", report.Unlabeled)
 	}
 	if report.Empty > 0 {
 		a.Say("warning: %d training %s have no values; the training treated them as constant", report.Empty, src.Words())
@@ -282,7 +282,7 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 	case parts != "":
 		next = " --parts " + cli.QuoteForShell(parts)
 	case src.Set == nil:
-		other = "RECORDING" // another one: this one was learnt from
+		other = "RECORDING" // another one: this one was learned from
 	case len(src.Set.Part(archive.Test)) == 0:
 		next = " --split train" // the only split
 	}

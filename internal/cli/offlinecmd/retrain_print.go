@@ -54,7 +54,7 @@ func sayRate(a *cli.App, r offline.RetrainReport) {
 const manyIntervals = 3
 
 // SayPlanned describes the training data.
-func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline.RetrainReport) {
+func SayPlanned(a *cli.App, src archives.Labeled, p reservoir.Policy, r offline.RetrainReport) {
 	length := fmt.Sprint(r.MinLength)
 	if r.MaxLength != r.MinLength {
 		length += fmt.Sprintf(" to %d", r.MaxLength)
@@ -73,10 +73,10 @@ func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline
 	if r.Mixed > 0 {
 		a.Say("note: %d sequences hold samples with several labels and are left out", r.Mixed)
 	}
-	if r.Unlabelled > 0 {
-		a.Say("note: %d sequences have no label and are left out", r.Unlabelled)
+	if r.Unlabeled > 0 {
+		a.Say("note: %d sequences have no label and are left out", r.Unlabeled)
 	}
 	if len(r.Divided) > 0 {
-		a.Say("warning: all data of %s come from one continuous interval: leave-one-out can leave out only parts of it and keeps their neighbours, so its accuracy is too optimistic", models.ListText(r.Divided))
+		a.Say("warning: all data of %s come from one continuous interval: leave-one-out can leave out only parts of it and keeps their neighbors, so its accuracy is too optimistic", models.ListText(r.Divided))
 	}
 }

@@ -131,7 +131,7 @@ func parseShard(text string) (s offline.Shard, err error) {
 func keepWithin(bytes int64) { debug.SetMemoryLimit(min(bytes, debug.SetMemoryLimit(-1))) }
 
 // retrainShard trains one share.
-func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offline.RetrainOptions, s offline.Shard, out string) error {
+func retrainShard(ctx context.Context, a *cli.App, src archives.Labeled, o offline.RetrainOptions, s offline.Shard, out string) error {
 	if src.Set == nil {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("%s is a recording: only data sets can be divided into shards, because the streams of a recording are interleaved", src.Path), "eusn-stream train --help")
 	}
@@ -183,7 +183,7 @@ func planText(p fit.Plan) string {
 		}
 	}
 	if !p.Kernel && 0 < p.LeftOut && p.LeftOut < p.Samples {
-		how += fmt.Sprintf(", except those of the %d sequences that choose the regularisation", p.LeftOut)
+		how += fmt.Sprintf(", except those of the %d sequences that choose the regularization", p.LeftOut)
 	}
 	if !p.Kernel && p.Spilled {
 		how += "; the sums are copied to a temporary file because memory is too small"

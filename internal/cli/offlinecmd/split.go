@@ -29,7 +29,7 @@ func newSplit(a *cli.App) *cobra.Command {
 		Use:   "split DATA",
 		Short: "Divide an archive into a training part and a test part by whole groups",
 		Long: `Draw groups, such as machines or persons, for the test part until they have about
---share of the labelled data; all others are for the training. No group is in both. The
+--share of the labeled data; all others are for the training. No group is in both. The
 archive is not changed: the parts are written to a small file, which retrain and
 evaluate take with --parts, and which you may edit. The same data, --group and --seed
 always give the same parts.`,
@@ -41,7 +41,7 @@ always give the same parts.`,
 	f := cmd.Flags()
 	f.StringVar(&s.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	f.StringVar(&s.group, "group", "", groupUsage)
-	f.Float64Var(&s.share, "share", 0.2, "share of the labelled data for the test part, about; groups are never divided")
+	f.Float64Var(&s.share, "share", 0.2, "share of the labeled data for the test part, about; groups are never divided")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the draw")
 	f.StringVarP(&s.out, "output", "o", "parts.json", "file to write")
 	f.BoolVar(&s.force, "force", false, "overwrite an existing file")
@@ -95,8 +95,8 @@ func (s *splitFlags) runSplit(ctx context.Context, a *cli.App, rule *groups.Rule
 }
 
 // print shows the parts, and warns of classes that are missing in a part.
-func (s *splitFlags) print(a *cli.App, src archives.Labelled, parts *groups.Parts, all []groups.Size) {
-	word, total := map[bool]string{true: "labelled samples", false: "labelled series"}[src.Set == nil], int64(0)
+func (s *splitFlags) print(a *cli.App, src archives.Labeled, parts *groups.Parts, all []groups.Size) {
+	word, total := map[bool]string{true: "labeled samples", false: "labeled series"}[src.Set == nil], int64(0)
 	classes := map[string][2]int64{}
 	var sums [2]int64
 	for _, g := range all {

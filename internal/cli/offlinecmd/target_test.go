@@ -37,7 +37,7 @@ func TestTarget(t *testing.T) {
 	var ev offline.Evaluation
 	evaluate := []string{"evaluate", archive, "--model", model}
 	clitest.Must(t, append(evaluate, "--json")...).Parse(t, &ev)
-	if ev.Numbers == nil || ev.Numbers.Samples != 120 || ev.Labelled != 120 {
+	if ev.Numbers == nil || ev.Numbers.Samples != 120 || ev.Labeled != 120 {
 		t.Errorf("evaluate --json gives %+v", ev.Numbers)
 	}
 	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "plant, recording: seq of 120 sequences, 120 of them known") || !strings.Contains(r.Out, "intervals  hold ") {

@@ -32,7 +32,7 @@ const (
 // Colors distinguishable with color-blindness (Okabe and Ito).
 const (
 	speaksFor, speaksAgainst = "#0072B2", "#D55E00"
-	inkColour, quietColour   = "#0F172A", "#475569"
+	inkColor, quietColor     = "#0F172A", "#475569"
 )
 
 // drawing is an SVG under way.
@@ -45,8 +45,8 @@ type drawing struct {
 func (d *drawing) appendText(format string, args ...any) { fmt.Fprintf(&d.text, format+"\n", args...) }
 
 // write puts text at a place; anchor is start, middle or end.
-func (d *drawing) write(x, y float64, anchor, colour string, size int, text string) {
-	d.appendText(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`, x, y, anchor, colour, size, escaped(text))
+func (d *drawing) write(x, y float64, anchor, color string, size int, text string) {
+	d.appendText(`<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" font-size="%d">%s</text>`, x, y, anchor, color, size, escaped(text))
 }
 
 func escaped(text string) string {
@@ -60,8 +60,8 @@ func (d *drawing) xOf(sample int) float64 {
 	return plotLeft + float64(plotRight-plotLeft)*float64(sample)/float64(max(1, d.samples))
 }
 
-// colourOf returns the color of a share in the difference between two classes' scores.
-func colourOf(part float64) string {
+// colorOf returns the color of a share in the difference between two classes' scores.
+func colorOf(part float64) string {
 	if part < 0 {
 		return speaksAgainst
 	}
@@ -103,26 +103,26 @@ func which(p *explain.Prediction) string {
 // body draws everything, and returns the height.
 func (d *drawing) body() (height float64) {
 	e := d.e
-	d.appendText(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">%s</text>`, inkColour, escaped(headline(e)))
-	d.write(16, 48, "start", inkColour, 13, which(&e.Prediction))
-	d.write(16, 66, "start", quietColour, 13, fmt.Sprintf("the score of %s is %.4g above that of %s: %+.4g of the features, %+.4g bias",
+	d.appendText(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">%s</text>`, inkColor, escaped(headline(e)))
+	d.write(16, 48, "start", inkColor, 13, which(&e.Prediction))
+	d.write(16, 66, "start", quietColor, 13, fmt.Sprintf("the score of %s is %.4g above that of %s: %+.4g of the features, %+.4g bias",
 		names.Cut(e.Score.Class, mostName), e.Score.Score.Difference, names.Cut(e.Score.RunnerUp, mostName), e.Score.Features.Difference, e.Score.Bias.Difference))
 	d.appendText(`<rect x="16" y="78" width="14" height="14" fill="%s"/>`, speaksFor)
-	d.write(36, 90, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.Class, mostName))
+	d.write(36, 90, "start", inkColor, 13, "speaks for "+names.Cut(e.Score.Class, mostName))
 	d.appendText(`<rect x="322" y="78" width="14" height="14" fill="%s"/>`, speaksAgainst)
-	d.write(342, 90, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.RunnerUp, mostName))
+	d.write(342, 90, "start", inkColor, 13, "speaks for "+names.Cut(e.Score.RunnerUp, mostName))
 	if d.samples > 0 && len(e.Stretches) > 0 {
-		d.write(plotRight, 90, "end", quietColour, 12, "shades: lost with the channel at its mean there")
+		d.write(plotRight, 90, "end", quietColor, 12, "shades: lost with the channel at its mean there")
 	}
 	y := float64(plotTop)
 	if d.samples > 0 && len(e.Stretches) > 0 {
 		y = d.when(y)
 	} else {
-		d.write(16, y+6, "start", quietColour, 13, names.Cut("When and where: not known, "+cmp.Or(e.HeldWhy, "no stretch was held at the means (--stretches)"), 125))
+		d.write(16, y+6, "start", quietColor, 13, names.Cut("When and where: not known, "+cmp.Or(e.HeldWhy, "no stretch was held at the means (--stretches)"), 125))
 		y += 30
 	}
 	y = d.panels(y)
-	d.write(16, y+6, "start", quietColour, 12, "Bars: contributions to the difference of the scores, or what it would lose. They show how the readout reads, and are no causes.")
+	d.write(16, y+6, "start", quietColor, 12, "Bars: contributions to the difference of the scores, or what it would lose. They show how the readout reads, and are no causes.")
 	return y + 24
 }
 
@@ -160,16 +160,16 @@ func (d *drawing) when(y float64) float64 {
 		y += stripHeight + stripGap
 	}
 	if more := len(order) - len(shown); more > 0 {
-		d.write(plotLeft-10, y+8, "end", quietColour, 12, fmt.Sprintf("and %d more channels", more))
+		d.write(plotLeft-10, y+8, "end", quietColor, 12, fmt.Sprintf("and %d more channels", more))
 		y += 18
 	}
 	return d.together(y)
 }
 
-// cell colours a stretch of a channel.
+// cell colors a stretch of a channel.
 func (d *drawing) cell(s explain.Stretch, y, part, strength float64) {
 	d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s" fill-opacity="%.3f"><title>%s</title></rect>`,
-		d.xOf(s.From), y, d.xOf(s.To)-d.xOf(s.From), stripHeight, colourOf(part), strength, fmt.Sprintf("%s: %+.4g", stretch(s), part))
+		d.xOf(s.From), y, d.xOf(s.To)-d.xOf(s.From), stripHeight, colorOf(part), strength, fmt.Sprintf("%s: %+.4g", stretch(s), part))
 }
 
 // strip draws a channel: in each column of pixels from the smallest to the largest
@@ -204,9 +204,9 @@ func (d *drawing) strip(c int, y float64) {
 		}
 	}
 	d.appendText(`<rect x="%d" y="%.1f" width="%d" height="%d" fill="none" stroke="#CBD5E1"/>`, plotLeft, y, plotRight-plotLeft, stripHeight)
-	d.appendText(`<path d="%s" fill="none" stroke="%s" stroke-width="1.1"/>`, path.String(), inkColour)
-	d.write(plotLeft-10, y+stripHeight/2-2, "end", inkColour, 13, names.Cut(e.Held[c].Channel, mostName))
-	d.write(plotLeft-10, y+stripHeight/2+14, "end", quietColour, 11, fmt.Sprintf("%.3g to %.3g", low, high))
+	d.appendText(`<path d="%s" fill="none" stroke="%s" stroke-width="1.1"/>`, path.String(), inkColor)
+	d.write(plotLeft-10, y+stripHeight/2-2, "end", inkColor, 13, names.Cut(e.Held[c].Channel, mostName))
+	d.write(plotLeft-10, y+stripHeight/2+14, "end", quietColor, 11, fmt.Sprintf("%.3g to %.3g", low, high))
 }
 
 // together draws the effect of each stretch of all channels, and the axis.
@@ -227,11 +227,11 @@ func (d *drawing) together(y float64) float64 {
 			top = zero - height
 		}
 		d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"><title>%s: %+.4g</title></rect>`,
-			d.xOf(s.From)+.5, top, max(.5, d.xOf(s.To)-d.xOf(s.From)-1), height, colourOf(-s.Change), stretch(s), -s.Change)
+			d.xOf(s.From)+.5, top, max(.5, d.xOf(s.To)-d.xOf(s.From)-1), height, colorOf(-s.Change), stretch(s), -s.Change)
 	}
-	d.appendText(`<path d="M%d %.1fH%d" stroke="%s" stroke-width="0.8"/>`, plotLeft, zero, plotRight, quietColour)
-	d.write(plotLeft-10, zero-4, "end", inkColour, 13, "all channels")
-	d.write(plotLeft-10, zero+12, "end", quietColour, 11, fmt.Sprintf("score, up to %.3g", largest))
+	d.appendText(`<path d="M%d %.1fH%d" stroke="%s" stroke-width="0.8"/>`, plotLeft, zero, plotRight, quietColor)
+	d.write(plotLeft-10, zero-4, "end", inkColor, 13, "all channels")
+	d.write(plotLeft-10, zero+12, "end", quietColor, 11, fmt.Sprintf("score, up to %.3g", largest))
 	y += whenHeight + 16
 	const ticks = 5
 	for k := range ticks + 1 {
@@ -243,12 +243,12 @@ func (d *drawing) together(y float64) float64 {
 		case ticks:
 			sample, anchor = d.samples-1, "end"
 		}
-		d.write(x, y, anchor, quietColour, 11, fmt.Sprintf("sample %d", sample))
+		d.write(x, y, anchor, quietColor, 11, fmt.Sprintf("sample %d", sample))
 	}
 	y += 18
 	if s := e.Samples; s != nil && s.From != nil && s.To != nil {
-		d.write(plotLeft, y, "start", quietColour, 11, stamp(*s.From))
-		d.write(plotRight, y, "end", quietColour, 11, stamp(*s.To))
+		d.write(plotLeft, y, "start", quietColor, 11, stamp(*s.From))
+		d.write(plotRight, y, "end", quietColor, 11, stamp(*s.To))
 		y += 18
 	}
 	return y + 10
@@ -302,11 +302,11 @@ func (d *drawing) panel(x, y float64, title string, bars []bar) float64 {
 	more := len(bars) - mostBars
 	bars = bars[:min(len(bars), mostBars)]
 	largest := math.Abs(bars[0].part)
-	d.appendText(`<text x="%.1f" y="%.1f" font-size="13" font-weight="bold" fill="%s">%s</text>`, x, y+12, inkColour, escaped(title))
+	d.appendText(`<text x="%.1f" y="%.1f" font-size="13" font-weight="bold" fill="%s">%s</text>`, x, y+12, inkColor, escaped(title))
 	const names0, room, value = 225.0, 170.0, 64.0 // of names, of bars, of numbers
 	zero := x + names0 + room/2
 	y += 24
-	d.appendText(`<path d="M%.1f %.1fV%.1f" stroke="%s" stroke-width="0.8"/>`, zero, y, y+barHeight*float64(len(bars)), quietColour)
+	d.appendText(`<path d="M%.1f %.1fV%.1f" stroke="%s" stroke-width="0.8"/>`, zero, y, y+barHeight*float64(len(bars)), quietColor)
 	for _, b := range bars {
 		width := 0.0
 		if largest > 0 {
@@ -316,13 +316,13 @@ func (d *drawing) panel(x, y float64, title string, bars []bar) float64 {
 		if b.part < 0 {
 			from = zero - width
 		}
-		d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`, from, y+2, width, barHeight-5, colourOf(b.part))
-		d.write(x+names0-8, y+13, "end", inkColour, 12, names.Cut(b.name, mostBarName))
-		d.write(x+names0+room+value, y+13, "end", quietColour, 12, fmt.Sprintf("%+.3g", b.part))
+		d.appendText(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`, from, y+2, width, barHeight-5, colorOf(b.part))
+		d.write(x+names0-8, y+13, "end", inkColor, 12, names.Cut(b.name, mostBarName))
+		d.write(x+names0+room+value, y+13, "end", quietColor, 12, fmt.Sprintf("%+.3g", b.part))
 		y += barHeight
 	}
 	if more > 0 {
-		d.write(x+names0-8, y+13, "end", quietColour, 12, fmt.Sprintf("and %d more", more))
+		d.write(x+names0-8, y+13, "end", quietColor, 12, fmt.Sprintf("and %d more", more))
 	}
 	return end
 }

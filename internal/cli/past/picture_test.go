@@ -141,8 +141,8 @@ func TestPicture(t *testing.T) {
 		if _, err := fmt.Sscanf(all[i+1].text, "samples %d to %d: %g", &from, &to, &part); err != nil {
 			t.Fatalf("%q: %v", all[i+1].text, err)
 		}
-		if want := colourOf(part); s.at["fill"] != want {
-			t.Errorf("%s has the colour %s, want %s", all[i+1].text, s.at["fill"], want)
+		if want := colorOf(part); s.at["fill"] != want {
+			t.Errorf("%s has the color %s, want %s", all[i+1].text, s.at["fill"], want)
 		}
 		if s.at["fill-opacity"] == "" {
 			bars++

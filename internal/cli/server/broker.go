@@ -63,7 +63,7 @@ func Open(ctx context.Context, c config.Config, log *slog.Logger) (*Broker, erro
 	case errors.Is(err, natsserver.ErrWeb):
 		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream secure init, which makes users; or no server.websocket")
 	case errors.Is(err, natsserver.ErrHub):
-		return nil, cli.Fail(cli.ExitConfig, err, "server.hub such as tls://hub.example:7422, the address for leaf nodes of the centre's server; docs/services.md, An edge box")
+		return nil, cli.Fail(cli.ExitConfig, err, "server.hub such as tls://hub.example:7422, the address for leaf nodes of the center's server; docs/services.md, An edge box")
 	case errors.Is(err, natsserver.ErrExpired):
 		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream secure init --renew, which makes a new certificate with the same authority: nothing changes for clients")
 	case err != nil:

@@ -1,5 +1,5 @@
 """Scores and p-values of package novelty, computed another way: residuals of NumPy's
-singular value decomposition of the centred and scaled features, all in float64. What is
+singular value decomposition of the centered and scaled features, all in float64. What is
 usual by place, and the directions of splices: ridge regressions as least squares with
 further rows for the penalty. The spliced vectors are those of a formula, which the test
 computes, too.
@@ -24,7 +24,7 @@ class Subspace:
 
 
 def ridge(x, y, penalty):
-    """Coefficients of centred columns, and the constant."""
+    """Coefficients of centered columns, and the constant."""
     middle, level = x.mean(0), y.mean()
     rows = np.concatenate([x - middle, np.sqrt(penalty * len(x)) * np.eye(x.shape[1])])
     w = np.linalg.lstsq(rows, np.concatenate([y - level, np.zeros(x.shape[1])]), rcond=None)[0]

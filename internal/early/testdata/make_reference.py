@@ -1,4 +1,4 @@
-"""Makes reference.json: the rule of package early, learnt and applied with SciPy.
+"""Makes reference.json: the rule of package early, learned and applied with SciPy.
 
     python3 make_reference.py > reference.json
 """

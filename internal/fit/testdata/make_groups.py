@@ -3,11 +3,11 @@
 
 usage: make_groups.py > groups.json    (numpy 1.24)
 
-Each case is a small labelled feature matrix whose samples are in groups (windows of
+Each case is a small labeled feature matrix whose samples are in groups (windows of
 one series), and these in outer groups (machines), in no order. For several alphas it
 really fits the ridge classifier and the linear discriminant without each outer group
 in turn, and without each group in turn, by a general solver, and counts the samples
-that are right. The scale of standardised features is that of all samples, as in the
+that are right. The scale of standardized features is that of all samples, as in the
 Go code.
 """
 import json
@@ -73,10 +73,10 @@ def main():
     for name, x, y, group, outer, classes in cases(np.random.default_rng(20261123)):
         x64 = x.astype(np.float64)
         fits = []
-        for standardise in (False, True):
-            z = (x64 - x64.mean(0)) / (x64.std(0) if standardise else 1)
+        for standardize in (False, True):
+            z = (x64 - x64.mean(0)) / (x64.std(0) if standardize else 1)
             for alpha in ALPHAS:
-                one = dict(alpha=alpha, standardise=standardise)
+                one = dict(alpha=alpha, standardize=standardize)
                 for kind, fit in (("ridge", ridge), ("discriminant", discriminant)):
                     scores = left_out(fit, z, y, classes, alpha, outer)
                     plain = left_out(fit, z, y, classes, alpha, group)

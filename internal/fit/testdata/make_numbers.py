@@ -4,8 +4,8 @@
 usage: make_numbers.py < reference.json > numbers.json    (numpy 1.24)
 
 For each case of reference.json: numbers that depend on some features, with noise. The
-ridge regression of standardised features (their scale is that of all samples) is really
-refitted without each sample, or each group of three neighbours, for each of some alphas;
+ridge regression of standardized features (their scale is that of all samples) is really
+refitted without each sample, or each group of three neighbors, for each of some alphas;
 what is left out is predicted. The alpha of the least mean squared error is taken. Of its
 residuals, true less predicted, low and high are the k-th smallest and the k-th largest,
 k = floor((1 - level) / 2 (n + 1)). value is what the regression of all samples says.

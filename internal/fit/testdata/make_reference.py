@@ -3,11 +3,11 @@
 
 usage: make_reference.py > reference.json    (numpy 1.24, scikit-learn 1.2)
 
-Each case is a small labelled feature matrix. For several alphas, on raw and on
-standardised features, it stores RidgeClassifier's coef_, intercept_ and
+Each case is a small labeled feature matrix. For several alphas, on raw and on
+standardized features, it stores RidgeClassifier's coef_, intercept_ and
 decision_function (as a function of the raw features), and the leave-one-out
 errors found by really refitting without each sample in turn. The scale of
-standardised features is that of all samples, as in the Go code. RidgeCV's own
+standardized features is that of all samples, as in the Go code. RidgeCV's own
 leave-one-out values are compared with the refits before anything is written.
 """
 import json
@@ -54,9 +54,9 @@ def columns(decision):
     return decision.reshape(len(decision), -1)
 
 
-def solve(x, y, alpha, standardise):
+def solve(x, y, alpha, standardize):
     scale = np.ones(x.shape[1])
-    if standardise:
+    if standardize:
         dev = x.std(0)
         scale = np.where(dev > 0, 1 / np.where(dev > 0, dev, 1), 0)
     z = (x - x.mean(0)) * scale
@@ -74,7 +74,7 @@ def solve(x, y, alpha, standardise):
     assert np.allclose(cv.cv_values_.reshape(loo.shape), loo ** 2, rtol=1e-6, atol=1e-9), "refits and RidgeCV disagree"
     score = target - loo
     predicted = (score[:, 0] > 0).astype(int) if len(classes) == 2 else score.argmax(1)
-    return dict(alpha=alpha, standardise=standardise, coef=coef.ravel().tolist(),
+    return dict(alpha=alpha, standardize=standardize, coef=coef.ravel().tolist(),
                 intercept=(m.intercept_ - (coef * x.mean(0)).sum(1)).tolist(),
                 decision=columns(m.decision_function(z)).ravel().tolist(),
                 loo_error=float((loo ** 2).mean()), loo_accuracy=float((predicted == y).mean()))

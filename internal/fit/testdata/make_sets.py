@@ -3,7 +3,7 @@
 
 usage: make_sets.py < reference.json > sets.json    (numpy 1.24)
 
-For each case of reference.json: the ridge classifier of standardised features with
+For each case of reference.json: the ridge classifier of standardized features with
 alpha 1 is really refitted without each sample in turn, which is then scored. Of these
 scores come the temperature (maximum likelihood, each label doubted by 1/(8n+2)), and at
 it the thresholds of sets of classes: the k-th smallest probability of a true class,

@@ -3,7 +3,7 @@
 
 usage: make_weights.py > weights.json    (numpy 1.24, scikit-learn 1.2)
 
-Each case is a small labelled feature matrix, some of whose classes are rare. With
+Each case is a small labeled feature matrix, some of whose classes are rare. With
 class_weight="balanced" and with weights of its own, on raw features and on features
 divided by their weighted deviation (StandardScaler with sample_weight), it stores
 RidgeClassifier's coef_ and intercept_ as functions of the raw features, and what really
@@ -44,7 +44,7 @@ def coded(y, classes):
     return target[:, 1:] if classes == 2 else target
 
 
-def solve(x, y, groups, weights, alpha, standardise):
+def solve(x, y, groups, weights, alpha, standardize):
     classes = int(y.max()) + 1
     count = np.bincount(y)
     balanced = weights is None
@@ -52,7 +52,7 @@ def solve(x, y, groups, weights, alpha, standardise):
     w = w * len(y) / w.sum()
     x = x.astype(np.float64)
     scaler = StandardScaler(with_mean=False).fit(x, sample_weight=w)
-    scale = 1 / scaler.scale_ if standardise else np.ones(x.shape[1])
+    scale = 1 / scaler.scale_ if standardize else np.ones(x.shape[1])
     z = x * scale
     if balanced:
         m = RidgeClassifier(alpha=alpha, class_weight="balanced", solver="cholesky").fit(z, y)
@@ -65,7 +65,7 @@ def solve(x, y, groups, weights, alpha, standardise):
         out = groups == g
         r = Ridge(alpha=alpha, solver="cholesky").fit(z[~out], target[~out], sample_weight=w[~out])
         scores[out] = r.predict(z[out]).reshape(-1, target.shape[1])
-    return dict(weights=None if balanced else weights, alpha=alpha, standardise=standardise,
+    return dict(weights=None if balanced else weights, alpha=alpha, standardize=standardize,
                 coef=(m.coef_ * scale).ravel().tolist(), intercept=m.intercept_.tolist(),
                 scores=scores.ravel().tolist(),
                 loo_error=float((w[:, None] * (target - scores) ** 2).mean()))

@@ -59,7 +59,7 @@ func TestGradientIsTheLoss(t *testing.T) {
 					}
 					return sum / float64(len(series))
 				}
-				worst, learnt := 0.0, 0
+				worst, learned := 0.0, 0
 				for i, w := range truth.all {
 					truth.all[i] = w + step
 					up := loss()
@@ -72,20 +72,20 @@ func TestGradientIsTheLoss(t *testing.T) {
 						}
 						continue
 					}
-					learnt++
+					learned++
 					d := math.Abs((up-down)/(2*step) - float64(g.all[i]))
 					worst = max(worst, d)
 					if !(d <= 1e-6) {
 						t.Errorf("weight %d of %d: gradient %g, differences %g", i, len(g.all), g.all[i], (up-down)/(2*step))
 					}
 				}
-				t.Logf("largest difference %.1e, %d of %d weights", worst, learnt, s.Parameters())
+				t.Logf("largest difference %.1e, %d of %d weights", worst, learned, s.Parameters())
 				want := s.Parameters()
 				if kind == ARNN {
 					want -= s.Units // the diagonal of W has no effect
 				}
-				if learnt != want {
-					t.Errorf("%d weights have a gradient, want %d", learnt, want)
+				if learned != want {
+					t.Errorf("%d weights have a gradient, want %d", learned, want)
 				}
 			})
 		}

@@ -39,7 +39,7 @@ func gruForward(table []float32, z []float32, r []float32, y []float32, uz []flo
 //go:noescape
 func gruBackward(z []float32, r []float32, y []float32, uz []float32, ur []float32, uy []float32, stride int, h []float32, hStride int, d []float32, back []float32, dStride int, units int, rows int)
 
-// adamStep is a step of the optimiser.
+// adamStep is a step of the optimizer.
 //
 //go:noescape
 func adamStep(w []float32, g []float32, mean []float32, square []float32, rate float32)

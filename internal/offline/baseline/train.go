@@ -65,7 +65,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 		}
 	}
 	order := slices.Clone(learn)
-	gradient, optimiser := n.layout.weights(), newAdam(o.Rate, len(n.weights.all))
+	gradient, optimizer := n.layout.weights(), newAdam(o.Rate, len(n.weights.all))
 	var best []float32
 	for r.Epochs < o.Epochs && r.Epochs-r.Best < o.Patience {
 		n.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -73,7 +73,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 			if err := n.gradient(ctx, batch, &gradient); err != nil {
 				return r, err
 			}
-			optimiser.step(n.weights.all, gradient.all)
+			optimizer.step(n.weights.all, gradient.all)
 			n.refresh()
 		}
 		loss, _, err := n.Ask(ctx, validation)

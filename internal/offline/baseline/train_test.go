@@ -162,7 +162,7 @@ func TestTrainRefuses(t *testing.T) {
 	enough := errors.New("enough")
 	cancel(enough)
 	if _, err := newNetwork(t, s).Train(ctx, good, good, fine); !errors.Is(err, enough) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 }
 

@@ -19,7 +19,7 @@ type Sequences struct {
 	Features    func(i int, row []float32) error // of a sequence
 
 	// Sums are the sums of all sequences, by their classes, if the features of most are gone. Then only the features
-	// of Kept are needed: sequences, ascending, that choose the regularisation. nil: all features are present.
+	// of Kept are needed: sequences, ascending, that choose the regularization. nil: all features are present.
 	Sums *exact.Sums
 	Kept []int
 
@@ -28,16 +28,16 @@ type Sequences struct {
 	Adaptive float64
 }
 
-// Sequence is a sequence with its label. Sequences of one group have one origin: one labelled part of a
-// stream, or each by itself under the policies marked and gap. Sequences of a group are neighbours in the list.
+// Sequence is a sequence with its label. Sequences of one group have one origin: one labeled part of a
+// stream, or each by itself under the policies marked and gap. Sequences of a group are neighbors in the list.
 type Sequence struct {
 	Class, Group int
 	Samples      int64 // as they came in
 	Rows         int   // after the front end
 
-	// Labelled numbers the label of the class, in the order of the labels' arrival; sequences of one label are in the
+	// Labeled numbers the label of the class, in the order of the labels' arrival; sequences of one label are in the
 	// order of the list. It is for an adaptive coverage.
-	Labelled uint64
+	Labeled uint64
 }
 
 // Without returns the other sequences, with their classes. some is ascending.
@@ -89,5 +89,5 @@ func CheckSums(m *reservoir.Model) error {
 	return nil
 }
 
-// MostKept returns how many sequences a Learner keeps at most to choose the regularisation.
+// MostKept returns how many sequences a Learner keeps at most to choose the regularization.
 func MostKept(m *reservoir.Model) int { return fit.MostKept(m.Network.Spec.FeatureCount()) }

@@ -154,7 +154,7 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 		Shape:      sh,
 		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Keys: c.Keys, Events: c.Events,
 	}
-	if m.Network.Spec.Standardise || m.Front != nil {
+	if m.Network.Spec.Standardize || m.Front != nil {
 		copy(r.Mean, m.FirstMissing())
 	}
 	return r, nil

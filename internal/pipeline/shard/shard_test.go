@@ -26,7 +26,7 @@ func TestHoldMissing(t *testing.T) {
 	})
 	t.Run("front end", func(t *testing.T) {
 		m := pipelinetest.Model(t, 3, marked)
-		m.Front = &reservoir.Front{Normalise: 3, Fill: []float32{7, -2}}
+		m.Front = &reservoir.Front{Normalize: 3, Fill: []float32{7, -2}}
 		holdMissing(t, m, m.Front.Fill)
 	})
 }

@@ -27,7 +27,7 @@ func stateOfFront(t *testing.T, front *reservoir.Front) *owner {
 
 // A snapshot holds the front end's state and its length.
 func TestFormOfFrontState(t *testing.T) {
-	without, with := stateOfFront(t, nil).encodeState(), stateOfFront(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).encodeState()
+	without, with := stateOfFront(t, nil).encodeState(), stateOfFront(t, &reservoir.Front{Normalize: 3, Envelope: 2, Decimate: 2}).encodeState()
 	if sh, _, err := ShapeIn(without); err != nil || sh.front != 0 || sh.timed {
 		t.Errorf("without a front end: shape %+v, %v", sh, err)
 	}
@@ -50,7 +50,7 @@ func TestFormOfFrontState(t *testing.T) {
 
 // Impossible states of front ends are refused; the error names the stream.
 func TestFrontStateRefused(t *testing.T) {
-	o := stateOfFront(t, &reservoir.Front{Centre: 3})
+	o := stateOfFront(t, &reservoir.Front{Center: 3})
 	good := o.encodeState()
 	edit := func(at int, word uint32) []byte {
 		b := slices.Clone(good[:len(good)-sha256.Size])

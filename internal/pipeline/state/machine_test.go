@@ -114,7 +114,7 @@ var policies = []reservoir.Policy{
 }
 
 // fronts are combined with all policies.
-var fronts = []*reservoir.Front{nil, nil, {Decimate: 2}, {Normalise: 3, Envelope: 2, Decimate: 2}, {Centre: 4}}
+var fronts = []*reservoir.Front{nil, nil, {Decimate: 2}, {Normalize: 3, Envelope: 2, Decimate: 2}, {Center: 4}}
 
 // Batches, row locations, the number of slots and a takeover change neither a
 // prediction nor the state. The reference has any number of slots and one message per

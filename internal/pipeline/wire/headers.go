@@ -119,16 +119,16 @@ func producerHeader(k string) string {
 }
 
 func respellHeaders(h Header) error {
-	spelt := map[string]string{} // name -> spelling in the message
+	spelled := map[string]string{} // name -> spelling in the message
 	for _, k := range slices.Sorted(maps.Keys(h)) {
 		name := producerHeader(k)
-		if other, twice := spelt[name]; twice && name != "" {
+		if other, twice := spelled[name]; twice && name != "" {
 			return fmt.Errorf("pipeline: headers %s and %s are the same but for case: give it once, as %s", other, k, name)
 		}
-		spelt[name] = k
+		spelled[name] = k
 	}
-	delete(spelt, "")
-	for name, k := range spelt {
+	delete(spelled, "")
+	for name, k := range spelled {
 		values := h[k]
 		delete(h, k)
 		h[name] = values

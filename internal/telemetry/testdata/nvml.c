@@ -4,7 +4,7 @@
 #include <string.h>
 
 typedef struct { unsigned long long total, free, used; } memory_info;
-typedef struct { unsigned gpu, memory; } utilisation_info;
+typedef struct { unsigned gpu, memory; } utilization_info;
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char bus_id[32]; } pci_info;
 
 enum { NOT_SUPPORTED = 3, LOST = 15 };
@@ -26,7 +26,7 @@ int nvmlDeviceGetPciInfo_v3(void *d, pci_info *p) {
 int nvmlDeviceGetTotalEnergyConsumption(void *d, unsigned long long *mj) { *mj = energy += 1500; return INDEX(d) == 0 ? 0 : NOT_SUPPORTED; }
 int nvmlDeviceGetPowerUsage(void *d, unsigned *mw) { *mw = 98500; return INDEX(d) == 0 ? 0 : NOT_SUPPORTED; }
 int nvmlDeviceGetMemoryInfo(void *d, memory_info *m) { (void)d; *m = (memory_info){1000, 400, 600}; return 0; }
-int nvmlDeviceGetUtilizationRates(void *d, utilisation_info *u) { (void)d; *u = (utilisation_info){75, 20}; return 0; }
+int nvmlDeviceGetUtilizationRates(void *d, utilization_info *u) { (void)d; *u = (utilization_info){75, 20}; return 0; }
 int nvmlDeviceGetTemperature(void *d, unsigned sensor, unsigned *t) { (void)d; *t = 41; return sensor ? 2 : 0; }
 #ifndef OLD
 const char *nvmlErrorString(int code) { return code == 9 ? "Driver Not Loaded" : code == LOST ? "GPU is lost" : "?"; }

@@ -36,8 +36,8 @@ func expectedScores(hs []*readout.Linear, f []float32) []float32 {
 	return all
 }
 
-// expectedJudgement returns the scores of the detectors for features, in order.
-func expectedJudgement(detectors []*novelty.Detector, f []float32) (all []float32) {
+// expectedJudgment returns the scores of the detectors for features, in order.
+func expectedJudgment(detectors []*novelty.Detector, f []float32) (all []float32) {
 	for _, d := range detectors {
 		z, inputs := slices.Clone(f), make([]float32, d.InputValues())
 		all = append(all, d.Score(z))

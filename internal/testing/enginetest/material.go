@@ -15,7 +15,7 @@ import (
 func bankSpec(channels, members, units int) reservoir.Spec {
 	return reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels, Members: members, Units: units, Seed: 11,
-		Precision: reservoir.Float32, Standardise: true, Difference: true, Subset: 9, Features: reservoir.AllFeatures,
+		Precision: reservoir.Float32, Standardize: true, Difference: true, Subset: 9, Features: reservoir.AllFeatures,
 		Eps: reservoir.Dist{Lo: 1e-3, Hi: 1}, Gamma: reservoir.Dist{Lo: 1e-4, Hi: 1e-1}, EpsRho: reservoir.Dist{Lo: 1e-2, Hi: .2},
 		Input: reservoir.Dist{Lo: .03, Hi: 3}, Bias: reservoir.Dist{Lo: .01, Hi: 3},
 	}

@@ -51,7 +51,7 @@ func mixedResults(t *testing.T, open New, few bool) {
 func mixedBank(channels, taps, recurrent, lag int) reservoir.Spec {
 	s := reservoir.Spec{
 		Arithmetic: reservoir.MixedArithmetic, Kind: reservoir.Mixed, Channels: channels, Members: taps + recurrent, Units: 16, Seed: 17,
-		Precision: reservoir.Float32, Standardise: true, Difference: true, Subset: 9, Features: reservoir.MixedFeatures,
+		Precision: reservoir.Float32, Standardize: true, Difference: true, Subset: 9, Features: reservoir.MixedFeatures,
 		Gamma: reservoir.Dist{Lo: 3e-4, Hi: .5}, Input: reservoir.Dist{Lo: .03, Hi: 3}, Bias: reservoir.Dist{Lo: .03, Hi: 3},
 		Taps: reservoir.Taps{Members: taps, Count: 6, MaxLag: lag, Activation: reservoir.Cubic},
 	}
@@ -92,11 +92,11 @@ func mixedShapes(t *testing.T, open New, each int) {
 	s.Precision = reservoir.TF32
 	specs["mixed/tf32"] = s
 	s = mixedBank(3, 8, 8, 5)
-	s.Standardise = false
+	s.Standardize = false
 	specs["mixed/difference only"] = s
 	s = mixedBank(5, 8, 8, 5)
 	s.Difference, s.Subset = false, 0
-	specs["mixed/standardise only, all inputs"] = s
+	specs["mixed/standardize only, all inputs"] = s
 	runShapes(t, open, specs)
 }
 
@@ -105,7 +105,7 @@ func mixedShapes(t *testing.T, open New, each int) {
 func mixedLags(t *testing.T, open New) {
 	const lag = 40
 	s := mixedBank(1, 8, 0, lag)
-	s.Standardise, s.Difference = false, false
+	s.Standardize, s.Difference = false, false
 	net := drawNetwork(t, s)
 	for r := range net.Members { // unit 0: only the impulse, no memory
 		m := &net.Members[r]

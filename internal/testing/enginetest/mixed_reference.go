@@ -37,7 +37,7 @@ func (r *mixedReference) step(sample []float32) {
 	s := r.net.Spec
 	var x []float32
 	for c, v := range sample {
-		if s.Standardise {
+		if s.Standardize {
 			v = (v - r.net.Norm.Mean[c]) * r.net.Norm.Scale[c]
 		}
 		x = append(x, v)

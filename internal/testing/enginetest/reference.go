@@ -53,7 +53,7 @@ func (r *paperReference) step(sample []float32) {
 	s := r.net.Spec
 	x := make([]float32, 0, s.Inputs())
 	for c, v := range sample {
-		if s.Standardise {
+		if s.Standardize {
 			v = (v - r.net.Norm.Mean[c]) * r.net.Norm.Scale[c]
 		}
 		x = append(x, v)

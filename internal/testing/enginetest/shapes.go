@@ -48,11 +48,11 @@ func testShapes(t *testing.T, open New, units int) {
 	s.Precision = reservoir.TF32
 	specs["tf32"] = s
 	s = bankSpec(3, 2, 8)
-	s.Standardise = false
+	s.Standardize = false
 	specs["difference only"] = s
 	s = bankSpec(3, 2, 8)
 	s.Difference = false
-	specs["standardise only"] = s
+	specs["standardize only"] = s
 	s = bankSpec(2, 3, 7)
 	s.Kind, s.Eps, s.Gamma, s.EpsRho = reservoir.ESN, reservoir.Dist{}, reservoir.Dist{}, reservoir.Dist{}
 	s.SpectralRadius, s.Leak = reservoir.Fixed(.9), reservoir.Dist{Lo: .1, Hi: .9}
@@ -135,7 +135,7 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples i
 				c.scores = append(c.scores, expectedScores(r.readouts, f))
 				var judged []float32
 				if run.Judge = of.IntN(2) == 0; run.Judge {
-					judged = expectedJudgement(r.judges, f)
+					judged = expectedJudgment(r.judges, f)
 				}
 				c.judged = append(c.judged, judged)
 			}

@@ -26,7 +26,7 @@ func Bank(t testing.TB, members int, seed uint64, classes int, policy reservoir.
 	t.Helper()
 	net, err := reservoir.Draw(reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 2, Members: members, Units: 12, Seed: seed,
-		Precision: reservoir.Float32, Standardise: true, Difference: true,
+		Precision: reservoir.Float32, Standardize: true, Difference: true,
 		Features: []reservoir.Feature{reservoir.Last, reservoir.Mean},
 		Eps:      reservoir.Fixed(0.1), Gamma: reservoir.Fixed(0.01), Recurrent: reservoir.Fixed(0.5),
 		Input: reservoir.Fixed(1), Bias: reservoir.Fixed(0.1),
@@ -94,7 +94,7 @@ func Fronted(m *reservoir.Model) *reservoir.Model {
 	if d == 1 {
 		d = 0
 	}
-	m.Front = &reservoir.Front{Normalise: 9, Envelope: 2, Decimate: d, Fill: []float32{.375, -.125}}
+	m.Front = &reservoir.Front{Normalize: 9, Envelope: 2, Decimate: d, Fill: []float32{.375, -.125}}
 	return m
 }
 

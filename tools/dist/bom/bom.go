@@ -1,5 +1,5 @@
 // Package bom lists the parts of a program: a bill of materials (CycloneDX 1.6, JSON),
-// and the licences of all linked modules. Both are read from the program itself, and from
+// and the licenses of all linked modules. Both are read from the program itself, and from
 // its modules.
 package bom
 
@@ -43,7 +43,7 @@ type component struct {
 	Name       string     `json:"name"`
 	Version    string     `json:"version,omitempty"`
 	Hashes     []hash     `json:"hashes,omitempty"`
-	Licences   []licence  `json:"licenses,omitempty"`
+	Licenses   []license  `json:"licenses,omitempty"`
 	PURL       string     `json:"purl,omitempty"`
 	Properties []property `json:"properties,omitempty"`
 }
@@ -53,8 +53,8 @@ type hash struct {
 	Content   string `json:"content"`
 }
 
-type licence struct {
-	Licence struct {
+type license struct {
+	License struct {
 		ID string `json:"id"`
 	} `json:"license"`
 }
@@ -81,8 +81,8 @@ func Write(program []byte, version string, at time.Time) ([]byte, error) {
 		PURL:   purl(info.Main.Path, "v"+version),
 		Hashes: []hash{{"SHA-256", fmt.Sprintf("%x", sha256.Sum256(program))}},
 	}
-	main.Licences = make([]licence, 1)
-	main.Licences[0].Licence.ID = "Apache-2.0"
+	main.Licenses = make([]license, 1)
+	main.Licenses[0].License.ID = "Apache-2.0"
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "GOOS", "GOARCH", "GOARM", "GOAMD64", "CGO_ENABLED", "vcs.revision", "vcs.time":
@@ -119,17 +119,17 @@ func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }
 
-var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
+var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
 
-// Licences returns the texts of licences and notices of all modules linked into a
+// Licenses returns the texts of licenses and notices of all modules linked into a
 // program, and of Go. root is the folder of Go, dirOf returns the folder of a module.
-func Licences(program []byte, root string, dirOf func(path, version string) (string, error)) ([]byte, error) {
+func Licenses(program []byte, root string, dirOf func(path, version string) (string, error)) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
 		return nil, fmt.Errorf("bom: the program has no build information: %w", err)
 	}
 	var b bytes.Buffer
-	b.WriteString("eusn-stream contains the parts that are named here, each under its own licence.\n")
+	b.WriteString("eusn-stream contains the parts that are named here, each under its own license.\n")
 	if err := writeTexts(&b, "Go "+strings.TrimPrefix(info.GoVersion, "go"), root); err != nil {
 		return nil, err
 	}
@@ -154,24 +154,24 @@ func writeTexts(to io.Writer, title, dir string) error {
 	var names []string
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("bom: licence of %s: %w", title, err)
+		return fmt.Errorf("bom: license of %s: %w", title, err)
 	}
 	for _, e := range entries {
-		if licenceFile.MatchString(e.Name()) && e.Type().IsRegular() {
+		if licenseFile.MatchString(e.Name()) && e.Type().IsRegular() {
 			names = append(names, e.Name())
 		}
 	}
 	if readme, err := os.ReadFile(filepath.Join(dir, "README.md")); len(names) == 0 && err == nil && bytes.Contains(readme, []byte("Permission is hereby granted")) {
-		names = []string{"README.md"} // the licence is at its end
+		names = []string{"README.md"} // the license is at its end
 	}
 	if len(names) == 0 {
-		return fmt.Errorf("bom: %s has no file with a licence in %s", title, dir)
+		return fmt.Errorf("bom: %s has no file with a license in %s", title, dir)
 	}
 	slices.Sort(names)
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			return fmt.Errorf("bom: licence of %s: %w", title, err)
+			return fmt.Errorf("bom: license of %s: %w", title, err)
 		}
 		fmt.Fprintf(to, "\n%s\n%s, %s\n%s\n\n%s\n", strings.Repeat("=", 80), title, name, strings.Repeat("=", 80), bytes.TrimSpace(text))
 	}

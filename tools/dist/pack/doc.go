@@ -31,7 +31,7 @@ type Package struct {
 	Version     string // a Debian version without revision: 1.2.0, 1.2.0~rc.1
 	Arch        string // as Go names it: amd64, arm64, arm (ARMv7)
 	Maintainer  string // name and address
-	Licence     string // of SPDX
+	License     string // of SPDX
 	Homepage    string
 	Summary     string // a line
 	Description string // paragraphs of one line each

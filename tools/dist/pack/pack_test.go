@@ -26,7 +26,7 @@ var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func example() *Package {
 	return &Package{
-		Name: "hello", Version: "1.2.0~rc.1", Arch: "amd64", Maintainer: "A B <a@example.org>", Licence: "Apache-2.0",
+		Name: "hello", Version: "1.2.0~rc.1", Arch: "amd64", Maintainer: "A B <a@example.org>", License: "Apache-2.0",
 		Homepage: "https://example.org", Summary: "say hello", Description: "It says hello.\nAnd that twice, if it is asked to, " + strings.Repeat("again and ", 20) + "again.",
 		Time: at,
 		Files: []File{

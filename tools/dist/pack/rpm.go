@@ -101,7 +101,7 @@ func (p *Package) rpmHeader(arch string, files []File, payload []byte) *rpmTags 
 	t.text(1007, "localhost")
 	t.int32s(1009, total)
 	t.text(1011, rpmVendor)
-	t.text(1014, p.Licence)
+	t.text(1014, p.License)
 	t.text(1015, p.Maintainer)
 	t.i18n(1016, "Unspecified")
 	t.text(1020, p.Homepage)

@@ -44,7 +44,7 @@ func (f *file) collapseSigns(m mixed) {
 	for i, s := range signs {
 		f.op("VAND", "%s, %s, %s", bits.b(), (mixedSigns + vec(i)).b(), s.b())
 	}
-	for n := len(signs) / 2; n > 0; n /= 2 { // neighbouring bytes together
+	for n := len(signs) / 2; n > 0; n /= 2 { // neighboring bytes together
 		for i := range n {
 			f.op("VADDP", "%s, %s, %s", signs[2*i+1].b(), signs[2*i].b(), signs[i].b())
 		}

@@ -99,7 +99,7 @@ func (f *file) turn() [4]pair {
 	var columns [4]pair
 	for half := range 2 {
 		a, t := vec(4*half), vec(16+4*half)
-		for i := range vec(2) { // of two neighbours: lanes 0 and 2, lanes 1 and 3
+		for i := range vec(2) { // of two neighbors: lanes 0 and 2, lanes 1 and 3
 			f.op("VTRN1", "%s, %s, %s", (a + 2*i + 1).s(), (a + 2*i).s(), (t + 2*i).s())
 			f.op("VTRN2", "%s, %s, %s", (a + 2*i + 1).s(), (a + 2*i).s(), (t + 2*i + 1).s())
 		}

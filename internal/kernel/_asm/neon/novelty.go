@@ -13,7 +13,7 @@ func (f *file) featureRows(streams, features, stride int) {
 	}
 }
 
-// scale emits how a detector centres and scales features, with the sums of the squares:
+// scale emits how a detector centers and scales features, with the sums of the squares:
 // four chains of float64 for each stream. A square of a float32 is exact in float64, so
 // that a fused multiply-add rounds as an addition does.
 func (f *file) scale(streams int) {

@@ -350,7 +350,7 @@ func gruBack() {
 }
 
 func adam() {
-	function("adamStep", "(w, g, mean, square []float32, rate float32)", "is a step of the optimiser.")
+	function("adamStep", "(w, g, mean, square []float32, rate float32)", "is a step of the optimizer.")
 	w, g, mean, square, j, n := reg.RDI, reg.RSI, reg.RDX, reg.R8, reg.RCX, reg.R9
 	load([]string{"w", "g", "mean", "square"}, []reg.GPPhysical{w, g, mean, square})
 	Load(Param("w").Len(), n)

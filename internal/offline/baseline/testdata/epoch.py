@@ -76,7 +76,7 @@ class Task:
         self.output.weight.data.copy_(array("output", units, scores).t())
         self.output.bias.data.zero_()
         weights = [p for p in (*self.net.parameters(), *self.output.parameters()) if p.requires_grad]
-        self.optimiser = torch.optim.Adam(weights, lr=s["rate"], eps=1e-7)
+        self.optimizer = torch.optim.Adam(weights, lr=s["rate"], eps=1e-7)
 
     def error(self, x, y):
         o = self.output(self.net(x))
@@ -86,9 +86,9 @@ class Task:
         begin = time.process_time()
         for i in range(0, len(self.labels), self.batch):
             loss = self.error(self.series[:, i:i + self.batch], self.labels[i:i + self.batch])
-            self.optimiser.zero_grad()
+            self.optimizer.zero_grad()
             loss.backward()
-            self.optimiser.step()
+            self.optimizer.step()
         return time.process_time() - begin
 
     def loss(self):

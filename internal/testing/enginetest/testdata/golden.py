@@ -134,7 +134,7 @@ class Sequence:
 
     def step(self, sample):
         s, x = self.s, np.array(sample, F32)
-        u = (x - self.norm["mean"]) * self.norm["scale"] if s["standardise"] else x
+        u = (x - self.norm["mean"]) * self.norm["scale"] if s["standardize"] else x
         if s["difference"]:
             d = (x - self.prev) * self.norm["diff"] if self.steps else np.zeros_like(x)
             u = np.concatenate([u, d])
@@ -237,11 +237,11 @@ def case(name, spec, lengths):
 
 if __name__ == "__main__":
     ALL = ["last", "mean", "ppv", "max", "std"]
-    base = dict(arithmetic=1, channels=2, members=1, units=20, seed=1, precision="float32", standardise=False, difference=False,
+    base = dict(arithmetic=1, channels=2, members=1, units=20, seed=1, precision="float32", standardize=False, difference=False,
                 subset=0, features=["last"], input=dict(lo=1, hi=1), bias=dict(lo=0.1, hi=0.1))
     fix = lambda v: dict(lo=v, hi=v)
     eusn = dict(base, kind="eusn", eps=fix(0.01), gamma=fix(0.001), recurrent=fix(1))
-    bank = dict(base, kind="eusn", channels=3, members=4, units=17, seed=2026, standardise=True, difference=True, subset=9, features=ALL,
+    bank = dict(base, kind="eusn", channels=3, members=4, units=17, seed=2026, standardize=True, difference=True, subset=9, features=ALL,
                 eps=dict(lo=1e-3, hi=1), gamma=dict(lo=1e-4, hi=1e-1), eps_rho=dict(lo=1e-2, hi=0.2), input=dict(lo=0.03125, hi=3), bias=dict(lo=0.01, hi=3))
     cases = [
         case("paper", dict(eusn, units=200, channels=1), [30, 1, 0]),

@@ -120,7 +120,7 @@ class Sequence:
 
     def inputs(self, sample):
         s, x = self.s, np.array(sample, F32)
-        u = (x - self.norm["mean"]) * self.norm["scale"] if s["standardise"] else x
+        u = (x - self.norm["mean"]) * self.norm["scale"] if s["standardize"] else x
         if s["difference"]:
             u = np.concatenate([u, (x - self.prev) * self.norm["diff"] if self.t else np.zeros_like(x)])
         self.prev = x
@@ -232,7 +232,7 @@ def case(name, spec, lengths, limited=True):
 
 
 if __name__ == "__main__":
-    mixed = dict(arithmetic=2, kind="mixed", channels=1, members=16, units=N, seed=1, precision="float32", standardise=True, difference=True,
+    mixed = dict(arithmetic=2, kind="mixed", channels=1, members=16, units=N, seed=1, precision="float32", standardize=True, difference=True,
                  subset=9, features=KINDS, gamma=dict(lo=3e-4, hi=0.5), eps_rho=dict(lo=1e-2, hi=0.3), input=dict(lo=0.03125, hi=3),
                  bias=dict(lo=0.03, hi=3), taps=dict(members=8, count=6, max_lag=64, activation="cubic"))
     taps = {k: v for k, v in dict(mixed, members=8).items() if k != "eps_rho"}
@@ -241,7 +241,7 @@ if __name__ == "__main__":
         case("many channels", dict(mixed, channels=7, members=24, seed=2026, taps=dict(mixed["taps"], max_lag=5)), [40, 7], limited=False),
         case("small", dict(taps, channels=3, taps=dict(members=8, count=3, max_lag=37, activation="clip")), [150, 5]),
         case("tanh", dict(mixed, channels=2, seed=5, taps=dict(mixed["taps"], max_lag=1, count=1, activation="tanh")), [70]),
-        case("tf32, all inputs, no transform", dict(mixed, precision="tf32", channels=5, subset=0, standardise=False, difference=False,
+        case("tf32, all inputs, no transform", dict(mixed, precision="tf32", channels=5, subset=0, standardize=False, difference=False,
                                                      seed=18446744073709551615), [40]),
         case("thinned", dict(taps, taps=dict(mixed["taps"], max_lag=3, count=2)), [66001, 32768, 32767]),
     ]

@@ -14,7 +14,7 @@ memory *device_memory, *pinned_memory;
 long live_modules, created;
 _Thread_local context *current;
 
-static int initialised;
+static int initialized;
 static function *functions;
 
 static struct { const char *key; long value, normal; } settings[] = {
@@ -89,7 +89,7 @@ __attribute__((constructor)) static void from_environment(void) {
 }
 
 int check(void) {
-  if (!initialised) return NOT_INITIALIZED;
+  if (!initialized) return NOT_INITIALIZED;
   if (!current || !current->references) return INVALID_CONTEXT;
   return current->sticky;
 }
@@ -124,7 +124,7 @@ API int cuInit(unsigned flags) {
   LOCKED;
   if (flags) return INVALID_VALUE;
   if (setting("fail_init")) return (int)setting("fail_init");
-  initialised = 1;
+  initialized = 1;
   for (int i = 0; i < MAX_DEVICES; i++) contexts[i].ordinal = i;
   return setting("devices") ? OK : NO_DEVICE;
 }
@@ -138,10 +138,10 @@ API int cuDriverGetVersion(int *v) {
 API int cuDeviceGetCount(int *n) {
   LOCKED;
   *n = (int)setting("devices");
-  return initialised ? OK : NOT_INITIALIZED;
+  return initialized ? OK : NOT_INITIALIZED;
 }
 
-static int check_device(int d) { return !initialised ? NOT_INITIALIZED : d < 0 || d >= setting("devices") || d >= MAX_DEVICES ? INVALID_DEVICE : OK; }
+static int check_device(int d) { return !initialized ? NOT_INITIALIZED : d < 0 || d >= setting("devices") || d >= MAX_DEVICES ? INVALID_DEVICE : OK; }
 
 API int cuDeviceGet(int *d, int ordinal) {
   LOCKED;

@@ -96,7 +96,7 @@ extern long live_streams, live_events, live_modules, launches, created, submitte
 extern _Thread_local context *current;
 
 long setting(const char *key);
-int check(void);         // is a context current, initialised and healthy?
+int check(void);         // is a context current, initialized and healthy?
 int may_create(void);    // counts allocations, fails the one that oom_at names
 void device_access(int); // lets this thread touch device memory, or not
 memory *inside(memory *list, context *owner, uint64_t address, size_t bytes);

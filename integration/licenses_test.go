@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Every direct requirement of go.mod is in the list of licences.
-func TestLicences(t *testing.T) {
-	list, err := os.ReadFile("../docs/licences.md")
+// Every direct requirement of go.mod is in the list of licenses.
+func TestLicenses(t *testing.T) {
+	list, err := os.ReadFile("../docs/licenses.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestLicences(t *testing.T) {
 	}
 	for _, m := range modules {
 		if !listed[m] {
-			t.Errorf("go.mod requires %s: say in docs/licences.md what its licence is and what it is for", m)
+			t.Errorf("go.mod requires %s: say in docs/licenses.md what its license is and what it is for", m)
 		}
 	}
 }
