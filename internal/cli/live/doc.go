@@ -7,6 +7,7 @@
 //   - together.go: runs the gateway and the alarms in the process of the stage
 //   - replay.go: defines the command replay
 //   - gateway.go: defines the command gateway
+//   - gateway_inputs.go: checks and starts the inputs of the gateway
 //   - gateway_payloads.go: decodes payloads with one decoder per goroutine
 //   - fieldbus.go: starts the inputs for OPC UA, Modbus and Sparkplug B
 //   - backfill.go: defines the command backfill
