@@ -99,7 +99,7 @@ func TestBrowser(t *testing.T) {
 		b.AwaitTrue("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
 	}
 	// Every control and every scrolling region has an accessible name.
-	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-L") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
+	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
 		t.Errorf("without a name: %s", unnamed)
 	}
 	if dir := os.Getenv("EUSN_PAGE_PICTURES"); dir != "" {

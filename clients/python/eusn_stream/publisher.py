@@ -124,7 +124,7 @@ class Publisher:
                     self._held -= n + (1 if end else 0)
                     self._look(lane)
                     self._changed.notify_all()
-        except asyncio.C:
+        except asyncio.CancelledError:
             raise
         except BaseException as err:  # nothing more can be stored in order
             async with self._changed:
