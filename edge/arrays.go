@@ -88,6 +88,9 @@ func (x *export) writeArrays(b *strings.Builder, t selftest) {
 	}
 	if v := h.Interval; v != nil {
 		fmt.Fprintf(b, "#define EUSN_LOW %s\n#define EUSN_HIGH %s\n", number(v.Low), number(v.High))
+		if c := v.Clip; c != nil {
+			fmt.Fprintf(b, "#define EUSN_LEAST %s\n#define EUSN_MOST %s\n", number(c[0]), number(c[1]))
+		}
 	} else {
 		b.WriteString("const char *const eusn_classes[EUSN_CLASSES] = {\n")
 		for _, class := range h.Classes {

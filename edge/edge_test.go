@@ -85,6 +85,9 @@ func models(t testing.TB) map[string]*reservoir.Model {
 	})
 	ring := reservoir.Spec{Kind: reservoir.RESN, Channels: 1, Units: 20, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1), Features: []reservoir.Feature{reservoir.Max, reservoir.Last}}.WithDefaults()
 	add("ring", ring, 1, func(h *readout.Linear) { h.Interval = &readout.Interval{Level: .9, Low: -1.25, High: 2.5} })
+	add("clipped", ring, 1, func(h *readout.Linear) {
+		h.Interval = &readout.Interval{Level: .9, Low: -1.25, High: 2.5, Clip: &[2]float32{-.1, .3}}
+	})
 	for activation, channels := range map[reservoir.Activation]int{reservoir.Cubic: 2, reservoir.Clip: 1, reservoir.Tanh: 3} {
 		s, err := reservoir.Bank(map[reservoir.Activation]string{reservoir.Cubic: "standard", reservoir.Clip: "tiny", reservoir.Tanh: "standard"}[activation], channels)
 		if err != nil {

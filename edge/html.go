@@ -23,20 +23,21 @@ var pageTemplate = template.Must(template.New("page").Parse(page))
 
 // pageData is the input of the page's script.
 type pageData struct {
-	Model       string   `json:"model"`
-	Channels    []string `json:"channels"`
-	Classes     []string `json:"classes"`
-	Columns     int      `json:"columns"`
-	Words       int      `json:"words"`
-	Policy      string   `json:"policy"`
-	Temperature bool     `json:"temperature"`
-	Number      bool     `json:"number"`        // a regression
-	Low         float32  `json:"low,omitzero"`  // of its interval
-	High        float32  `json:"high,omitzero"` // of its interval
-	Abstains    bool     `json:"abstains"`
-	Above       float64  `json:"above,omitzero"` // abstains unless the probability is above this
-	Module      string   `json:"module"`         // base64
-	Weights     string   `json:"weights"`        // base64: the model in the format of c/wasm.c
+	Model       string      `json:"model"`
+	Channels    []string    `json:"channels"`
+	Classes     []string    `json:"classes"`
+	Columns     int         `json:"columns"`
+	Words       int         `json:"words"`
+	Policy      string      `json:"policy"`
+	Temperature bool        `json:"temperature"`
+	Number      bool        `json:"number"`         // a regression
+	Low         float32     `json:"low,omitzero"`   // of its interval
+	High        float32     `json:"high,omitzero"`  // of its interval
+	Clip        *[2]float32 `json:"clip,omitempty"` // of its value and interval; nil: unlimited
+	Abstains    bool        `json:"abstains"`
+	Above       float64     `json:"above,omitzero"` // abstains unless the probability is above this
+	Module      string      `json:"module"`         // base64
+	Weights     string      `json:"weights"`        // base64: the model in the format of c/wasm.c
 }
 
 // HTML writes the model as a page that classifies series in a browser, without a server:
@@ -57,7 +58,7 @@ func HTML(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
 		Temperature: h.Temperature > 0, Module: base64.StdEncoding.EncodeToString(module), Weights: base64.StdEncoding.EncodeToString(blob),
 	}
 	if v := h.Interval; v != nil {
-		d.Number, d.Low, d.High = true, v.Low, v.High
+		d.Number, d.Low, d.High, d.Clip = true, v.Low, v.High, v.Clip
 	}
 	if r := h.Abstain; r != nil {
 		d.Abstains, d.Above = true, r.Above

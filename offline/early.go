@@ -142,7 +142,7 @@ func adaptSets(linear *readout.Linear, of []*Prediction, rate float64, late int)
 // adaptNumbers lets the true numbers move the edges of their intervals.
 func adaptNumbers(v *readout.Interval, of []*Prediction, rate float64, late int) (*adaptive.Numbers, error) {
 	return adaptive.RunNumbers(v.Level, rate, float64(v.Low), float64(v.High), late, len(of), func(i int) float64 {
-		return of[i].Truth - float64(of[i].Number.Value)
+		return v.Learned(of[i].Truth) - float64(of[i].Scores[0])
 	})
 }
 

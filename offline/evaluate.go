@@ -177,7 +177,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labeledDa
 			}
 			mixed[p.k], sites[p.k] = p.mixed, p.site
 			pr := Prediction{
-				ID: s.id, Position: p.to, Samples: int(p.samples()), Label: p.label,
+				ID: s.id, Position: p.to, Samples: int(p.samples()), Label: p.label, Time: p.time, Seq: p.last.seq, Part: p.last.part,
 				Answer: outcome.Answer{Flags: p.flags},
 			}
 			seen := readout.Seen{Samples: p.samples()}
@@ -191,7 +191,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labeledDa
 				pr.Label, pr.Unknown = -1, true
 			}
 			if linear.Interval != nil {
-				pr.Truth = p.number
+				pr.Truth = p.last.number
 			}
 			ev.Predictions[p.k] = pr
 			return nil

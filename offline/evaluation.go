@@ -15,11 +15,14 @@ import (
 
 // Prediction is the stage's prediction at a place of a series, or of a stream of a recording.
 type Prediction struct {
-	ID       string // of the series, or of the stream
-	Position int64  // samples of the series so far
-	Samples  int    // samples of the sequence
-	Label    int    // index into Evaluation.Classes of the class that all samples of the sequence have; -1 if there is none
-	Unknown  bool   // the label is a class that the readout does not know
+	ID       string        // of the series, or of the stream
+	Position int64         // samples of the series so far
+	Samples  int           // samples of the sequence
+	Time     int64         // of the last sample, ns since 1970 in UTC; archive.NoTime: unknown
+	Seq      *int64        // of the last sample, as the recording numbers it; nil: no recording
+	Part     archive.Split // of the last sample; empty: the data are not divided
+	Label    int           // index into Evaluation.Classes of the class that all samples of the sequence have; -1 if there is none
+	Unknown  bool          // the label is a class that the readout does not know
 	// Truth is the true number, of a regression; NaN if unknown. Label is 0 for a known number.
 	Truth          float64
 	outcome.Answer // with the flags that the stage sets for the same samples
@@ -48,7 +51,8 @@ type Evaluation struct {
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognized
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 
-	Numbers *NumberErrors `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted
+	Numbers *NumberErrors `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil if no number is known, or classes are predicted. Numbers above the readout's cap count as the cap
+	Last    *NumberErrors `json:"last,omitempty"`    // of the last of these predictions of each series or stream; nil if each has only one
 
 	Answers *AnswerCount `json:"answers,omitempty"` // nil if nothing is labeled, or the readout answers always
 
@@ -77,6 +81,10 @@ type NumberErrors struct {
 	Below    float64  `json:"below"`    // share of the numbers below their interval
 	Above    float64  `json:"above"`    // share above
 	Width    float64  `json:"mean_width"`
+	// PHM08 is the score of the data challenge of PHM 2008: the sum of exp(d/10) - 1 if the predicted number is d too
+	// large, and of exp(d/13) - 1 if it is d too small (Saxena, Goebel, Simon and Eklund, "Damage propagation modeling
+	// for aircraft engine run-to-failure simulation", 2008). It is for remaining life in cycles. nil: too large.
+	PHM08 *float64 `json:"phm08"`
 }
 
 // AnswerCount counts the predictions that answer, which do not carry outcome.FlagAbstain.
@@ -122,7 +130,7 @@ func (ev *Evaluation) measure(linear *readout.Linear, pl *plan, mixed []bool, si
 		ev.Early.Decided = ev.decided(linear)
 	}
 	if linear.Interval != nil {
-		ev.Numbers = ev.numbers()
+		ev.Numbers, ev.Last = ev.numbers(linear.Interval)
 		return nil
 	}
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
@@ -229,15 +237,31 @@ func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality
 	return q, s, err
 }
 
-// numbers measures the predicted numbers; nil if no number is known.
-func (ev *Evaluation) numbers() *NumberErrors {
+// numbers measures the predicted numbers, and the last of each series or stream; nil if no number is known.
+func (ev *Evaluation) numbers(v *readout.Interval) (all, last *NumberErrors) {
 	of := ev.labeled()
 	if len(of) == 0 {
-		return nil
+		return nil, nil
 	}
+	at, ends := map[string]int{}, []*Prediction(nil)
+	for _, p := range of {
+		i, seen := at[p.ID]
+		if !seen {
+			i = len(ends)
+			at[p.ID], ends = i, append(ends, p)
+		}
+		ends[i] = p // predictions of a stream are in order
+	}
+	if len(ends) < len(of) {
+		last = numberErrors(ends, v)
+	}
+	return numberErrors(of, v), last
+}
+
+func numberErrors(of []*Prediction, v *readout.Interval) *NumberErrors {
 	return (*NumberErrors)(quality.OfNumbers(len(of), func(i int) (number, value, low, high float64) {
 		n := &of[i].Number
-		return of[i].Truth, float64(n.Value), float64(n.Low), float64(n.High)
+		return v.Learned(of[i].Truth), float64(n.Value), float64(n.Low), float64(n.High)
 	}))
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -66,32 +67,45 @@ func (c *streamCutter) place(p *point, stream string) {
 	}
 }
 
-// numberBehind is the number of the last sample of the chunks before.
-type numberBehind struct {
-	known bool // a target exists
-	last  float64
+// lastSample describes the last sample of a point, or of the chunks so far.
+type lastSample struct {
+	numbers bool    // a target exists
+	number  float64 // value in the target's column; NaN if unknown, or without a target
+	seq     *int64  // as the recording numbers it; nil: no recording
+	part    archive.Split
 }
 
-// pass remembers the last of a chunk.
-func (b *numberBehind) pass(p *chunk) {
-	if n := len(p.numbers); n > 0 {
-		b.known, b.last = true, p.numbers[n-1]
+// sampleAt describes a sample of a chunk.
+func sampleAt(p *chunk, i int) lastSample {
+	s := lastSample{numbers: p.numbers != nil, number: math.NaN(), part: p.part}
+	if s.numbers {
+		s.number = p.numbers[i]
+	}
+	if p.seqs != nil {
+		seq := p.seqs[i] // a copy: the reader reuses the chunk
+		s.seq = &seq
+	}
+	return s
+}
+
+// pass remembers the last sample of a chunk.
+func (b *lastSample) pass(p *chunk) {
+	if n := len(p.labels); n > 0 {
+		*b = sampleAt(p, n-1)
 	}
 }
 
-// set gives a point the number of its last sample. Numbers of earlier samples are ignored: a number
+// set gives a point its last sample, with its number. Numbers of earlier samples are ignored: a number
 // belongs to the time of the prediction.
-func (b *numberBehind) set(p *point, samples *chunk, u *track.Piece) {
-	p.number = math.NaN()
-	switch {
-	case u.To > 0 && samples.numbers != nil:
-		p.number = samples.numbers[u.To-1]
-	case b.known:
-		p.number = b.last
-	case samples.numbers == nil:
+func (b *lastSample) set(p *point, samples *chunk, u *track.Piece) {
+	p.last = *b
+	if u.To > 0 {
+		p.last = sampleAt(samples, int(u.To)-1)
+	}
+	if !p.last.numbers {
 		return
 	}
-	if p.label, p.mixed = 0, false; p.number != p.number {
+	if p.label, p.mixed = 0, false; p.last.number != p.last.number {
 		p.label = -1
 	}
 }

@@ -178,6 +178,156 @@ func TestRetrainOnNumbers(t *testing.T) {
 	}
 }
 
+// A cap: larger numbers are learned as the cap, predictions keep within the training's range, and evaluate compares
+// with capped numbers; the last prediction of each stream is also measured separately.
+func TestNumbersCapped(t *testing.T) {
+	path, limit := wearing(t, 1<<20), float32(60)
+	o := RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, Target: "left", Groups: "machine", Coverage: .8, Cap: &limit, Clip: true}
+	m, r, err := retrainRecording(context.Background(), path, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := m.Readouts[0].Interval
+	if v.Cap == nil || *v.Cap != 60 || v.Clip == nil || v.Clip[1] != 60 || math.Abs(float64(v.Clip[0])-100./360) > 1e-6 { // a float32
+		t.Fatalf("interval %+v, limits %+v", v, v.Clip)
+	}
+	ev, err := evaluateRecording(context.Background(), m, path, EvaluateOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, squares, n, above := map[string]float64{}, 0., 0, 0
+	for _, p := range ev.Predictions {
+		if p.Number.Value < v.Clip[0] || p.Number.High > 60 || p.Number.Low > p.Number.Value || p.Score != p.Number.Value {
+			t.Fatalf("%+v of score %v", p.Number, p.Score)
+		}
+		if p.Scores[0] > 60 {
+			above++
+		}
+		if p.Truth != p.Truth {
+			continue
+		}
+		e := float64(p.Number.Value) - min(60, p.Truth)
+		last[p.ID], squares, n = e*e, squares+e*e, n+1
+	}
+	ends := 0.
+	for _, e := range last {
+		ends += e / float64(len(last))
+	}
+	if above == 0 {
+		t.Error("no score is above the cap: the test has lost its subject")
+	}
+	if a, l := ev.Numbers, ev.Last; math.Abs(a.RMSE-math.Sqrt(squares/float64(n))) > 1e-9 || l == nil || l.Samples != 6 || math.Abs(l.RMSE-math.Sqrt(ends)) > 1e-9 || a.Coverage < .6 { // float64 sums in another order
+		t.Errorf("all %+v of %v, last %+v of %v", a, math.Sqrt(squares/float64(n)), l, math.Sqrt(ends))
+	}
+	o.Clip = false
+	free, without, err := retrainRecording(context.Background(), path, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := free.Readouts[0]; w.Interval.Clip != nil || w.Interval.Low != v.Low || w.Interval.High != v.High || !slices.Equal(w.Weights, m.Readouts[0].Weights) || without.Readout.Numbers.RMSE <= r.Readout.Numbers.RMSE {
+		t.Errorf("without limits %+v, errors %v and %v", w.Interval, without.Readout.Numbers.RMSE, r.Readout.Numbers.RMSE)
+	}
+	adapted, err := ev.adapt(m, .2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := adapted.Changed.Readouts[0].Interval; w.Clip == nil || w.Cap == nil || math.Abs(adapted.AdaptiveNumbers.Fixed-ev.Numbers.Coverage) > 1.5/99 { // one number may be on the edge of a float32
+		t.Errorf("adapted %+v, fixed %v of %v", w, adapted.AdaptiveNumbers.Fixed, ev.Numbers.Coverage)
+	}
+}
+
+// A training hop leaves out predictions of the training only: those that are left are as with the larger hop, and the
+// model predicts as often as its policy.
+func TestTrainingHop(t *testing.T) {
+	path := wearing(t, 1<<20)
+	for name, c := range map[string]struct{ dense, sparse reservoir.Policy }{
+		"window":  {reservoir.Policy{Kind: reservoir.Window, Length: 30, Hop: 2}, reservoir.Policy{Kind: reservoir.Window, Length: 30, Hop: 10}},
+		"endless": {reservoir.Policy{Kind: reservoir.Endless, Early: 2}, reservoir.Policy{Kind: reservoir.Endless, Early: 10}},
+	} {
+		o := RetrainOptions{Spec: smallBank(1), Policy: c.sparse, Target: "left", Coverage: .8}
+		want, wanted, err := retrainRecording(context.Background(), path, o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Policy, o.TrainHop = c.dense, 10
+		m, r, err := retrainRecording(context.Background(), path, o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Policy != c.dense || r.Sequences != wanted.Sequences || r.TrainHop != 10 || !reflect.DeepEqual(m.Readouts, want.Readouts) {
+			t.Errorf("%s: policy %+v, %d sequences of %d, or another readout", name, m.Policy, r.Sequences, wanted.Sequences)
+		}
+		ev, err := evaluateRecording(context.Background(), m, path, EvaluateOptions{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := 6 * (360 - c.dense.Length + 2*min(1, c.dense.Length)) / 2; len(ev.Predictions) != n {
+			t.Errorf("%s: %d predictions, want %d", name, len(ev.Predictions), n)
+		}
+	}
+	for want, o := range map[string]RetrainOptions{
+		"multiple of the 4 samples": {Policy: reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 4}, TrainHop: 6},
+		"want the policy window":    {Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, TrainHop: 40},
+		"and no target":             {Policy: reservoir.Policy{Kind: reservoir.Marked}, Clip: true},
+		"a cap of NaN":              {Policy: reservoir.Policy{Kind: reservoir.Marked}, Target: "left", Cap: notANumber()},
+	} {
+		o.Spec = smallBank(1)
+		if err := checkTraining(labeledData{channels: []string{"a"}, classes: []string{"left"}, target: o.Target}, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func notANumber() *float32 {
+	x := float32(math.NaN())
+	return &x
+}
+
+// Each prediction has time, seq and part of its last sample, in the file, too.
+func TestPredictionsHaveTheirSample(t *testing.T) {
+	path := wearing(t, 1<<20)
+	o := RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Gap, Gap: 20 * time.Second}, Target: "left", Coverage: .8}
+	m, _, err := retrainRecording(context.Background(), path, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []byte(`{"eusn_parts":1,"rule":"stream","train":["m1","m3","m4","m5"],"test":["m0","m2"]}`)
+	for name, division := range map[string][]byte{"whole": nil, "parts": parts} {
+		ev, err := evaluateRecording(context.Background(), m, path, EvaluateOptions{Parts: division}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "p.parquet")
+		if err := ev.WritePredictions(file); err != nil {
+			t.Fatal(err)
+		}
+		rec := predictionRows(t, file)
+		column := func(name string) arrow.Array { return rec.Column(rec.Schema().FieldIndices(name)[0]) }
+		at, seq, part := column("time").(*array.Timestamp), column("seq").(*array.Int64), column("part").(*array.String)
+		start := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+		for i, p := range ev.Predictions {
+			n := p.Position - 1
+			last, want := start.Add(time.Duration(n)*time.Second+time.Duration(n/30)*time.Minute).UnixNano(), archive.Split("")
+			if division != nil {
+				want = map[bool]archive.Split{true: archive.Test, false: archive.Train}[p.ID == "m0" || p.ID == "m2"]
+			}
+			if p.Time != last || *p.Seq != p.Position || p.Part != want {
+				t.Fatalf("%s: prediction %d of %s: time %d, seq %d, part %q, want %d, %d, %q", name, p.Position, p.ID, p.Time, *p.Seq, p.Part, last, p.Position, want)
+			}
+			if int64(at.Value(i)) != last || seq.Value(i) != p.Position || part.IsNull(i) != (want == "") || part.Value(i) != string(want) {
+				t.Fatalf("%s: row %d: %d, %d, %q", name, i, at.Value(i), seq.Value(i), part.Value(i))
+			}
+		}
+	}
+	d := shaken(t, 60, 20)
+	set, _ := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
+	for _, p := range evaluated(t, set, d, EvaluateOptions{}).Predictions {
+		if p.Time != archive.NoTime || p.Seq != nil || p.Part != archive.Test {
+			t.Fatalf("a series: time %d, seq %v, part %q", p.Time, p.Seq, p.Part)
+		}
+	}
+}
+
 func TestNumbersRefused(t *testing.T) {
 	d := shaken(t, 60, 20)
 	for want, o := range map[string]RetrainOptions{

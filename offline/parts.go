@@ -124,7 +124,7 @@ func (t *partSource) read(ctx context.Context, yield func(*chunk) error) error {
 			if !known && one.labeled() {
 				return fmt.Errorf("offline: %w", inNoPart(t.word(), p.id, group, t.sites.Rule))
 			}
-			if split != t.want {
+			if one.part = split; split != t.want {
 				one.hide()
 			}
 			from = to
@@ -154,7 +154,7 @@ func (p *chunk) slice(from, to, channels int) *chunk {
 	one := *p
 	one.values, one.labels = p.values[from*channels:to*channels], p.labels[from:to]
 	one.times, one.ends, one.groups = some(p.times, from, to), some(p.ends, from, to), some(p.groups, from, to)
-	one.flags, one.told, one.numbers = some(p.flags, from, to), some(p.told, from, to), some(p.numbers, from, to)
+	one.flags, one.told, one.numbers, one.seqs = some(p.flags, from, to), some(p.told, from, to), some(p.numbers, from, to), some(p.seqs, from, to)
 	one.last, one.silent = p.last && to == n, p.silent && to == n
 	return &one
 }

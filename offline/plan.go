@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -43,7 +44,7 @@ type prefix struct {
 // makePlan cuts the source for a front end, which may be nil. also, unless nil, gets every chunk.
 func makePlan(ctx context.Context, src labeledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
 	pl := &plan{cutter: newCutter(src.sampleSource, track.Rules{Policy: p, Front: front}, training, src.channels)}
-	pl.sites, pl.prefixes = src.sites, src.prefixes
+	pl.sites, pl.prefixes, pl.every = src.sites, src.prefixes, src.every
 	var done []*cutSequence
 	err := src.read(ctx, func(pc *chunk) (err error) {
 		if done, err = pl.cut(done[:0], pc); err != nil {
@@ -73,7 +74,7 @@ func (pl *plan) count(s *cutSequence, p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}, p.number})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}, p.last.number})
 		pl.pulse.add(p.pace)
 	}
 }
@@ -153,6 +154,14 @@ func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 	}
 	s.count = group + 1
 	return s
+}
+
+// capNumbers replaces the numbers above a cap, which may be nil, by the cap.
+func (s *trainingOrder) capNumbers(limit *float32) {
+	v := readout.Interval{Cap: limit}
+	for i, x := range s.numbers {
+		s.numbers[i] = v.Learned(x)
+	}
 }
 
 // check explains a plan without a point; nil with a point.

@@ -27,6 +27,9 @@ var predictionFields = func() []arrow.Field {
 		{Name: "flags", Type: arrow.PrimitiveTypes.Uint32},
 		{Name: "probability", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 		{Name: "number", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		{Name: "time", Type: arrow.FixedWidthTypes.Timestamp_ns, Nullable: true},
+		{Name: "seq", Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: "part", Type: arrow.BinaryTypes.String, Nullable: true},
 	}
 	for _, c := range extras {
 		fields = append(fields, arrow.Field{Name: c.Name, Type: extraTypes[c.Type], Nullable: true})
@@ -44,7 +47,8 @@ var extraTypes = map[outcome.Type]arrow.DataType{
 // order of the metadata key eusn.classes (one score for two classes), position int64 (samples of the series so far),
 // flags uint32 (outcome.Flag; 16 is an early prediction), probability float32 of predicted (null: the readout has no
 // temperature; see package codec), number float64 (the true number of a regression; null: unknown, or classes are
-// predicted), then the columns of outcome.Extras but set, null without a value. Other keys: eusn.problem, eusn.split,
+// predicted), of the last sample time timestamp (ns, UTC), seq int64 and part utf8 (train or test; each null if the data
+// have none), then the columns of outcome.Extras but set, null without a value. Other keys: eusn.problem, eusn.split,
 // eusn.model (its fingerprint), eusn.readout. Like an archive, the file is written whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	classes, err := json.Marshal(ev.Classes)
@@ -86,8 +90,9 @@ func (ev *Evaluation) appendPrediction(b *array.RecordBuilder, p *Prediction) {
 	} else {
 		b.Field(8).AppendNull()
 	}
+	appendSample(b, p)
 	for i, c := range extras {
-		switch to := b.Field(9 + i); {
+		switch to := b.Field(len(predictionFields) - len(extras) + i); {
 		case !c.Known(&p.Answer):
 			to.AppendNull()
 		case c.Type == outcome.FloatList:
@@ -95,6 +100,26 @@ func (ev *Evaluation) appendPrediction(b *array.RecordBuilder, p *Prediction) {
 		default:
 			to.(*array.Float32Builder).Append(*c.Float(&p.Answer))
 		}
+	}
+}
+
+// appendSample appends the columns of a prediction's last sample.
+func appendSample(b *array.RecordBuilder, p *Prediction) {
+	time, seq, part := b.Field(9).(*array.TimestampBuilder), b.Field(10).(*array.Int64Builder), b.Field(11).(*array.StringBuilder)
+	if p.Time == archive.NoTime {
+		time.AppendNull()
+	} else {
+		time.Append(arrow.Timestamp(p.Time))
+	}
+	if p.Seq == nil {
+		seq.AppendNull()
+	} else {
+		seq.Append(*p.Seq)
+	}
+	if p.Part == "" {
+		part.AppendNull()
+	} else {
+		part.Append(string(p.Part))
 	}
 }
 

@@ -115,7 +115,7 @@ func (t *recordingSource) gather(c *archive.RecordingChunk, rows []int) *chunk {
 	p := &chunk{counts: t.from.TellsPredictions() || c.Number != nil}
 	for _, r := range rows {
 		p.values = append(p.values, c.Values[r*t.channels:(r+1)*t.channels]...)
-		p.times, p.ends = append(p.times, c.Time[r]), append(p.ends, c.End[r])
+		p.times, p.ends, p.seqs = append(p.times, c.Time[r]), append(p.ends, c.End[r]), append(p.seqs, c.Seq[r])
 		p.labels = append(p.labels, t.classOf(c.Label[r]))
 		if c.Origin.Key != nil {
 			p.flags = append(p.flags, outcome.Flag(c.Origin.Flags[r]))

@@ -168,6 +168,7 @@ func newTraining(ctx context.Context, src labeledData, opt RetrainOptions) (*tra
 	if err := checkTraining(src, opt); err != nil {
 		return nil, err
 	}
+	src.every = opt.TrainHop
 	seen := newInputs(len(src.channels))
 	pl, err := makePlan(ctx, src, opt.Policy, true, opt.Front.decimation(), seen.add)
 	if err == nil {
@@ -184,6 +185,8 @@ func newTraining(ctx context.Context, src labeledData, opt RetrainOptions) (*tra
 	}
 	net.Norm = seen.statistics.Norm(opt.Spec)
 	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes, src.target != ""), net: net, inputs: seen.statistics.Ranges(), report: pl.report(src.name)}
+	t.examples.capNumbers(opt.Cap)
+	t.report.TrainHop = opt.TrainHop
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
 	if t.report.ByGroup, err = t.examples.byGroup(pl, src); err != nil {
 		return nil, err
@@ -214,7 +217,7 @@ func (t *training) readout(origins []int, beside int64) fit.Options {
 	return fit.Options{
 		Alphas: o.Alphas, Standardize: !o.RawFeatures, Soft: fit.NewSoft(o.Spec.SoftScaling(t.report.MedianLength)), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
-		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.adaptive != 0, Numbers: t.examples.numbers,
+		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.adaptive != 0, Numbers: t.examples.numbers, Clip: o.Clip,
 		MaxError: o.MaxError, Confidence: o.Confidence, ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
 	}
 }
@@ -303,6 +306,9 @@ func (t *training) finish(ctx context.Context, l *fit.Learner, cast *forecast) (
 // model returns the model with a trained readout.
 func (t *training) model(linear *readout.Linear, fit fit.Report) (*reservoir.Model, error) {
 	linear.Name = t.opt.Readout
+	if linear.Interval != nil {
+		linear.Interval.Cap = t.opt.Cap
+	}
 	t.report.Readout = fit
 	if fit.Numbers != nil {
 		t.report.ByGroup = nil // the report counts right classes

@@ -32,9 +32,12 @@ type RetrainOptions struct {
 	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
 	RidgeOnly   bool             // no linear discriminant, whatever the leave-one-out result; see fit.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
+	TrainHop    int              // samples from one training sequence of a stream to the next, a multiple of the policy's: windows and endless streams; 0: every prediction is learned from
 	Readout     string           // name of the readout; "": "default"
 	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: 0.95
 	Target      string           // column of numbers that are learned instead of classes; of a data set that SetTarget has read
+	Cap         *float32         // with a Target: larger numbers are learned as this one; nil: none
+	Clip        bool             // with a Target: limits predicted numbers to the range of the training's; see readout.Interval
 	Priors      PerClass         // expected share of each class in later use; zero: as in the training; see fit.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see fit.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
@@ -66,6 +69,7 @@ type RetrainReport struct {
 	Series       int            `json:"series"`                    // of a recording: its streams
 	Samples      int64          `json:"samples"`                   // of all series
 	Sequences    int            `json:"sequences"`                 // training sequences, cut from the series by the policy
+	TrainHop     int            `json:"train_hop,omitzero"`        // samples from one training sequence of a stream to the next; 0: every prediction
 	Groups       int            `json:"groups"`                    // groups of sequences of one origin, left out together by leave-one-out
 	Divided      []string       `json:"divided,omitempty"`         // classes of only one group, which was divided for leave-one-out: the result includes neighbors, and is too good
 	MinLength    int64          `json:"min_length"`                // of the shortest
@@ -116,6 +120,9 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 // checkTraining finds errors before any data are read.
 func checkTraining(src labeledData, opt RetrainOptions) error {
 	if err := opt.Policy.Validate(); err != nil {
+		return err
+	}
+	if err := opt.checkHop(); err != nil {
 		return err
 	}
 	if opt.Spec.Channels != len(src.channels) {
@@ -177,11 +184,29 @@ func (r *RetrainReport) how(opt RetrainOptions) string {
 	return text + "; " + r.ByGroup.String()
 }
 
+// checkHop refuses a hop between two predictions of the policy, or of a policy without one.
+func (o *RetrainOptions) checkHop() error {
+	steps := map[reservoir.PolicyKind]int{reservoir.Window: o.Policy.Hop, reservoir.Endless: o.Policy.Early}
+	switch step, has := steps[o.Policy.Kind]; {
+	case o.TrainHop == 0:
+		return nil
+	case !has:
+		return fmt.Errorf("offline: a training hop under the policy %s, want the policy window or endless: other sequences do not overlap", o.Policy.Kind)
+	case o.TrainHop < step || o.TrainHop%step != 0:
+		return fmt.Errorf("offline: a training hop of %d samples, want a multiple of the %d samples between two predictions", o.TrainHop, step)
+	}
+	return nil
+}
+
 // checkTarget refuses options without a meaning for numbers.
 func (o RetrainOptions) checkTarget() error {
 	switch {
+	case o.Target == "" && (o.Cap != nil || o.Clip):
+		return errors.New("offline: a cap or limits of predicted numbers, and no target: want a target, too")
 	case o.Target == "":
 		return nil
+	case o.Cap != nil && *o.Cap-*o.Cap != 0:
+		return fmt.Errorf("offline: a cap of %v, want a finite number", *o.Cap)
 	case o.Priors.given() || o.Weights.given() || o.CoverageByClass || o.MaxError != 0:
 		return errors.New("offline: a target, and priors, class weights, a coverage by class or a largest error: numbers have no classes: leave these out")
 	case o.Early != nil:

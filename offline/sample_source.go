@@ -34,6 +34,8 @@ type chunk struct {
 
 	numbers []float64 // of each sample: its value in the column of the target, NaN if unknown; nil: labels are used
 
+	seqs   []int64        // of each sample: its number in the stream; nil: the data have none
+	part   archive.Split  // of a data set or of --parts; empty: no division
 	groups []string       // of each sample: its value in the column of groups; nil: no column is asked for
 	flags  []outcome.Flag // of each sample: events before the sample; nil: unknown
 	told   []int          // class of the sequence whose prediction comes with each sample, -1 if unknown; nil: of none
@@ -80,7 +82,7 @@ func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error
 		for r := range n {
 			labels, ends, groups = append(labels, label), append(ends, r == n-1), append(groups, s.Group)
 		}
-		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, groups: groups, numbers: numbers, last: true}); err != nil {
+		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, part: s.Split, groups: groups, numbers: numbers, last: true}); err != nil {
 			return err
 		}
 	}
@@ -107,6 +109,7 @@ type labeledData struct {
 	target      string        // target of the samples' numbers; empty: samples have classes
 	sites       *groups.Table // of the groups that are asked for; nil: none
 	prefixes    bool          // early points are learned from, too
+	every       int           // samples from one learned point of a stream to the next; 0: all points are learned from
 }
 
 // inputs follow the labeled samples of a source, stream by stream, for the input statistics of a model.

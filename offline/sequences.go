@@ -34,7 +34,7 @@ type point struct {
 	flags    outcome.Flag // of the prediction there
 	rows     int64        // samples after the front end
 	site     int          // the point's group; groups.None: none
-	number   float64      // its last sample's value in the target's column; NaN if unknown, or without a target
+	last     lastSample
 	pace
 }
 
@@ -42,6 +42,7 @@ type point struct {
 type pace struct {
 	period  float64 // mean time between two samples, ns; 0: not known
 	longest int64   // longest time between two samples, ns
+	time    int64   // of the last sample, ns; monitor.NoTime: unknown
 }
 
 // samples is the length of the sequence up to the point.
@@ -55,6 +56,7 @@ type cutter struct {
 	training bool          // keep only points to learn from: the last of each sequence, of one label
 	keeps    bool          // the samples; else only the points are wanted
 	prefixes bool          // training: keep the early points, too
+	every    int           // training: samples from one kept point of a stream to the next; 0: all are kept
 	rows     func(*chunk)  // optional: gets the output of the front end
 	sites    *groups.Table // of the groups that sequences are in; nil: none are asked for
 
@@ -145,7 +147,7 @@ type streamCutter struct {
 	base   int64
 	row    int64   // rows that came out of the front end
 	holes  []int32 // missing values of the chunk
-	number numberBehind
+	last   lastSample
 
 	lastPoint int64 // samples up to the last point
 	any       bool  // whether it has a value
@@ -193,7 +195,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	}
 	c.at += int64(n)
 	c.row += int64(rows)
-	c.number.pass(p)
+	c.last.pass(p)
 	if p.last {
 		for i, s := range c.open {
 			if s != nil {
@@ -236,7 +238,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u *track.Piece) {
 	if p.mixed {
 		p.label = -1
 	}
-	c.number.set(&p, samples, u)
+	c.last.set(&p, samples, u)
 	if u.To > 0 && samples.told != nil && samples.told[u.To-1] >= 0 {
 		p.label, p.mixed = samples.told[u.To-1], false
 	}
@@ -244,7 +246,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u *track.Piece) {
 		p.group = s.group
 	}
 	c.place(&p, s.id)
-	p.pace = pace{u.Clock.Period(u.Time), u.Clock.Longest}
+	p.pace = pace{u.Clock.Period(u.Time), u.Clock.Longest, u.Time}
 	if u.End && samples.silent && int(u.To) == len(samples.labels) && apart(c.Policy.Kind) {
 		p.flags |= outcome.FlagIdle
 	}
@@ -261,6 +263,8 @@ func (c *streamCutter) wants(p *point) bool {
 		return true
 	case p.early && c.prefixes:
 	case p.early != (c.Policy.Kind == reservoir.Endless): // an endless sequence has no other
+		return false
+	case c.every > 0 && (p.to-int64(c.Policy.Length))%int64(c.every) != 0:
 		return false
 	case p.mixed:
 		c.mixed++

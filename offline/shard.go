@@ -91,7 +91,7 @@ func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s
 	if from == to {
 		return fail(fmt.Errorf("offline: shard %d of %d has none of the %d sequences that are learned from: take fewer shards", s.I, s.N, t.plan.points))
 	}
-	share := src
+	share := t.src
 	share.sampleSource = &seriesSource{d: d, series: series[first:last]}
 	pl, err := makePlan(ctx, share, opt.Policy, true, t.front, nil)
 	if err != nil {

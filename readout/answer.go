@@ -67,7 +67,9 @@ func (l *Linear) Score(scores []float32, class int) float32 {
 	switch {
 	case len(scores) > 1:
 		return scores[class]
-	case class == 0 && l.Interval == nil:
+	case l.Interval != nil:
+		return l.Interval.limit(scores[0])
+	case class == 0:
 		return -scores[0]
 	}
 	return scores[0]

@@ -64,7 +64,42 @@ type Interval struct {
 	Level float64 `json:"level"` // above 0, below 1
 	Low   float32 `json:"low"`   // in the unit of the number
 	High  float32 `json:"high"`  // in the unit of the number; not below Low
+
+	Cap  *float32    `json:"cap,omitempty"`  // a larger number was learned as this one; nil: none
+	Clip *[2]float32 `json:"clip,omitempty"` // least and largest number: limits of the value and of both ends; nil: none
 }
+
+// limit returns the number within Clip that is nearest to x.
+func (v *Interval) limit(x float32) float32 {
+	switch c := v.Clip; {
+	case c != nil && x < c[0]:
+		return c[0]
+	case c != nil && x > c[1]:
+		return c[1]
+	}
+	return x
+}
+
+// Learned returns the number that a training learns instead of x: at most Cap.
+func (v *Interval) Learned(x float64) float64 {
+	if v.Cap != nil && x > float64(*v.Cap) {
+		return float64(*v.Cap)
+	}
+	return x
+}
+
+// checkRanges reports errors in the cap and the limits, for a readout of the given name.
+func (v *Interval) checkRanges(name string) error {
+	if v.Cap != nil && !isFinite(*v.Cap) {
+		return fmt.Errorf("readout: %q: a cap of %v, want a finite number", name, *v.Cap)
+	}
+	if c := v.Clip; c != nil && !(c[0] <= c[1] && isFinite(c[0]) && isFinite(c[1])) {
+		return fmt.Errorf("readout: %q: values limited to %v to %v, want finite numbers in order", name, c[0], c[1])
+	}
+	return nil
+}
+
+func isFinite(x float32) bool { return x-x == 0 }
 
 // checkInterval reports errors, for a readout of the given name; classes is true if the
 // readout has a part only for classes.
@@ -79,5 +114,5 @@ func (v *Interval) checkInterval(name string, classes bool) error {
 	case classes:
 		return fmt.Errorf("readout: %q: an interval, and what only classes have: a coverage of sets, answers, a temperature or a detector as class", name)
 	}
-	return nil
+	return v.checkRanges(name)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // TestAppendSet computes by hand the classes with a probability of at least the threshold.
@@ -71,7 +73,7 @@ func TestAbstainIsChecked(t *testing.T) {
 // TestIntervalIsChecked: Validate rejects invalid regressions.
 func TestIntervalIsChecked(t *testing.T) {
 	good := func() *Linear {
-		return &Linear{Name: "n", Classes: []string{"life"}, Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{2}, Interval: &Interval{.9, -1, 2}}
+		return &Linear{Name: "n", Classes: []string{"life"}, Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{2}, Interval: &Interval{Level: .9, Low: -1, High: 2}}
 	}
 	if err := good().Validate(); err != nil {
 		t.Fatal(err)
@@ -85,11 +87,35 @@ func TestIntervalIsChecked(t *testing.T) {
 		"an interval from NaN to 2":      func(l *Linear) { l.Interval.Low = float32(math.NaN()) },
 		"an interval from -1 to +Inf":    func(l *Linear) { l.Interval.High = float32(math.Inf(1)) },
 		"and what only classes have":     func(l *Linear) { l.Temperature = 1 },
+		"a cap of NaN":                   func(l *Linear) { nan := float32(math.NaN()); l.Interval.Cap = &nan },
+		"values limited to 2 to 1":       func(l *Linear) { l.Interval.Clip = &[2]float32{2, 1} },
+		"values limited to 0 to +Inf":    func(l *Linear) { l.Interval.Clip = &[2]float32{0, float32(math.Inf(1))} },
 	} {
 		l := good()
 		change(l)
 		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestIntervalClips: value, score and both ends keep within the limits; the scores do not
+// change, and without limits no value changes.
+func TestIntervalClips(t *testing.T) {
+	l := &Linear{Name: "n", Classes: []string{"life"}, Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Interval: &Interval{Level: .9, Low: -3, High: 2}}
+	limited := *l
+	limited.Interval = &Interval{Level: .9, Low: -3, High: 2, Clip: &[2]float32{0, 125}}
+	for score, want := range map[float32][3]float32{
+		-7: {0, 0, 0}, -1: {0, 0, 1}, 2: {2, 0, 4}, 60: {60, 57, 62}, 124: {124, 121, 125}, 126: {125, 123, 125}, 300: {125, 125, 125},
+	} {
+		scores := []float32{score}
+		var a outcome.Answer
+		limited.Answer(&a, scores, Seen{}, nil)
+		if n := a.Number; [3]float32{n.Value, n.Low, n.High} != want || a.Score != want[0] || a.Scores[0] != score {
+			t.Errorf("score %v: %+v, score %v of %v, want %v", score, n, a.Score, a.Scores, want)
+		}
+		if l.Answer(&a, scores, Seen{}, nil); a.Number.Value != score || a.Number.Low != score-3 || a.Number.High != score+2 || a.Score != score {
+			t.Errorf("score %v without limits: %+v", score, a.Number)
 		}
 	}
 }

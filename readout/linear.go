@@ -253,8 +253,8 @@ func (l *Linear) checkAbstain() error {
 // Number returns the predicted number and its interval for one sample's score; not for
 // classes. Equal bits on every platform.
 func (l *Linear) Number(scores []float32) (value, low, high float32) {
-	value = scores[0]
-	return value, value + l.Interval.Low, value + l.Interval.High
+	score, v := scores[0], l.Interval
+	return v.limit(score), v.limit(score + v.Low), v.limit(score + v.High)
 }
 
 // relative returns the likelihood of a class whose score is lower by the given difference,

@@ -78,12 +78,17 @@ func TestStoredModels(t *testing.T) {
 	number := testModel(t)
 	*number.Readouts[0] = readout.Linear{Name: "n", Classes: []string{"remaining life"}, Center: h.Center, Weights: h.Center, Intercept: []float32{120.5}, Interval: &readout.Interval{Level: .9, Low: -3.25, High: 1. / 3}}
 	number.Readouts = number.Readouts[:1]
+	capped := testModel(t)
+	most := float32(125)
+	life := *number.Readouts[0]
+	life.Interval = &readout.Interval{Level: .95, Low: -30.5, High: 31.25, Cap: &most, Clip: &[2]float32{.5, 125}}
+	capped.Readouts = []*readout.Linear{&life}
 	abstains := testModel(t)
 	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &readout.AbstainRule{MaxError: .02, Confidence: .95, Above: 2. / 3}
 	adapted := testModel(t)
 	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
 	for name, m := range map[string]*Model{
-		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number,
+		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped,
 		"decides": decides, "novel": novel, "healthy": healthy, "sets": sets, "front": front, "bank": testModel(t), "ring": ring,
 		"ranges": ranges, "mixed": mixedModel(t), "limits": limits, "timed": timed,
 	} {

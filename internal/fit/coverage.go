@@ -159,7 +159,9 @@ func MoveInterval(v *readout.Interval, low, high float64) *readout.Interval {
 		low = low + (high-low)/2
 		high = low
 	}
-	return &readout.Interval{Level: v.Level, Low: -up(-low), High: up(high)}
+	moved := *v
+	moved.Low, moved.High = -up(-low), up(high)
+	return &moved
 }
 
 // up returns the nearest float32 that is not below x.

@@ -67,6 +67,8 @@ type Options struct {
 	// named after the predicted quantity, and all labels are 0. Coverage then applies to the
 	// intervals, and is required.
 	Numbers []float64
+	// Clip limits the predicted numbers to the range of Numbers; see readout.Interval.Clip.
+	Clip bool
 	// Memory limits the memory of a Learner, in bytes; 0: no limit.
 	Memory int64
 	// Progress, if set, receives the share of the work done, 0 to 1, ascending.
@@ -354,9 +356,14 @@ func (j *job) measureLeftOut(ctx context.Context, sys system, y targets, scores 
 		if interval, err = newInterval(j.opt.Coverage, y, scores); err != nil {
 			return nil, err
 		}
+		limit := func(x float64) float64 { return x }
+		if j.opt.Clip {
+			interval.Clip = &[2]float32{-up(-j.numbers.least), up(j.numbers.most)}
+			limit = func(x float64) float64 { return max(j.numbers.least, min(j.numbers.most, x)) }
+		}
 		r.Numbers = quality.OfNumbers(len(y.labels), func(i int) (number, value, low, high float64) {
-			value = scores.Row(i)[0]
-			return y.numbers[i], value, value + float64(interval.Low), value + float64(interval.High)
+			score := scores.Row(i)[0]
+			return y.numbers[i], limit(score), limit(score + float64(interval.Low)), limit(score + float64(interval.High))
 		})
 		return interval, nil
 	}

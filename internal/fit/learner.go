@@ -314,7 +314,9 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*readout.Linear, Repo
 	}
 	j := job{classes: l.classes, labels: l.keptLabels, groups: groups, opt: opt, left: l.keptNumbers()}
 	if l.numbers != nil {
-		j.numbers = &numbers{l.numbersKept, l.numbers.mean}
+		kept := *l.numbers
+		kept.of = l.numbersKept
+		j.numbers = &kept
 	}
 	if l.within != nil {
 		if j.outer, err = newOuter(l.within.keptOuter, l.within.kept, len(l.keptLabels)); err != nil {

@@ -99,8 +99,9 @@ func (y targets) scale(m dense.Matrix) {
 
 // numbers are the values to learn in a regression.
 type numbers struct {
-	of   []float64 // of all samples; in a job, of the left-out samples
-	mean float64   // of all samples
+	of          []float64 // of all samples; in a job, of the left-out samples
+	mean        float64   // of all samples
+	least, most float64   // of all samples
 }
 
 // newNumbers checks Options.Numbers for the given counts of samples and names; nil without
@@ -118,15 +119,15 @@ func newNumbers(of []float64, samples, names int, coverage float64, classes bool
 	case classes:
 		return nil, errors.New("fit: numbers with priors, class weights, a coverage by class or a largest error: there are no classes")
 	}
-	m, varies := &numbers{of: of}, false
+	m := &numbers{of: of, least: math.Inf(1), most: math.Inf(-1)}
 	for i, v := range m.of {
 		if !(math.Abs(v) <= mostNumber) {
 			return nil, fmt.Errorf("fit: sample %d: number %v, want a magnitude of at most %g", i, v, float64(mostNumber))
 		}
 		m.mean += v
-		varies = varies || v != m.of[0]
+		m.least, m.most = min(m.least, v), max(m.most, v)
 	}
-	if !varies {
+	if !(m.least < m.most) {
 		return nil, fmt.Errorf("fit: all %d numbers are %v: there is nothing to learn", len(m.of), m.of[:min(1, len(m.of))])
 	}
 	m.mean /= float64(len(m.of))

@@ -15,6 +15,12 @@ type Numbers struct {
 	Below    float64  `json:"below"`    // share of the numbers below their interval
 	Above    float64  `json:"above"`    // share above
 	Width    float64  `json:"mean_width"`
+	// PHM08 is the score of the data challenge of PHM 2008, for remaining life in cycles; nil:
+	// too large for a number. With d = predicted less true number, it is the sum of
+	// exp(d/10) - 1 of late predictions (d > 0) and exp(-d/13) - 1 of early ones (Saxena,
+	// Goebel, Simon and Eklund, "Damage propagation modeling for aircraft engine
+	// run-to-failure simulation", 2008).
+	PHM08 *float64 `json:"phm08"`
 }
 
 // OfNumbers measures n predictions, at least one. at returns each number, the predicted value,
@@ -22,12 +28,13 @@ type Numbers struct {
 func OfNumbers(n int, at func(i int) (number, value, low, high float64)) *Numbers {
 	r := &Numbers{Samples: n}
 	count := float64(n)
-	mean, squares, spread := 0.0, 0.0, 0.0
+	mean, squares, spread, score := 0.0, 0.0, 0.0, 0.0
 	for i := range n {
 		number, value, low, high := at(i)
 		e := value - number
 		mean += number / count
 		squares += e * e
+		score += math.Expm1(max(e/10, -e/13))
 		r.MAE += math.Abs(e) / count
 		r.Bias += e / count
 		r.Width += (high - low) / count
@@ -43,6 +50,9 @@ func OfNumbers(n int, at func(i int) (number, value, low, high float64)) *Number
 		spread += (number - mean) * (number - mean)
 	}
 	r.RMSE, r.Coverage = math.Sqrt(squares/count), 1-r.Below-r.Above
+	if !math.IsInf(score, 1) {
+		r.PHM08 = &score
+	}
 	if spread > 0 {
 		r2 := 1 - squares/spread
 		r.R2 = &r2

@@ -125,3 +125,18 @@ func TestQualityRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersPHM08: late predictions cost more than early ones, perfect ones nothing; an
+// error beyond the largest float64 has no score.
+func TestNumbersPHM08(t *testing.T) {
+	numbers, values := []float64{50, 50, 50}, []float64{70, 24, 50}
+	of := func(n int) *Numbers {
+		return OfNumbers(n, func(i int) (number, value, low, high float64) { return numbers[i], values[i], values[i], values[i] })
+	}
+	if got, want := of(3).PHM08, 2*math.Exp(2)-2; got == nil || math.Abs(*got-want) > 1e-12 { // float64 rounding
+		t.Errorf("score %v, want %v", got, want)
+	}
+	if values[0] = 1e6; of(3).PHM08 != nil {
+		t.Error("an infinite score is reported")
+	}
+}

@@ -207,6 +207,12 @@ func printNetwork(a *cli.App, r Report) {
 func printReadout(a *cli.App, h readoutReport) {
 	if v := h.Interval; v != nil {
 		printRow(a, "readout", "%s: a number: %s", h.Name, ListText(h.Classes))
+		if v.Cap != nil {
+			printRow(a, "", "numbers above %v were learned as %v", *v.Cap, *v.Cap)
+		}
+		if c := v.Clip; c != nil {
+			printRow(a, "", "values and intervals are limited to %v to %v, the range of the training", c[0], c[1])
+		}
 		printRow(a, "interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, as leave-one-out or labels have shown", v.Low, v.High, 100*v.Level)
 	} else {
 		printRow(a, "readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))

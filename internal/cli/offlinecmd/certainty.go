@@ -1,7 +1,9 @@
 package offlinecmd
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spf13/pflag"
@@ -25,6 +27,9 @@ type certaintyFlags struct {
 	priorOf  offline.PerClass // parsed from priors
 	weightOf offline.PerClass // parsed from weights
 	target   string
+	capAt    float64
+	clip     bool
+	capped   bool // capAt is set
 	maxError float64
 	sure     float64
 }
@@ -32,6 +37,8 @@ type certaintyFlags struct {
 func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
 	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets. With --target the share that the intervals hold; default 0.95")
 	f.StringVar(&c.target, "target", "", "column of numbers to learn instead of classes, such as the remaining life: of each series of a data set, or of each sample of a recording (docs/regression.md)")
+	f.Float64Var(&c.capAt, "cap", 0, "with --target: learn larger numbers as this one, such as 125 for a remaining life that nothing announces earlier (docs/regression.md)")
+	f.BoolVar(&c.clip, "clip", false, "with --target: limit predicted numbers to the range of the training's; default: with --cap")
 	f.Float64Var(&c.maxError, "max-error", 0, "abstain where the model is not sure, so that at most this share of the answers is wrong, such as 0.02 (docs/sets.md); 0 = answer always")
 	f.Float64Var(&c.sure, "confidence", offline.DefaultConfidence, "with --max-error: probability that the share is not larger")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
@@ -54,7 +61,18 @@ func (c *certaintyFlags) checkFlags(f *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	return c.parseClasses()
+	return cmp.Or(c.checkNumbers(f), c.parseClasses())
+}
+
+// checkNumbers refuses contradictory flags of numbers, and completes the flags.
+func (c *certaintyFlags) checkNumbers(f *pflag.FlagSet) error {
+	if c.capped = f.Changed("cap"); c.capped && !f.Changed("clip") {
+		c.clip = true
+	}
+	return cli.CheckRules([]cli.Rule{
+		{Broken: (c.capped || f.Changed("clip")) && c.target == "", Message: "--cap and --clip are about numbers: want --target, too"},
+		{Broken: c.capped && !(math.Abs(c.capAt) <= math.MaxFloat32), Message: fmt.Sprintf("--cap %v: want a finite number, such as 125", c.capAt)},
+	})
 }
 
 // parseClasses parses the flags with a number for each class.
@@ -70,7 +88,11 @@ func (c *certaintyFlags) parseClasses() error {
 
 // set copies the flags into training options.
 func (c *certaintyFlags) set(o *offline.RetrainOptions) {
-	o.Coverage, o.Target = c.coverage, c.target
+	o.Coverage, o.Target, o.Clip = c.coverage, c.target, c.clip
+	if c.capped {
+		limit := float32(c.capAt)
+		o.Cap = &limit
+	}
 	if c.by == "class" {
 		o.CoverageByClass = true
 	}
@@ -172,12 +194,27 @@ func printNumbers(a *cli.App, n *offline.NumberErrors) {
 	if n == nil {
 		return
 	}
+	a.Print("errors     %s", errorsText(n))
+	a.Print("intervals  hold %.2f %%, %.2f %% are below and %.2f %% above; %.4g wide in the mean", 100*n.Coverage, 100*n.Below, 100*n.Above, n.Width)
+}
+
+// errorsText describes the errors of numbers.
+func errorsText(n *offline.NumberErrors) string {
 	r2 := "not known, for all are equal"
 	if n.R2 != nil {
 		r2 = fmt.Sprintf("%.4f", *n.R2)
 	}
-	a.Print("errors     root mean square %.4g, mean %.4g, bias %+.3g; R2 %s", n.RMSE, n.MAE, n.Bias, r2)
-	a.Print("intervals  hold %.2f %%, %.2f %% are below and %.2f %% above; %.4g wide in the mean", 100*n.Coverage, 100*n.Below, 100*n.Above, n.Width)
+	return fmt.Sprintf("root mean square %.4g, mean %.4g, bias %+.3g; R2 %s", n.RMSE, n.MAE, n.Bias, r2)
+}
+
+// printLast prints the errors of the last predictions of streams, and the score of a remaining life.
+func printLast(a *cli.App, words string, all, last *offline.NumberErrors, v *readout.Interval) {
+	if last != nil {
+		a.Print("last       of each of %d %s: %s", last.Samples, words, errorsText(last))
+	}
+	if n := cmp.Or(last, all); n != nil && n.PHM08 != nil && v.Cap != nil {
+		a.Print("score      PHM 2008 %.4g, if the number is a remaining life in cycles; numbers above %v count as %v", *n.PHM08, *v.Cap, *v.Cap)
+	}
 }
 
 // sayNumbers prints the limits of the intervals' coverage.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -236,22 +238,29 @@ func printEvaluation(a *cli.App, src archives.Labeled, m *reservoir.Model, ev ev
 		a.Say("warning: %d %s have no values; their predictions mean nothing", ev.Empty, src.Words())
 	}
 	if numeric {
-		printNumericScores(a, ev)
+		printNumericScores(a, src, m, ev)
 	} else {
 		printClassScores(a, ev)
 	}
 }
 
 // printNumericScores prints the errors of a model with numeric predictions.
-func printNumericScores(a *cli.App, ev evaluation) {
+func printNumericScores(a *cli.App, src archives.Labeled, m *reservoir.Model, ev evaluation) {
 	if ev.Labeled == 0 {
 		a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
 	}
 	printNumbers(a, ev.Numbers)
+	printLast(a, src.Words(), ev.Numbers, ev.Last, intervalOf(m, ev.Readout))
 	if ev.AdaptiveNumbers != nil {
 		a.Print("adaptive   %s", ev.AdaptiveNumbers)
 	}
 	printNovelty(a, ev.Novelty)
+}
+
+// intervalOf returns the interval of the readout of a model with numeric predictions.
+func intervalOf(m *reservoir.Model, name string) *readout.Interval {
+	i := slices.IndexFunc(m.Readouts, func(l *readout.Linear) bool { return l.Name == name })
+	return m.Readouts[i].Interval
 }
 
 // printClassScores prints the confusion matrix and the measures of a classifier.

@@ -22,7 +22,7 @@ import (
 // retrainFlags are the flags of retrain.
 type retrainFlags struct {
 	archive, labels, out, readout string
-	threads                       int
+	threads, hop                  int
 	group                         groupFlags
 	rate                          rateFlag
 	front                         frontFlag
@@ -109,6 +109,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.Var(&r.rate, "sample-rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of center, normalize, envelope, decimate, with lengths in samples or time")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
+	f.IntVar(&r.hop, "train-hop", 0, "window, endless: samples from one training sequence of a stream to the next, a multiple of --hop or --early; 0 = learn from every prediction")
 	r.net.addFlags(f)
 	r.policy.Add(f)
 	f.Lookup("policy").Usage += "; without it, a recording in which no sequence ends has windows of 2 s, every 1 s, or shorter ones if it is shorter than 16 s"
@@ -155,6 +156,9 @@ func (r *retrainFlags) readFlags(cmd *cobra.Command, args []string) (t training,
 	}
 	if r.threads < 0 {
 		return t, fmt.Errorf("--threads %d: want 0 or more", r.threads)
+	}
+	if r.hop < 0 {
+		return t, fmt.Errorf("--train-hop %d: want 0 or more", r.hop)
 	}
 	if r.out == "" {
 		return t, errors.New("--output: want the name of a file")
@@ -210,6 +214,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	}
 	o := r.net.options(src.Channels)
 	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
+	o.TrainHop = r.hop
 	o.Groups, o.Parts, o.Novelty, o.Early = r.group.group, t.groups.encoded, t.novelty, t.early
 	r.certainty.set(&o)
 	if o.NewEngine, err = engineFor(a, o.Spec); err != nil {

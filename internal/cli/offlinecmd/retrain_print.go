@@ -59,7 +59,11 @@ func SayPlanned(a *cli.App, src archives.Labeled, p reservoir.Policy, r offline.
 	if r.MaxLength != r.MinLength {
 		length += fmt.Sprintf(" to %d", r.MaxLength)
 	}
-	a.Say("training on %d sequences of %s samples, cut from %d %s as the live stage cuts them: %s", r.Sequences, length, r.Series, src.Words(), models.PolicyText(p))
+	cuts := models.PolicyText(p)
+	if r.TrainHop > 0 {
+		cuts += fmt.Sprintf("; learning from every %d samples", r.TrainHop)
+	}
+	a.Say("training on %d sequences of %s samples, cut from %d %s as the live stage cuts them: %s", r.Sequences, length, r.Series, src.Words(), cuts)
 	a.Say("%s", planText(r.Plan))
 	if r.Sampling.Rate > 0 {
 		sayRate(a, r)

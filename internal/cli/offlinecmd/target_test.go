@@ -57,7 +57,23 @@ func TestTarget(t *testing.T) {
 	clitest.Exec(t, t.Context(), append(evaluate, "--output", next)...).Want(t, cli.ExitUsage, "want --adaptive, too")
 	clitest.Exec(t, t.Context(), append(evaluate, "--adaptive", "0.05", "--output", model)...).Want(t, cli.ExitFailure, "is an input of this command")
 	clitest.Exec(t, t.Context(), append(evaluate, "--min-accuracy", "0.5")...).Want(t, cli.ExitFailure, "numbers, which have no accuracy")
+	if r := clitest.Must(t, retrain("--target", "seq", "--cap", "125")...); !strings.Contains(r.Out, "numbers above 125 were learned as 125") || !strings.Contains(r.Out, "limited to 10 to 125, the range of the training") {
+		t.Errorf("retrain --cap prints\n%s", r.Out)
+	}
+	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "last       of each of 3 streams: root mean square ") || !strings.Contains(r.Out, "score      PHM 2008 ") || !strings.Contains(r.Out, "numbers above 125 count as 125") {
+		t.Errorf("evaluate of capped numbers prints\n%s", r.Out)
+	}
+	if r := clitest.Must(t, retrain("--target", "seq", "--cap", "125", "--clip=false")...); strings.Contains(r.Out, "limited to") {
+		t.Errorf("retrain --clip=false prints\n%s", r.Out)
+	}
+	hop := []string{"train", archive, "--policy", "window", "--length", "10", "--hop", "1", "--train-hop", "5", "--members", "4", "--units", "10", "--output", model, "--target", "seq"}
+	if r := clitest.Must(t, hop...); !strings.Contains(r.ErrOut, "window of 10 samples every 1; learning from every 5 samples") {
+		t.Errorf("train --train-hop prints\n%s", r.ErrOut)
+	}
 	for want, args := range map[string][]string{
+		"want --target, too":      {"--cap", "125"},
+		"--cap NaN: want":         {"--target", "seq", "--cap", "NaN"},
+		"--train-hop -1: want":    {"--target", "seq", "--train-hop", "-1"},
 		"numbers have no classes": {"--target", "seq", "--priors", "balanced"},
 		"train in one job":        {"--target", "seq", "--shard", "1/2"},
 		"leave --labels out":      {"--target", "seq", "--labels", csv},
