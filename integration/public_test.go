@@ -26,7 +26,7 @@ var public = map[string]int{
 	"offline/archive":    31,
 	"pipeline":           27,
 	"readout":            7,
-	"readout/novelty":    5,
+	"readout/novelty":    6,
 	"readout/outcome":    50,
 	"reservoir":          70,
 	"reservoir/classify": 5,

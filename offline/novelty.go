@@ -109,10 +109,11 @@ type keeper struct {
 	at     int   // sequences seen
 	x      []float32
 	groups []int
-	labels []int     // the class of each
-	inputs []float64 // statistics of the kept sequences; nil: not requested
-	width  int       // channels
-	scales []float32 // of the channels
+	labels []int         // the class of each
+	inputs []float64     // statistics of the kept sequences; nil: not requested
+	width  int           // channels
+	scales []float32     // of the channels
+	spans  []detect.Span // places of the kept sequences in time; nil: not wanted
 }
 
 // keep prepares for a detector, if requested.
@@ -128,6 +129,14 @@ func (t *training) keep() (err error) {
 	for i, label := range t.examples.labels {
 		if t.kept.of[i] >= 0 {
 			t.kept.labels = append(t.kept.labels, label)
+		}
+	}
+	if t.opt.Novelty.alone() {
+		t.kept.spans = make([]detect.Span, len(t.kept.groups))
+		for _, e := range t.plan.examples {
+			if at := t.kept.of[e.arrival]; at >= 0 {
+				t.kept.spans[at] = e.span
+			}
 		}
 	}
 	t.kept.scales = t.net.Norm.Scale
@@ -223,7 +232,11 @@ func (k *keeper) bytes() int64 {
 	if k == nil {
 		return 0
 	}
-	return 4 * int64(k.f) * int64(len(k.groups)+3*min(len(k.groups), detect.Learned)) // gathered, and with as many that are spliced
+	rows := len(k.groups) + 3*min(len(k.groups), detect.Learned) // gathered, and with as many that are spliced
+	if k.spans != nil {
+		rows += len(k.groups) // the first two thirds of the runs
+	}
+	return 4 * int64(k.f) * int64(rows)
 }
 
 // add takes the features of the next sequences.
@@ -253,7 +266,7 @@ func (k *keeper) see(i int, samples []float32) {
 
 // fit learns the detector.
 func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice detect.Splice, level float64, byPlace bool) (*novelty.Detector, *detect.Report, error) {
-	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace}
+	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace, Spans: k.spans}
 	if byPlace {
 		o.Splice, o.Classes = splice, k.labels
 	}

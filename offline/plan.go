@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
 	"github.com/eusn-stream/eusn-stream/internal/track"
@@ -32,6 +33,7 @@ type example struct {
 	arrival, point, label, group, site, length int
 	prefix                                     prefix
 	number                                     float64
+	span                                       detect.Span
 }
 
 // prefix is the part of a sequence in an example.
@@ -57,7 +59,7 @@ func makePlan(ctx context.Context, src labeledData, p reservoir.Policy, training
 			pl.sequences++
 			pl.work += s.points[len(s.points)-1].rows
 			for i := range s.points {
-				pl.count(s, &s.points[i])
+				pl.count(s, &s.points[i], pc.stream)
 			}
 		}
 		if pc.last {
@@ -68,13 +70,13 @@ func makePlan(ctx context.Context, src labeledData, p reservoir.Policy, training
 	return pl, err
 }
 
-func (pl *plan) count(s *cutSequence, p *point) {
+func (pl *plan) count(s *cutSequence, p *point, stream int) {
 	if n := p.samples(); pl.shortest == 0 || n < pl.shortest {
 		pl.shortest = n
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}, p.last.number})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}, p.last.number, detect.Span{Run: stream, From: p.from, To: p.to}})
 		pl.pulse.add(p.pace)
 	}
 }

@@ -99,9 +99,10 @@
 //	                temperature  divisor of the scores for probabilities
 //	                limited      true: the readout has a tensor of limits
 //	                coverage     JSON of readout.Coverage: the readout makes sets of classes
-//	                novelty      {"level", "unit", "detects", "usual", "inputs"}: the readout
+//	                novelty      {"level", "unit", "detects", "usual", "inputs", "later"}: the readout
 //	                             has a detector. detects: the class reports novelty;
-//	                             usual: JSON of novelty.Usual; inputs: the detector reads inputs
+//	                             usual: JSON of novelty.Usual; inputs: the detector reads inputs;
+//	                             later: JSON of novelty.Later
 //	                early        {"temperature", "limited", "rule"}: the readout has a readout
 //	                             for prefixes; rule: JSON of readout.EarlyRule
 //	                interval     JSON of readout.Interval: the readout is a regression

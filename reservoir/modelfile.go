@@ -62,12 +62,13 @@ type noveltyInfo struct {
 	Detects bool           `json:"detects,omitzero"` // the readout's class reports novelty
 	Usual   *novelty.Usual `json:"usual,omitempty"`  // nil: nothing divides the residual
 	Inputs  bool           `json:"inputs,omitzero"`  // the detector reads inputs
+	Later   *novelty.Later `json:"later,omitempty"`  // nil: the false alarms were not measured
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
 	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 	if h.Novelty != nil {
-		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil}
+		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil, h.Novelty.Later}
 	}
 	if p := h.Prefixes; p != nil {
 		info.Early = &earlyInfo{p.Linear.Temperature, p.Linear.Limit != nil, p.Rule}
@@ -264,7 +265,7 @@ func decode(b []byte) (*Model, error) {
 		}
 		if n := h.Novelty; n != nil {
 			linear.Detects = n.Detects
-			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left"), Usual: n.Usual}
+			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left"), Usual: n.Usual, Later: n.Later}
 			if n.Usual != nil {
 				n.Usual.Linear, n.Usual.Square = r.floats(p+"novelty.linear"), r.floats(p+"novelty.square")
 			}

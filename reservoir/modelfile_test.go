@@ -318,7 +318,7 @@ func FuzzDecode(f *testing.F) {
 	sure := testModel(f)
 	l := sure.Readouts[0]
 	l.Temperature, l.Coverage = 1, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
-	l.Novelty = &novelty.Detector{Center: make([]float32, l.Features()), Scale: make([]float32, l.Features()), Axes: make([]float32, 2*l.Features()), Left: []float32{.5, 1, 3}, Unit: 1, Level: .3}
+	l.Novelty = &novelty.Detector{Center: make([]float32, l.Features()), Scale: make([]float32, l.Features()), Axes: make([]float32, 2*l.Features()), Left: []float32{.5, 1, 3}, Unit: 1, Level: .3, Later: &novelty.Later{Level: .3, Sequences: 5, Novel: 2, Separate: 3}}
 	if bare, err = sure.encode(map[string]string{}); err != nil {
 		f.Fatal(err)
 	}

@@ -100,6 +100,7 @@
 //   - fit.go: fits a detector
 //   - leading.go: computes leading eigenvectors
 //   - place.go: fits the usual size of the residual, by place
+//   - later.go: measures the false alarms on the last third of each run
 //   - splice.go: finds directions in spliced sequences
 //   - inputs.go: computes statistics of inputs; fits weights that read statistics from features
 package detect

@@ -20,6 +20,8 @@ const (
 	Fewest     = 8    // minimum number of sequences
 )
 
+var errOneGroup = errors.New("detect: all sequences are of one group, want at least two: what is left out must not be learned from")
+
 // ErrConstant reports that no feature varies, so that no vector is unusual.
 var ErrConstant = errors.New("detect: features are constant")
 
@@ -43,7 +45,10 @@ type Options struct {
 	// Inputs are the Statistics of the channels of each sequence, row-major, for
 	// Detector.ReadInputs; nil: no inputs.
 	Inputs []float64
-	dims   int // 0: Dimensions
+	// Spans are the places of the sequences in time, for Report.Later; nil: not measured. ByPlace
+	// has no such measure.
+	Spans []Span
+	dims  int // 0: Dimensions
 }
 
 // DefaultLevel is the share of sequences like the training's that may be novel.
@@ -60,6 +65,10 @@ type Report struct {
 	// Inputs are the explained shares of the inputs' variance, by leave-one-out: 1 is all, 0
 	// no more than the mean. Each channel has level, spread and pace.
 	Inputs []float64 `json:"inputs,omitempty"`
+
+	// Later are the false alarms on the last third of each run, of a detector of the first two
+	// thirds; nil: not measured.
+	Later *novelty.Later `json:"later,omitempty"`
 
 	// Checks are the results of the new detector on given signals.
 	Checks []Check `json:"checks,omitempty"`
@@ -79,6 +88,9 @@ func (o *Options) checkOptions(n int) error {
 	}
 	if o.Splice != nil && (!o.ByPlace || len(o.Classes) != n) {
 		return fmt.Errorf("detect: spliced sequences of %d classes for %d sequences, by place %v: want the class of each, and by place", len(o.Classes), n, o.ByPlace)
+	}
+	if o.Spans != nil && (o.ByPlace || len(o.Spans) != n) {
+		return fmt.Errorf("detect: places in time of %d sequences for %d sequences, by place %v: want the place of each, and not by place", len(o.Spans), n, o.ByPlace)
 	}
 	return nil
 }
@@ -157,6 +169,10 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*novelty.
 	if d.Inputs, r.Inputs, err = l.inputs(s, all); err != nil {
 		return nil, Report{}, err
 	}
+	if r.Later, err = l.measureLater(ctx, o); err != nil {
+		return nil, Report{}, err
+	}
+	d.Later = r.Later
 	return d, r, d.Validate()
 }
 
@@ -193,7 +209,7 @@ func grouped(of []int, n int) (group []int, groups int, err error) {
 		group = append(group, number[g])
 	}
 	if len(number) < 2 {
-		return nil, 0, errors.New("detect: all sequences are of one group, want at least two: what is left out must not be learned from")
+		return nil, 0, errOneGroup
 	}
 	return group, len(number), nil
 }

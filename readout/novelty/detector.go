@@ -24,6 +24,44 @@ type Detector struct {
 	// Inputs are the weights of ReadInputs on centered and scaled features: values x features,
 	// row-major; nil: ReadInputs reads nothing.
 	Inputs []float32
+
+	// Later are the measured false alarms; nil: not measured. No score depends on Later.
+	Later *Later
+}
+
+// Later counts the false alarms on healthy data after the training: of a detector of the first
+// two thirds of each run, on the last third.
+type Later struct {
+	Level     float64 `json:"level"`     // the promised share
+	Sequences int     `json:"sequences"` // of the last thirds
+	Novel     int     `json:"novel"`     // of Sequences
+	Separate  int     `json:"separate"`  // of Sequences, without common samples
+}
+
+// Share returns the measured share of false alarms.
+func (l *Later) Share() float64 { return float64(l.Novel) / float64(max(1, l.Sequences)) }
+
+// tolerated is the factor by which the measured share may exceed the promised share: the last
+// thirds are few.
+const tolerated = 2
+
+// Holds reports whether the measured share confirms the promised share.
+func (l *Later) Holds() bool { return l.Share() <= tolerated*l.Level }
+
+// Needed returns how many separate sequences, none novel, show with a confidence of .95 that
+// Holds: with fewer the data are too short to confirm the promise.
+func (l *Later) Needed() int {
+	return int(math.Ceil(math.Log(.05) / math.Log1p(-min(.95, tolerated*l.Level))))
+}
+
+// checkCounts reports impossible counts to bad.
+func (l *Later) checkCounts(bad func(format string, args ...any)) {
+	if l == nil {
+		return
+	}
+	if !(l.Level > 0 && l.Level < 1) || l.Sequences < 1 || l.Novel < 0 || l.Novel > l.Sequences || l.Separate < 1 || l.Separate > l.Sequences {
+		bad("later data: %d novel of %d sequences, %d of them separate, at a level of %v: want at least one sequence, no more novel or separate ones, and a level between 0 and 1", l.Novel, l.Sequences, l.Separate, l.Level)
+	}
 }
 
 // InputsOf is the number of values of each channel.
@@ -70,6 +108,7 @@ func (d *Detector) Validate() error {
 		bad("level %v, want a share between 0 and 1", d.Level)
 	}
 	d.Usual.checkUsual(d.Dimensions(), bad)
+	d.Later.checkCounts(bad)
 	return errors.Join(errs...)
 }
 

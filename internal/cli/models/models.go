@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -84,6 +85,9 @@ type readoutReport struct {
 	Interval *readout.Interval    `json:"interval,omitempty"` // nil: predicts classes; otherwise predicts a number, named as its only class
 }
 
+// Detects reports whether the class is the novelty.
+func (h readoutReport) Detects() bool { return h.Novelty != nil && h.Novelty.Detects }
+
 // noveltyReport describes a novelty detector.
 type noveltyReport struct {
 	Dimensions int     `json:"dimensions"`
@@ -93,6 +97,13 @@ type noveltyReport struct {
 	Inputs     int     `json:"inputs"`             // number of values about the inputs
 	ByPlace    bool    `json:"by_place,omitempty"` // residuals are divided by their usual size at their position
 	Between    int     `json:"between,omitempty"`  // dimensions between classes
+
+	Later *novelty.Later `json:"later,omitempty"` // measured false alarms on later healthy data; nil: not measured
+}
+
+// LaterText describes measured false alarms.
+func LaterText(l *novelty.Later) string {
+	return fmt.Sprintf("novel in the last third of each healthy run, by a detector of the first two thirds: %.3g %% (%d of %d sequences, %d of them without common samples); promised %.3g %%", 100*l.Share(), l.Novel, l.Sequences, l.Separate, 100*l.Level)
 }
 
 // Inspect reads the model file at path and describes it.
@@ -132,7 +143,7 @@ func newReadoutReport(h *readout.Linear) readoutReport {
 		r.Early = &p.Rule
 	}
 	if d := h.Novelty; d != nil {
-		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil, d.Between()}
+		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil, d.Between(), d.Later}
 	}
 	return r
 }
@@ -218,7 +229,7 @@ func printReadout(a *cli.App, h readoutReport) {
 		printRow(a, "readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 	}
 	switch {
-	case h.Novelty != nil && h.Novelty.Detects || h.Interval != nil: // such readouts have none
+	case h.Detects() || h.Interval != nil: // such readouts have none
 	case h.Temperature > 0:
 		printRow(a, "", "probabilities at temperature %.4g", h.Temperature)
 	default:
@@ -239,6 +250,9 @@ func printReadout(a *cli.App, h readoutReport) {
 			suffix += fmt.Sprintf("; %d of the dimensions between classes", n.Between)
 		}
 		printRow(a, "novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, suffix)
+		if n.Later != nil {
+			printRow(a, "later", "%s", LaterText(n.Later))
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
@@ -77,13 +78,15 @@ func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error
 	return o, nil
 }
 
-// sayNovelty describes the training data of a detector, and its possible output.
-func sayNovelty(a *cli.App, r offline.RetrainReport) {
+// sayNovelty describes the training data of a detector, and its possible output. detects reports a model of healthy
+// data.
+func sayNovelty(a *cli.App, r offline.RetrainReport, detects bool) {
 	n := r.Novelty
 	if n == nil {
 		return
 	}
 	a.Print("novelty    from %d sequences in %d groups; a share of %.3g of sequences like these will be novel; p-values from %.3g", n.Sequences, n.Groups, n.Level, n.Least)
+	sayLater(a, n.Later, detects)
 	if len(n.Inputs) > 0 {
 		a.Print("inputs     level, spread and pace of %d channels are read from the features: of their variance, in leave-one-out, %.3f at least and %.3f in the median", len(n.Inputs)/novelty.InputsOf, slices.Min(n.Inputs), median(n.Inputs))
 	}
@@ -103,6 +106,23 @@ func sayNovelty(a *cli.App, r offline.RetrainReport) {
 	}
 	if n.Sequences < r.Sequences {
 		a.Say("note: %d of %d sequences were kept for the detector", n.Sequences, r.Sequences)
+	}
+}
+
+// sayLater prints the measured false alarms of a model of healthy data.
+func sayLater(a *cli.App, l *novelty.Later, detects bool) {
+	if l == nil {
+		if detects {
+			a.Say("note: the false alarms on later healthy data were not measured: this requires healthy runs of at least three sequences without common samples")
+		}
+		return
+	}
+	a.Print("later      %s", models.LaterText(l))
+	switch {
+	case !l.Holds():
+		a.Say("warning: the promised share of false alarms does not hold on later healthy data: healthy operation changes in time; train on more healthy runs, of other days and other loads, and require several predictions in an alarm rule, such as: class novel, 3 of 5")
+	case l.Separate < l.Needed():
+		a.Say("note: the healthy data are too short to confirm the promised share of false alarms: this requires at least %d sequences without common samples in the last thirds; train on more or longer healthy runs", l.Needed())
 	}
 }
 

@@ -74,6 +74,44 @@ func TestNoveltyCommands(t *testing.T) {
 		Want(t, cli.ExitIntegrity, "needs at least 719 training sequences")
 }
 
+// train measures the false alarms of a model of healthy data on the last third of each run, and warns if healthy
+// operation changes. The model keeps the measure.
+func TestMeasuredFalseAlarms(t *testing.T) {
+	dir := t.TempDir()
+	model := filepath.Join(dir, "m.safetensors")
+	train := func(drift float64, samples int) clitest.Result {
+		rng := rand.New(rand.NewPCG(1, 2))
+		var b strings.Builder
+		b.WriteString("stream,seq,a,b\n")
+		for i := range 2 * samples {
+			x := drift * float64(i%samples) / float64(samples)
+			fmt.Fprintf(&b, "m%d,%d,%.4g,%.4g\n", i/samples, i%samples, rng.NormFloat64()+x, rng.NormFloat64()-x)
+		}
+		path := filepath.Join(dir, "healthy.csv")
+		clitest.Write(t, path, b.String())
+		return clitest.Must(t, "train", path, "--bank", "tiny", "--policy", "window", "--length", "10", "--hop", "10", "--healthy-only", "--false-alarms", "0.1", "--output", model)
+	}
+	const warning, note = "does not hold on later healthy data", "at least 14 sequences without common samples in the last thirds"
+	steady := train(0, 600)
+	if short := train(0, 120); !strings.Contains(short.ErrOut, note) || strings.Contains(steady.ErrOut, note) {
+		t.Errorf("short runs:\n%s\nlong runs:\n%s", short.ErrOut, steady.ErrOut)
+	}
+	drifting := train(20, 600)
+	for _, r := range []clitest.Result{steady, drifting} {
+		_, line, _ := strings.Cut(r.Out, "later ")
+		line, _, _ = strings.Cut(line, "\n")
+		if !strings.Contains(line, "of 40 sequences, 40 of them without common samples); promised 10 %") {
+			t.Errorf("train prints %q:\n%s", line, r.Out)
+		}
+		if show := clitest.Must(t, "model", "show", model).Out; r == drifting && !strings.Contains(show, line) {
+			t.Errorf("model show lacks %q:\n%s", line, show)
+		}
+	}
+	if strings.Contains(steady.Out+steady.ErrOut, warning) || !strings.Contains(drifting.Out+drifting.ErrOut, warning) {
+		t.Errorf("steady:\n%s%s\ndrifting:\n%s%s", steady.Out, steady.ErrOut, drifting.Out, drifting.ErrOut)
+	}
+}
+
 // A machine with only healthy training data: every change of its sensors is novel live, and the live stage agrees
 // with the evaluation. With EUSN_NOVELTY_LIVE for the bank that is trained without a choice, and one false alarm in a
 // thousand predictions; without, a small bank and one in a hundred.

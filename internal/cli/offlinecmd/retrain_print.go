@@ -31,7 +31,7 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	sayCoverage(a, report.Readout, r.Readouts[0].Coverage)
 	sayAnswers(a, report.Readout, r.Readouts[0].Abstain)
 	printGroups(a, report.ByGroup)
-	sayNovelty(a, report)
+	sayNovelty(a, report, r.Readouts[0].Detects())
 	sayEarly(a, report)
 	sayGroups(a, report)
 	a.Say("states %.1f s, readout %.1f s", report.StateSeconds, report.FitSeconds)
