@@ -80,6 +80,7 @@
 // # Files
 //
 //   - rule.go: parses rules
+//   - file.go: reads rules from a YAML file
 //   - text.go: splits the text of a rule into words
 //   - condition.go: judges classes, flags and novelty, with hysteresis (clear below)
 //   - level.go: judges numbers against a bound, with hysteresis (clear below, clear above)
@@ -88,6 +89,7 @@
 //   - fold.go: counts on and off predictions (n of m, clear after, hold); raises and clears alarms
 //   - facts.go: applies acknowledgements, new rules and silence
 //   - event.go: encodes the events of the alarm log
+//   - rehearse.go: judges recorded predictions; counts true, false and missed alarms
 //   - latest.go: keeps the latest prediction and the alarms of each stream
 //   - state.go: encodes the state of a fold
 package alarm

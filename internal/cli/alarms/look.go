@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/user"
 	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
@@ -173,7 +171,7 @@ Alarms stay on if a rule of their name is about the same streams. Others are cle
 		Example: "  eusn-stream alarms rules set rules.yaml --dry-run\n  eusn-stream alarms rules set rules.yaml",
 		Args:    cobra.ExactArgs(1),
 	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
-		rules, err := readRules(args[0])
+		rules, err := alarm.ReadRules(args[0])
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
 		}
@@ -233,25 +231,6 @@ func printChanges(ctx context.Context, a *cli.App, js jetstream.JetStream, job s
 	a.SayNone(len(changes), "changes")
 	a.Say("nothing was changed")
 	return nil
-}
-
-func readRules(file string) (alarm.Rules, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	var texts map[string]string
-	if err := yaml.Unmarshal(text, &texts); err != nil {
-		return nil, fmt.Errorf("%s: want names with a text each, such as imbalance: class imbalance >= 0.8: %w", file, err)
-	}
-	rules, err := alarm.ParseRules(texts)
-	if err == nil && len(rules) == 0 {
-		err = errors.New("it has no rules")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return rules, nil
 }
 
 func showRules(ctx context.Context, a *cli.App, js jetstream.JetStream, job string) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
@@ -27,6 +28,7 @@ import (
 type evaluateFlags struct {
 	evaluated
 	predictions string
+	alarms      string // file of alarm rules
 	group       groupFlags
 	least       float64 // accuracy
 	tolerance   int     // percent
@@ -47,7 +49,8 @@ sequences; early predictions are counted separately. A recording is evaluated as
 whole; a sequence counts if all its samples have the same label. The scores equal
 those of the live stage bit for bit.`,
 		Example: `  eusn-stream evaluate Adiac.parquet --model adiac.safetensors
-  eusn-stream evaluate a.parquet --model m.safetensors --min-accuracy 0.74   # for a CI job`,
+  eusn-stream evaluate a.parquet --model m.safetensors --min-accuracy 0.74   # for a CI job
+  eusn-stream evaluate year.parquet --model healthy.safetensors --alarms rules.yaml`,
 		Args: oneData,
 	}
 	flags.addFlags(cmd.Flags())
@@ -68,6 +71,7 @@ func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar((*string)(&e.options.Split), "split", string(archive.Test), "part of a data set, or of --parts, to predict: train or test")
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
+	f.StringVar(&e.alarms, "alarms", "", "YAML file of alarm rules (docs/alarm-rules.md): also judge the predictions by these, as live, and count true, false and missed alarms")
 	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
@@ -108,6 +112,13 @@ func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 	if err := cli.OutputFile(e.out, e.archive, e.labels, e.model, e.group.parts, e.predictions); err != nil {
 		return err
 	}
+	if e.alarms != "" {
+		rules, err := alarm.ReadRules(e.alarms)
+		if err != nil {
+			return cli.Fail(cli.ExitConfig, err, "docs/alarm-rules.md describes the rules")
+		}
+		e.rules = rules
+	}
 	ev, err := evaluate(ctx, a, e.evaluated, e.options)
 	if err == nil && e.predictions != "" {
 		err = errors.Join(ctx.Err(), ev.WritePredictions(e.predictions))
@@ -132,12 +143,14 @@ type evaluated struct {
 	adaptive               float64 // rate; 0: no labels move thresholds or intervals
 	delay                  int     // of labels, in predictions
 	out                    string
+	rules                  alarm.Rules // of alarms, to judge the predictions by
 }
 
 // evaluation is an evaluation with the effect of labels, as printed.
 type evaluation struct {
 	*offline.Evaluation
 	bridge.Adapted
+	Alarms *alarm.Rehearsal `json:"alarms,omitempty"` // nil: no rules
 }
 
 func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateOptions) (ev evaluation, err error) {
@@ -161,6 +174,11 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	}
 	if ev, err = predict(ctx, a, of, src, m, o); err != nil {
 		return ev, cli.Fail(cli.ExitFailure, err, nextEvaluation(of, src, o))
+	}
+	if of.rules != nil {
+		if ev.Alarms, err = rehearse(ev.Evaluation, m, of.rules); err != nil {
+			return ev, cli.Fail(cli.ExitConfig, err, "docs/alarm-rules.md describes the rules")
+		}
 	}
 	if err := of.saveAdapted(ev); err != nil {
 		return ev, cli.Fail(cli.ExitFailure, err, "")
@@ -242,6 +260,7 @@ func printEvaluation(a *cli.App, src archives.Labeled, m *reservoir.Model, ev ev
 	} else {
 		printClassScores(a, ev)
 	}
+	printRehearsal(a, ev.Alarms)
 }
 
 // printNumericScores prints the errors of a model with numeric predictions.

@@ -3,6 +3,7 @@ package offlinecmd_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
@@ -110,6 +113,53 @@ func TestMeasuredFalseAlarms(t *testing.T) {
 	if strings.Contains(steady.Out+steady.ErrOut, warning) || !strings.Contains(drifting.Out+drifting.ErrOut, warning) {
 		t.Errorf("steady:\n%s%s\ndrifting:\n%s%s", steady.Out, steady.ErrOut, drifting.Out, drifting.ErrOut)
 	}
+}
+
+// evaluate --alarms counts the alarms of rules on a labeled recording.
+func TestEvaluateAlarms(t *testing.T) {
+	dir := t.TempDir()
+	model, rules := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "rules.yaml")
+	clitest.Write(t, rules, "fault: class novel, 2 of 3\nflat: flag flat\n")
+	recording := func(name string, samples int, faulty func(i int) bool) string {
+		rng := rand.New(rand.NewPCG(1, 2))
+		var b strings.Builder
+		b.WriteString("stream,time,a,label\n")
+		for i := range samples {
+			label, by := "normal", 1.
+			if faulty(i) {
+				label, by = "rub", 40
+			}
+			fmt.Fprintf(&b, "m,%s,%.4g,%s\n", time.Date(2026, 1, 5, 0, 0, 10*i, 0, time.UTC).Format(time.RFC3339), by*rng.NormFloat64(), label)
+		}
+		path := filepath.Join(dir, name)
+		clitest.Write(t, path, b.String())
+		return path
+	}
+	healthy := recording("healthy.csv", 1000, func(int) bool { return false })
+	clitest.Must(t, "train", healthy, "--bank", "tiny", "--policy", "window", "--length", "10", "--hop", "10", "--healthy-only", "--output", model)
+	later := recording("later.csv", 60480, func(i int) bool { return i%30000 >= 15000 && i%30000 < 15200 }) // a week, two faults of 20 sequences
+	evaluate := []string{"evaluate", later, "--model", model, "--alarms", rules}
+	var ev struct {
+		Novelty offline.NoveltyCount `json:"novelty"`
+		Alarms  alarm.Rehearsal      `json:"alarms"`
+	}
+	clitest.Must(t, append(evaluate, "--json")...).Parse(t, &ev)
+	r := ev.Alarms.Rules[0]
+	if r.Faults != 2 || r.Found != 2 || r.Missed != 0 || r.True != 2 || r.Alarms != r.True+r.False || r.Rows.Faulty != 40 || r.Rows.Active < 36 || r.Rows.Healthy != 6008 {
+		t.Errorf("fault: %+v", r)
+	}
+	if math.Abs(ev.Alarms.Weeks-1) > .001 || *r.PerWeek < 2 || r.False > 20 || ev.Novelty.Found != 40 {
+		t.Errorf("%v weeks, %v alarms a week, %d false; novelty %+v", ev.Alarms.Weeks, *r.PerWeek, r.False, ev.Novelty)
+	}
+	if flat := ev.Alarms.Rules[1]; flat.Rule != "flat" || flat.Faults != 0 {
+		t.Errorf("flat: %+v", flat)
+	}
+	out := clitest.Must(t, evaluate...).Out
+	if want := fmt.Sprintf("           %-20s %7d %8.3g %6d %6d %6d %6d %6d", "fault", r.Alarms, *r.PerWeek, 2, r.False, 0, 2, 0); !strings.Contains(out, want) {
+		t.Errorf("want %q in\n%s", want, out)
+	}
+	clitest.Write(t, rules, "gone: silent 1m\n")
+	clitest.Exec(t, t.Context(), evaluate...).Want(t, cli.ExitConfig, "depends on a clock")
 }
 
 // A machine with only healthy training data: every change of its sensors is novel live, and the live stage agrees
