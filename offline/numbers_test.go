@@ -453,6 +453,18 @@ func TestNumbersOfRecordings(t *testing.T) {
 	}
 }
 
+// A front end before a model of numbers: the samples of a recording count without labels, too.
+func TestNumbersWithFront(t *testing.T) {
+	o := RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, Front: Front{Envelope: Span{Samples: 2}}, Target: "left", Coverage: .8}
+	m, _, err := retrainRecording(context.Background(), wearing(t, 1<<20), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Network.Norm; n.Scale[0] == 0 || n.Mean[0] <= 0 {
+		t.Errorf("constants of the input after an envelope: %+v", n)
+	}
+}
+
 // A recording without the target's column is predicted all the same.
 func TestNumbersOfRecordingsUnknown(t *testing.T) {
 	m, _, err := retrainRecording(context.Background(), wearing(t, 1<<20), RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, Target: "left", Coverage: .8}, nil)

@@ -23,7 +23,7 @@ func (c *streamCutter) feed(p *chunk) (pieces []track.Piece, rows int) {
 	pieces, rows = c.Feed(&c.track, s)
 	c.buffer = c.buffer[:kept+rows*len(c.channels)]
 	if c.rows != nil {
-		out := &chunk{stream: p.stream, values: c.buffer[kept:], last: p.last}
+		out := &chunk{stream: p.stream, values: c.buffer[kept:], counts: p.counts, last: p.last}
 		for r, label := range p.labels {
 			if c.RowsBefore(r+1) > c.RowsBefore(r) {
 				out.labels = append(out.labels, label)
