@@ -18,6 +18,11 @@ front = json.loads(meta.get("eusn.front", "{}"))
 def front_end(x):  # of a whole sequence
     level, envelope, decimate = (front.get(k, 0) for k in ("normalize", "envelope", "decimate"))
     mean, variance, e, y = 0, 0, 0, np.array(x)
+    if "regimes" in front:
+        g = {k: np.array(v) for k, v in front["regimes"].items()}
+        s = (y[:, g["settings"]] - g["mean"]) * g["scale"]
+        of = ((s[:, None] - g["centers"]) ** 2).sum(2).argmin(1)
+        y = (y - g["means"][of]) * g["scales"][of]
     for k, row in enumerate(y, 1):  # a view: the sample is changed in place
         if level or "center" in front:
             a = 1 / min(k, level or front["center"])

@@ -31,7 +31,7 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))))
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels)))})
 	})
 	t.Run("mixed bank", func(t *testing.T) {
 		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 12, Samples: 120}, nil)
@@ -43,7 +43,7 @@ func TestModelInNumPy(t *testing.T) {
 			t.Fatal(err)
 		}
 		mixed.Members, mixed.Taps.Members = 16, 8 // of each kind
-		checkInNumPy(t, python, d, mixed)
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: mixed})
 	})
 	t.Run("front end", func(t *testing.T) {
 		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 12, Samples: 300}, nil)
@@ -54,16 +54,20 @@ func TestModelInNumPy(t *testing.T) {
 		if err := front.UnmarshalText([]byte("normalize=50,envelope=2,decimate=3")); err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Front: front})
 		front.Center, front.Normalize = front.Normalize, offline.Span{}
-		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Front: front})
+		opt := offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Settings: d.Channels[:1], Regimes: 3}
+		checkInNumPy(t, python, d, opt)
+		opt.Front.Decimate = 3
+		checkInNumPy(t, python, d, opt)
 	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := imports.Import(context.Background(), imports.Options{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))))
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels)))})
 	})
 }
 
@@ -73,10 +77,10 @@ func eightMembers(s reservoir.Spec) reservoir.Spec {
 	return s
 }
 
-func checkInNumPy(t *testing.T, python string, d *archive.Dataset, spec reservoir.Spec, front ...offline.Front) {
+func checkInNumPy(t *testing.T, python string, d *archive.Dataset, opt offline.RetrainOptions) {
 	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
-	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec, Front: append(front, offline.Front{})[0]}, nil)
+	m, _, err := offline.Retrain(ctx, d, opt, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

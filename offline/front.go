@@ -134,13 +134,21 @@ func frontText(f *reservoir.Front) string {
 	if f == nil {
 		return "none"
 	}
-	return Front{Center: Span{Samples: f.Center}, Normalize: Span{Samples: f.Normalize}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
+	text := ""
+	if f.Regimes != nil {
+		text = fmt.Sprintf("%d operating regimes", len(f.Regimes.Centers))
+	}
+	lengths := Front{Center: Span{Samples: f.Center}, Normalize: Span{Samples: f.Normalize}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
+	return strings.Trim(text+","+lengths, ",")
 }
 
 // setFront makes the front end for the now known sampling rate, and computes the constants of the network's input
 // transform from the front end's output. For this purpose the material is read once more.
 func (t *training) setFront(ctx context.Context) (err error) {
-	if t.front, err = t.opt.Front.at(t.report.Sampling.Rate); t.front == nil || err != nil {
+	if t.front, err = t.opt.Front.at(t.report.Sampling.Rate); err == nil {
+		err = t.setRegimes(ctx)
+	}
+	if t.front == nil || err != nil {
 		return err
 	}
 	if err := t.front.CheckParts(t.opt.Policy); err != nil {

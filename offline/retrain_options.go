@@ -43,6 +43,8 @@ type RetrainOptions struct {
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: from the times of a recording's samples
 	Front       Front            // processing of samples before the network; zero: none
+	Settings    []string         // channels that determine the operating regime: the others are standardized within each regime, and the settings are left out; see reservoir.Regimes; nil: none
+	Regimes     int              // number of operating regimes; 0: chosen by the data
 	Parts       []byte           // JSON of eusn-stream offline split; the groups of part train are learned from; nil: the archive's own training part, or all of a recording
 	Groups      string           // rule of the sequences that leave-one-out leaves out together: stream, day, a column such as machine, or a regular expression; "": by origin, or the groups of Parts (docs/groups.md)
 
@@ -142,7 +144,7 @@ func checkTraining(src labeledData, opt RetrainOptions) error {
 			return fmt.Errorf("offline: %w", err)
 		}
 	}
-	if err := opt.Front.check(opt.Policy); err != nil {
+	if err := cmp.Or(opt.Front.check(opt.Policy), opt.checkSettings(src.channels)); err != nil {
 		return err
 	}
 	if err := opt.Early.check(opt); err != nil {

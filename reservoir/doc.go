@@ -205,6 +205,7 @@
 //   - defaults.go: completes recipes
 //   - policy.go: defines the policies that cut streams into sequences
 //   - front.go: transforms samples before the network (front end)
+//   - regimes.go: standardizes channels within operating regimes
 //   - inputs.go: computes the input transform and ranges from training data
 //   - network.go: checks a network and transforms inputs
 //   - model.go: defines networks, models and trainings

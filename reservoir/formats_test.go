@@ -78,6 +78,8 @@ func TestStoredModels(t *testing.T) {
 	number := testModel(t)
 	*number.Readouts[0] = readout.Linear{Name: "n", Classes: []string{"remaining life"}, Center: h.Center, Weights: h.Center, Intercept: []float32{120.5}, Interval: &readout.Interval{Level: .9, Low: -3.25, High: 1. / 3}}
 	number.Readouts = number.Readouts[:1]
+	regimes := testModel(t)
+	regimes.Front = testRegimes()
 	capped := testModel(t)
 	most := float32(125)
 	life := *number.Readouts[0]
@@ -88,7 +90,7 @@ func TestStoredModels(t *testing.T) {
 	adapted := testModel(t)
 	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
 	for name, m := range map[string]*Model{
-		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped,
+		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped, "regimes": regimes,
 		"decides": decides, "novel": novel, "healthy": healthy, "sets": sets, "front": front, "bank": testModel(t), "ring": ring,
 		"ranges": ranges, "mixed": mixedModel(t), "limits": limits, "timed": timed,
 	} {

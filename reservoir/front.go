@@ -12,6 +12,8 @@ import (
 // channel stays a channel, so the network has as many channels as the messages.
 // See Run for the arithmetic.
 type Front struct {
+	Regimes *Regimes `json:"regimes,omitempty"` // standardizes channels within operating regimes; nil: none
+
 	Center    int `json:"center,omitzero"`    // subtracts a running mean of about this many samples
 	Normalize int `json:"normalize,omitzero"` // also divides by a running deviation; not together with Center
 	Envelope  int `json:"envelope,omitzero"`  // running mean of the magnitude
@@ -42,13 +44,18 @@ func (f *Front) CheckParts(p Policy) error {
 	if f.Center != 0 && f.Normalize != 0 {
 		bad("center and normalize, want one of them: normalize subtracts the mean, too")
 	}
-	if f.Center == 0 && f.Normalize == 0 && f.Envelope == 0 && f.Decimate == 0 {
-		bad("no part, want at least one of center, normalize, envelope, decimate")
+	if f.Regimes == nil && !f.runs() {
+		bad("no part, want at least one of regimes, center, normalize, envelope, decimate")
 	}
 	if f.Decimate > 1 {
 		f.checkDecimate(p, bad)
 	}
 	return errors.Join(errs...)
+}
+
+// runs reports whether a part with a length follows the regimes.
+func (f *Front) runs() bool {
+	return f.Center != 0 || f.Normalize != 0 || f.Envelope != 0 || f.Decimate != 0
 }
 
 // checkDecimate reports to bad a policy whose sequences may end within a mean.
@@ -65,6 +72,9 @@ func (f *Front) checkDecimate(p Policy, bad func(format string, args ...any)) {
 // validate runs CheckParts and checks the other fields.
 func (f *Front) validate(p Policy, channels int) error {
 	errs := []error{f.CheckParts(p)}
+	if f.Regimes != nil {
+		errs = append(errs, f.Regimes.validate(channels))
+	}
 	if len(f.Fill) != channels {
 		errs = append(errs, fmt.Errorf("reservoir: front end: %d values of fill, want one for each of %d channels", len(f.Fill), channels))
 	}
@@ -81,9 +91,9 @@ func (f *Front) validate(p Policy, channels int) error {
 const frontNumbers = 4
 
 // StateSize is how many numbers a stream's state has. No front end, nil, has
-// none.
+// none, and regimes have none.
 func (f *Front) StateSize(channels int) int {
-	if f == nil {
+	if f == nil || !f.runs() {
 		return 0
 	}
 	return channels * frontNumbers
@@ -106,7 +116,8 @@ func (f *Front) Out(n int64) int64 {
 // of samples. The state comes from the previous call; for n = 0 Run clears it
 // first.
 //
-// Canonical, and the same on every platform: float64, one rounding for each
+// Regimes come first; see Regimes.Of for the regime, and y = (x - mean) * scale in float64,
+// rounded to float32. Canonical, and the same on every platform: float64, one rounding for each
 // operation, in the order written. With k = n+1 for the first sample, then one
 // more for each, and for each channel:
 //
@@ -126,6 +137,12 @@ func (f *Front) Out(n int64) int64 {
 func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (out int) {
 	if len(samples) == 0 {
 		return 0
+	}
+	if f.Regimes != nil {
+		f.Regimes.run(samples, channels)
+	}
+	if !f.runs() {
+		return len(samples) / channels
 	}
 	if n == 0 {
 		clear(state)

@@ -149,6 +149,8 @@ func (m *Model) ChannelRemarks() (remarks []ChannelRemark) {
 			continue
 		case !r.Unused && in.Deviation > coarse*math.Abs(in.Mean):
 			continue
+		case r.Unused && m.isSetting(c):
+			r.Reason = "it is a setting, and only selects the operating regime"
 		case in.Min == in.Max:
 			r.Reason = fmt.Sprintf("all its training values are %v as float32; if the source has more digits, subtract a constant from the values first", in.Min)
 		case !r.Unused || math.Nextafter32(in.Min, in.Max) >= in.Max:
@@ -161,6 +163,11 @@ func (m *Model) ChannelRemarks() (remarks []ChannelRemark) {
 		remarks = append(remarks, r)
 	}
 	return remarks
+}
+
+// isSetting reports whether a channel determines the operating regime.
+func (m *Model) isSetting(channel int) bool {
+	return m.Front != nil && m.Front.Regimes != nil && slices.Contains(m.Front.Regimes.Settings, channel)
 }
 
 // identityNorm changes no sample.

@@ -36,6 +36,7 @@ var jobs = []golden{
 	{name: "gap", train: append(tiny, "--policy", "gap", "--gap", "500ms", "--early", "8", "--decide", "--decide-loss", "0.2"), input: input{gaps: true}},
 	{name: "endless-inputs", train: append(tiny, "--policy", "endless", "--early", "8", "--drift"), input: input{}},
 	{name: "numbers", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--policy", "count", "--length", "16"), numbers: true, input: input{}},
+	{name: "numbers-regimes", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--policy", "window", "--length", "16", "--hop", "4", "--train-hop", "8", "--cap", "200", "--settings", "c1", "--regimes", "3"), numbers: true, input: input{}},
 	{name: "novel-only", train: append(tiny, "--healthy-only=slow", "--false-alarms", "0.1", "--policy", "window", "--length", "20", "--hop", "10"), input: input{}},
 	{name: "promoted-and-shadowed", train: append(tiny, "--early", "10"), input: input{ends: true}, operate: func(j *job) {
 		next, shadow := j.publish("--alpha", "100"), j.publish("--ridge", "--alpha", "0.1")

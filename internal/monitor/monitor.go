@@ -200,3 +200,17 @@ func (f *Findings) In(from, to int, age int64) (outside, flat bool) {
 	}
 	return outside, flat
 }
+
+// WatchRegimes marks samples out of range whose settings are far from each operating regime,
+// after Watch of the same samples. No value is missing. g may be nil.
+func (l *Limits) WatchRegimes(g *reservoir.Regimes, x []float32, f *Findings) {
+	if g == nil {
+		return
+	}
+	width := len(l.low)
+	for i := 0; i < len(x); i += width {
+		if _, far := g.Of(x[i : i+width]); far {
+			f.findingAt(g.Settings[0], i/width, len(x)/width).outside = true
+		}
+	}
+}

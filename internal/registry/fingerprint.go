@@ -2,6 +2,7 @@ package registry
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,7 +74,8 @@ func describeDifferences(a, b *reservoir.Model) string {
 		if f == nil {
 			return "none"
 		}
-		return fmt.Sprintf("%+v", *f)
+		text, _ := json.Marshal(f) // of numbers, no error is possible
+		return string(text)
 	}
 	add("front end", front(a.Front) == front(b.Front), front(a.Front), front(b.Front))
 	if len(all) == 0 {

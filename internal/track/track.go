@@ -177,6 +177,7 @@ func (t *Tracker) transformSamples(tr *Track, s Samples, before int64) (rows int
 	if t.front == nil {
 		return s.Count
 	}
+	t.limits.WatchRegimes(t.Front.Regimes, s.X, &t.found)
 	return t.front.Run(tr.Front, before, t.cuts, s.X)
 }
 

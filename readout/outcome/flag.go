@@ -18,7 +18,7 @@ const (
 	FlagEarly                          // the sequence has not ended
 	FlagPoisonSkipped                  // an undecodable message was skipped
 	FlagIdle                           // silence of the stream ended the sequence
-	FlagOutOfRange                     // a channel had values far outside its range in training
+	FlagOutOfRange                     // a channel had values far outside its range in training, or its settings were of no operating regime
 	FlagFlat                           // a channel had one value for far longer than ever in training
 	FlagLength                         // the sequence is far shorter or longer than any in training
 	FlagRate                           // the samples came at another rate than in training, or with a jump in time

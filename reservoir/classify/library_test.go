@@ -327,3 +327,46 @@ func TestPredict(t *testing.T) {
 		t.Errorf("with an ended context: %v, want its cause", err)
 	}
 }
+
+// TestStreamWithRegimes: a model's operating regimes act on a stream as on a whole series.
+func TestStreamWithRegimes(t *testing.T) {
+	series, labels := waves(40)
+	m, err := Train(context.Background(), smallBank(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &reservoir.Regimes{
+		Settings: []int{1}, Mean: []float64{0}, Scale: []float64{1}, Centers: [][]float64{{-1}, {1}}, Reach: []float64{9, 9},
+		Means: [][]float32{{.5, 0}, {-.5, 0}}, Scales: [][]float32{{2, 0}, {3, 0}},
+	}
+	m.Front = &reservoir.Front{Regimes: g, Fill: []float32{0, 0}}
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	answers, err := Predict(context.Background(), m, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := *m
+	plain.Front = nil
+	stream, err := NewStream(&plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range series {
+		for k := 0; k < len(s); k += 2 {
+			r := 0
+			if s[k+1] > 0 {
+				r = 1
+			}
+			if err := stream.Step((s[k]-g.Means[r][0])*g.Scales[r][0], 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The product in float32 may differ in its last bit.
+		if got, want := answers[i].Scores, stream.Answer().Scores; math.Abs(float64(got[0]-want[0])) > 1e-4 {
+			t.Errorf("series %d: scores %v, want %v", i, got, want)
+		}
+		stream.Reset()
+	}
+}

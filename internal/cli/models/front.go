@@ -25,6 +25,13 @@ func FrontText(r Report) string {
 		return fmt.Sprintf("%d samples (%s s)", n, formatSeconds(float64(n)/rate))
 	}
 	var parts []string
+	if g := f.Regimes; g != nil {
+		var settings []string
+		for _, c := range g.Settings {
+			settings = append(settings, r.Channels[c])
+		}
+		parts = append(parts, fmt.Sprintf("standardizes channels within %d operating regimes of %s", len(g.Centers), ListText(settings)))
+	}
 	for _, p := range []struct {
 		n    int
 		text string

@@ -70,3 +70,25 @@ func TestFrontEnd(t *testing.T) {
 	clitest.Exec(t, t.Context(), "train", clitest.ImportTiny(t, 1), "--output", model, "--front", "envelope=10ms").
 		Want(t, cli.ExitFailure, "want the sampling rate, of which the data say nothing (--sample-rate), or lengths in samples")
 }
+
+// Settings select operating regimes: the model describes them, and evaluates as it was trained.
+func TestSettings(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("stream,speed,x,label\n")
+	for r := range 2400 {
+		speed := 1 + 3*(r/7%2)
+		worn := r / 600 % 2
+		fmt.Fprintf(&b, "m,%d,%g,%s\n", speed, 1000*float64(speed)+float64((1+worn)*(r*r%5)), []string{"new", "worn"}[worn])
+	}
+	archive, model := filepath.Join(dir, "speeds.parquet"), filepath.Join(dir, "m.safetensors")
+	clitest.Must(t, "import", clitest.Write(t, filepath.Join(dir, "speeds.csv"), b.String()), "--output", archive)
+	train := []string{"train", archive, "--output", model, "--policy", "window", "--length", "100", "--hop", "50", "--members", "4", "--units", "8"}
+	clitest.Must(t, append(train, "--settings", "speed")...)
+	if out := clitest.Must(t, "model", "show", model).Out; !strings.Contains(out, "front end  standardizes channels within 2 operating regimes of speed\n") || !strings.Contains(out, "channel speed is left out: it is a setting") {
+		t.Errorf("model show prints\n%s", out)
+	}
+	clitest.Must(t, "evaluate", "--model", model, archive, "--min-accuracy", "0.95")
+	clitest.Exec(t, t.Context(), append(train, "--settings", "load")...).Want(t, cli.ExitFailure, `setting "load" is no channel, want one of ["speed" "x"]`)
+	clitest.Exec(t, t.Context(), append(train, "--regimes", "2")...).Want(t, cli.ExitFailure, "2 operating regimes and no settings")
+}

@@ -26,6 +26,8 @@ type retrainFlags struct {
 	group                         groupFlags
 	rate                          rateFlag
 	front                         frontFlag
+	settings                      []string
+	regimes                       int
 	net                           networkFlags
 	policy                        PolicyFlags
 	certainty                     certaintyFlags
@@ -108,6 +110,8 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
 	f.Var(&r.rate, "sample-rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of center, normalize, envelope, decimate, with lengths in samples or time")
+	f.StringSliceVar(&r.settings, "settings", nil, "channels that determine the operating regime, such as speed,load: the others are standardized within each regime, and the settings are left out (docs/front-end.md)")
+	f.IntVar(&r.regimes, "regimes", 0, "with --settings: number of operating regimes; 0 = as many as the settings show")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	f.IntVar(&r.hop, "train-hop", 0, "window, endless: samples from one training sequence of a stream to the next, a multiple of --hop or --early; 0 = learn from every prediction")
 	r.net.addFlags(f)
@@ -214,7 +218,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	}
 	o := r.net.options(src.Channels)
 	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
-	o.TrainHop = r.hop
+	o.TrainHop, o.Settings, o.Regimes = r.hop, r.settings, r.regimes
 	o.Groups, o.Parts, o.Novelty, o.Early = r.group.group, t.groups.encoded, t.novelty, t.early
 	r.certainty.set(&o)
 	if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
