@@ -32,6 +32,9 @@ const (
 	DefaultNoise = 0.25
 )
 
+// MinSamples is the least number of samples of a series.
+const MinSamples = 16
+
 // maxSamples bounds the samples of a call: 3 axes of float32 each.
 const maxSamples = 1 << 28
 
@@ -76,8 +79,8 @@ func (o Options) validate() error {
 	if o.Train < 4 || o.Test < 4 {
 		bad("%d training and %d test series, want at least 4 of each (one per class)", o.Train, o.Test)
 	}
-	if o.Samples < 16 {
-		bad("%d samples per series, want at least 16", o.Samples)
+	if o.Samples < MinSamples {
+		bad("%d samples per series, want at least %d", o.Samples, MinSamples)
 	}
 	if !(o.Rate >= 3000 && o.Rate <= 1e6) {
 		bad("rate %g Hz, want 3000 to 1e6: below, the resonance near 1.2 kHz is not seen", o.Rate)

