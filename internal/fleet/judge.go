@@ -195,8 +195,11 @@ func (r *Report) judgeGateways() {
 	for i := range r.Processes {
 		p := &r.Processes[i]
 		if g := p.Gateway; g != nil && g.HoldingBack {
-			r.addFinding(Problem, "gateway", fmt.Sprintf("gateway %s does not acknowledge devices, because the server stores no samples; %s in its outbox", placeOf(p), plural(int(g.Waiting), "batch")+" "+pluralVerb(g.Waiting, "waits", "wait")),
-				"eusn-stream doctor: check that the NATS server runs and that its disk and the job's input are not full")
+			why, do := "the server stores no samples", "eusn-stream doctor: check that the NATS server runs and that its disk and the job's input are not full"
+			if g.Unwritable {
+				why, do = "its outbox cannot be written", "check the directory gateway.outbox and the free space there; the gateway then continues automatically ("+gatewayMD+")"
+			}
+			r.addFinding(Problem, "gateway", fmt.Sprintf("gateway %s does not acknowledge devices, because %s; %s in its outbox", placeOf(p), why, plural(int(g.Waiting), "batch")+" "+pluralVerb(g.Waiting, "waits", "wait")), do)
 		} else if g != nil {
 			r.judgeGateway(placeOf(p), g)
 		}

@@ -81,6 +81,9 @@ func TestJudge(t *testing.T) {
 		"a gateway": {func(r *Report) {
 			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{HoldingBack: true, Waiting: 2}})
 		}, Problem, "4 partitions, 1 worker: gateway on g (process 4) does not acknowledge devices, because the server stores no samples; 2 batches wait in its outbox", "doctor"},
+		"a gateway with a full disk": {func(r *Report) {
+			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{HoldingBack: true, Unwritable: true}})
+		}, Problem, "4 partitions, 1 worker: gateway on g (process 4) does not acknowledge devices, because its outbox cannot be written; 0 batches wait in its outbox", "gateway.outbox"},
 		"an outbox that fills": {func(r *Report) {
 			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{Waiting: 263_316, Rates: Rates{Over: 10, Samples: 2500}}})
 		}, Attention, "4 partitions, 1 worker, samples wait in a gateway: last sample answered 0.4 s ago", "If the outbox grows"},

@@ -111,6 +111,7 @@ type Gateway struct {
 	Dropped     uint64 `json:"dropped"`
 	Missed      uint64 `json:"missed"`
 	HoldingBack bool   `json:"holding_back"` // the gateway does not acknowledge devices
+	Unwritable  bool   `json:"unwritable"`   // because its outbox cannot be written
 	Waiting     int64  `json:"waiting"`      // batches in the outbox
 	OutboxBytes int64  `json:"outbox_bytes"`
 	Rates       Rates  `json:"rates"` // only Messages and Samples

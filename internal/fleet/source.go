@@ -184,7 +184,7 @@ func (g *gatewaySource) AddStatus(p *Process) {
 	s := g.stats()
 	p.Gateway = &Gateway{
 		Messages: s.Messages, Refused: s.Refused, Samples: s.Samples, Unreadable: s.Unreadable, Dropped: s.Dropped, Missed: s.Missed,
-		HoldingBack: s.HoldingBack, Waiting: s.Waiting, OutboxBytes: s.OutboxBytes, Rates: g.meter.computeRates(gatewayReading(time.Now(), &s)),
+		HoldingBack: s.HoldingBack, Unwritable: s.Unwritable, Waiting: s.Waiting, OutboxBytes: s.OutboxBytes, Rates: g.meter.computeRates(gatewayReading(time.Now(), &s)),
 	}
 }
 

@@ -120,16 +120,18 @@ func (g *Gateway) serverTakes(after time.Duration) {
 
 func (g *Gateway) diskFailed(err error) {
 	if !g.hold.disk {
-		g.cfg.Log.Error("holding back: the outbox cannot be written: free space in its directory (gateway.outbox); devices get no acknowledgement for these messages", "err", err)
+		g.cfg.Log.Error("holding back: the outbox cannot be written: check its directory (gateway.outbox) and the free space there; devices get no acknowledgement for these messages", "err", err)
 	}
 	g.hold.disk, g.hold.probe = true, time.Now().Add(probeEvery)
 	g.stats.held.Store(true)
+	g.stats.unwritable.Store(true)
 }
 
 func (g *Gateway) diskWorks() {
 	if g.hold.disk {
 		g.hold.disk = false
 		g.stats.held.Store(g.hold.server)
+		g.stats.unwritable.Store(false)
 		g.cfg.Log.Info("the outbox can be written again")
 	}
 }

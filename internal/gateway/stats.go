@@ -10,7 +10,7 @@ type counters struct {
 	messages                                                                                         [inputs]atomic.Uint64
 	refused                                                                                          [inputs]atomic.Uint64
 	samples, batches, retries, repeats, unreadable, dropped, missed, forgotten, newStreams, farTimes atomic.Uint64
-	held                                                                                             atomic.Bool
+	held, unwritable                                                                                 atomic.Bool
 	waiting, bytes                                                                                   atomic.Int64
 }
 
@@ -28,8 +28,9 @@ type Stats struct {
 	Forgotten   uint64            // sessions of devices, forgotten because of too many sessions
 	NewStreams  uint64            // streams new to the input
 	FarTimes    uint64            // samples whose time is before 2000, or more than a day from the clock
-	HoldingBack bool
-	Waiting     int64 // batches in the outbox
+	HoldingBack bool              // no device is acknowledged
+	Unwritable  bool              // the gateway holds back because the outbox cannot be written
+	Waiting     int64             // batches in the outbox
 	OutboxBytes int64
 }
 
@@ -39,7 +40,7 @@ func (g *Gateway) Stats() Stats {
 	s := Stats{
 		Messages: map[string]uint64{}, Refused: map[string]uint64{}, Samples: c.samples.Load(), Batches: c.batches.Load(), Retries: c.retries.Load(),
 		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), Missed: c.missed.Load(),
-		Forgotten: c.forgotten.Load(), NewStreams: c.newStreams.Load(), FarTimes: c.farTimes.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
+		Forgotten: c.forgotten.Load(), NewStreams: c.newStreams.Load(), FarTimes: c.farTimes.Load(), HoldingBack: c.held.Load(), Unwritable: c.unwritable.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
 	}
 	for i := range inputs {
 		s.Messages[i.String()], s.Refused[i.String()] = c.messages[i].Load(), c.refused[i].Load()

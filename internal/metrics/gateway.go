@@ -20,7 +20,7 @@ var (
 	gatewaySamples    = defineMetric(counter, "eusn_gateway_samples_total", "Samples in the messages taken.")
 	gatewayBatches    = defineMetric(counter, "eusn_gateway_batches_total", "Batches that were given a number.")
 	gatewayRetries    = defineMetric(counter, "eusn_gateway_publish_retries_total", "Attempts to publish a batch that failed.")
-	gatewayHeld       = defineMetric(gauge, "eusn_gateway_holding_back", "1 while the server takes nothing and no device is acknowledged.")
+	gatewayHeld       = defineMetric(gauge, "eusn_gateway_holding_back", "1 while no device is acknowledged.")
 	gatewayWaiting    = defineMetric(gauge, "eusn_gateway_outbox_batches", "Batches in the outbox.")
 	gatewayBytes      = defineMetric(gauge, "eusn_gateway_outbox_bytes", "Bytes of them.")
 )

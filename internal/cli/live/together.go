@@ -123,7 +123,7 @@ func (r *stageRun) startGateway(ctx context.Context) (run func(ctx context.Conte
 	endAnswers := server.Answer(ctx, r.broker.Dial, c.Job, fleet.NewGatewaySource(g.gateway.Stats), r.used, p.journal, p.log)
 	return func(ctx context.Context) {
 		r.app.Say("publishing to %s of job %s", c.Input.Subject, c.Job)
-		err := g.end(r.app, g.gateway.Run(ctx))
+		err := addStageOnly(g.end(r.app, g.gateway.Run(ctx)))
 		p.ended.Store(&err)
 		endAnswers()
 		nc.Close()

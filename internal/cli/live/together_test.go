@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os/exec"
@@ -250,15 +251,7 @@ func TestAlarmsOfRunMissPredictions(t *testing.T) {
 	url := "nats://127.0.0.1:" + port
 	text := string(clitest.Read(t, file))
 	without := clitest.Write(t, file+"x.yaml", strings.Replace(text, "alarms:", "#", 1))
-	readiness := func() string {
-		resp, err := http.Get("http://127.0.0.1:" + metrics + "/readyz")
-		if err != nil {
-			return err.Error()
-		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(resp.Body) // an incomplete text differs from the expected text
-		return resp.Status + " " + string(body)
-	}
+
 	p := startProcess(t, "run", "-c", file)
 	p.await(t, "1 rules hold for job eusn")
 	send(t, mqtt, "pump1", 0, 20)
@@ -280,15 +273,15 @@ func TestAlarmsOfRunMissPredictions(t *testing.T) {
 	p = startProcess(t, "run", "-c", file)
 	p.await(t, "alarms are not raised")
 	p.await(t, "eusn-stream alarms run --missing -c "+file)
-	if r := readiness(); !strings.HasPrefix(r, "503") || !strings.Contains(r, "alarms are not judged: ") || strings.Contains(r, "gateway") {
+	if r := readiness(metrics); !strings.HasPrefix(r, "503") || !strings.Contains(r, "alarms are not judged: ") || strings.Contains(r, "gateway") {
 		t.Errorf("/readyz: %s", r)
 	}
 	send(t, mqtt, "pump2", 0, 20)
 	other := clitest.Start(t, "1 rules hold for job eusn", "alarms", "run", "-c", file, "--nats-url", url, "--missing")
 	p.await(t, "stands by")
-	for end := time.Now().Add(pipelinetest.Patience); !strings.HasPrefix(readiness(), "200"); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); !strings.HasPrefix(readiness(metrics), "200"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("/readyz: %s", readiness())
+			t.Fatalf("/readyz: %s", readiness(metrics))
 		}
 	}
 	other.Stop(t).Want(t, cli.ExitOK)
@@ -298,6 +291,89 @@ func TestAlarmsOfRunMissPredictions(t *testing.T) {
 	if lines := events(t, url, "pump2"); len(lines) != 1 {
 		t.Errorf("alarms of pump2: %q", lines)
 	}
+}
+
+// A gateway that does not go with the job's input format ends the run: the error names the cause
+// and the next steps. Nothing was taken, and --stage-only continues the job.
+func TestGatewayOfRunAndAnotherInput(t *testing.T) {
+	t.Parallel()
+	file, port, _ := plantFile(t, "")
+	url := "nats://127.0.0.1:" + port
+	send := func() {
+		clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+			_, err := js.Publish(t.Context(), "sensors.pump1", []byte("["+strings.TrimSuffix(strings.Repeat(`{"c0": 1, "c1": 2},`, 20), ",")+"]"))
+			return err
+		})
+	}
+	json := clitest.Write(t, file+"x.yaml", string(clitest.Read(t, file))+"input: {format: json}\n")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--stage-only", "-c", json)
+	send()
+	clitest.Await(t, url, 1, 0)
+	stage.Stop(t).Want(t, cli.ExitOK)
+	out, err := planttest.Command("run", "-c", file).CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != cli.ExitConfig {
+		t.Errorf("%v, want exit code %d", err, cli.ExitConfig)
+	}
+	for _, says := range []string{"it was started with input.format: json, and the gateway publishes Arrow", "stopped: 0 messages", "try: another job", "--stage-only"} {
+		if !strings.Contains(string(out), says) {
+			t.Errorf("no %q in\n%s", says, out)
+		}
+	}
+	stage = clitest.Start(t, "reading sensors.*", "run", "--stage-only", "-c", json)
+	send()
+	clitest.Await(t, url, 2, 0)
+	stage.Stop(t).Want(t, cli.ExitOK)
+}
+
+// Somebody deletes the alarm log while the process runs. The stage continues, /readyz has the
+// reason, and a new log begins without a restart.
+func TestAlarmLogOfRunDeleted(t *testing.T) {
+	t.Parallel()
+	metrics := planttest.FreePort(t)
+	file, port, mqtt := plantFile(t, fmt.Sprintf("metrics: {listen: \"127.0.0.1:%s\"}", metrics))
+	url := "nats://127.0.0.1:" + port
+	p := startProcess(t, "run", "-c", file)
+	p.await(t, "1 rules hold for job eusn")
+	send(t, mqtt, "pump1", 0, 20)
+	p.await(t, "alarm raised")
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error { return js.DeleteStream(t.Context(), "EUSN-ALARMS") })
+	p.await(t, "alarms are not raised")
+	if r := readiness(metrics); !strings.HasPrefix(r, "503") || !strings.Contains(r, "EUSN-ALARMS was deleted") {
+		t.Errorf("/readyz: %s", r)
+	}
+	send(t, mqtt, "pump2", 0, 20)
+	for end := time.Now().Add(pipelinetest.Patience); !strings.HasPrefix(readiness(metrics), "200"); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("/readyz: %s", readiness(metrics))
+		}
+	}
+	send(t, mqtt, "pump3", 0, 20)
+	clitest.Await(t, url, 3, 0)
+	want := map[string]int{"pump1": 1, "pump2": 1, "pump3": 1} // the log begins with the start of the process
+	got := map[string]int{}
+	for end := time.Now().Add(pipelinetest.Patience); !maps.Equal(got, want) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for pump := range want {
+			got[pump] = len(events(t, url, pump))
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("events: %v, want %v", got, want)
+	}
+	if got := answers(t, url, "eusn"); len(got["pump1"]) != 1 || len(got["pump2"]) != 1 || len(got["pump3"]) != 1 || count(got) != 3 {
+		t.Errorf("predictions: %v", got)
+	}
+}
+
+// readiness returns the status and the text of /readyz, or an error.
+func readiness(metrics string) string {
+	resp, err := http.Get("http://127.0.0.1:" + metrics + "/readyz")
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body) // an incomplete text differs from the expected text
+	return resp.Status + " " + string(body)
 }
 
 // With users, the parts of a run use the connection inside the process: no user is needed for them.
