@@ -44,7 +44,7 @@ function pump(k, seed) {
 // is what the maintenance log will say; null where the samples are no good to learn from.
 const day = [
   { second: 15, pump: "pump-7", state: "worn-bearing", says: "the bearing of pump-7 is worn" },
-  { second: 30, pump: "pump-3", state: "normal", dead: true, says: "the pressure sensor of pump-3 dies: it says 0" },
+  { second: 30, pump: "pump-3", state: "normal", dead: true, says: "the pressure sensor of pump-3 fails and reports 0" },
   { second: 45, pump: "pump-3", state: "normal", says: "pump-3 has a new sensor" },
   { second: 60, pump: "pump-5", state: "dry-running", says: "pump-5 runs dry, which no model has seen" },
 ];
