@@ -113,7 +113,7 @@ func TestBrowser(t *testing.T) {
 	r.page.Close()
 	r.web.CloseClientConnections()
 	r.web.Close()
-	b.AwaitTrue("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("What is shown is old")`)
+	b.AwaitTrue("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("the values are old")`)
 	// A screen reader announces this once: the elapsed time is outside the alert.
 	if got := b.EvalText(`document.querySelectorAll("#stale[role=alert]").length + " " + /\d/.test(document.querySelector("#stale [role=alert]").textContent)`); got != "0 false" {
 		t.Errorf("the word that nothing is heard is read aloud each second: %s", got)
