@@ -22,22 +22,27 @@ func Nanoseconds(n, ticks int64) (int64, bool) {
 	return n * ticks, ok
 }
 
+// Guess returns the unit in which a number is a time of 1990 to 2106; "": no unit.
+func Guess(n int64) string {
+	const from, to = 631152000, 1 << 32 // s
+	for _, unit := range Names {
+		if second := 1e9 / Ticks(unit); n/second >= from && n/second < to {
+			return unit
+		}
+	}
+	return ""
+}
+
 // CheckTime refuses a time, such as the first of a recording, if the number is a time of
 // 1990 to 2106 in another unit, but not in this unit. Times that begin with a small
 // number, such as times since the start of a device, pass.
 func CheckTime(n, ticks int64, what, remedy string) error {
-	const from, to = 631152000, 1 << 32 // s
-	plausible := func(ticks int64) bool { second := int64(1e9) / ticks; return n/second >= from && n/second < to }
-	if plausible(ticks) {
+	unit := Guess(n)
+	if unit == "" || Ticks(unit) == ticks {
 		return nil
 	}
-	for _, unit := range Names {
-		if t := Ticks(unit); plausible(t) {
-			return fmt.Errorf("%s %d, which looks like %s since 1970 (%s)%s", what, n, unit,
-				time.Unix(n/(1e9/t), 0).UTC().Format(time.RFC3339), remedy)
-		}
-	}
-	return nil
+	return fmt.Errorf("%s %d, which looks like %s since 1970 (%s)%s", what, n, unit,
+		time.Unix(n/(1e9/Ticks(unit)), 0).UTC().Format(time.RFC3339), remedy)
 }
 
 // Parse parses a time of a label: RFC 3339, or a number in ns since 1970. A time of 1990
