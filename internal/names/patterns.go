@@ -24,6 +24,9 @@ func ParsePatterns(list string) (*Patterns, error) {
 		if pattern == "" {
 			return nil, fmt.Errorf("%q: want patterns such as pump*, line-7, with one comma between two", list)
 		}
+		if err := Check("pattern", pattern); err != nil {
+			return nil, err
+		}
 		p.patterns = append(p.patterns, regexp.MustCompile("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")+"$"))
 	}
 	return p, nil

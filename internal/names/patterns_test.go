@@ -24,6 +24,9 @@ func TestPatterns(t *testing.T) {
 			t.Errorf("%q, %q: %v (%v), want %v", c.list, c.name, p.Allow(c.name), err, c.allowed)
 		}
 	}
+	if _, err := ParsePatterns("a,\xca*"); err == nil { // no UTF-8, which panicked
+		t.Error("a pattern that is not UTF-8 is parsed without an error")
+	}
 	if _, err := ParsePatterns("a,,b"); err == nil {
 		t.Error("an empty pattern is taken")
 	}
