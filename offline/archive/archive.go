@@ -91,7 +91,7 @@ func writerProps(dictionary []string, stats bool) *parquet.WriterProperties {
 		parquet.WithStats(stats),
 		parquet.WithAllocator(memory.DefaultAllocator),
 	}
-	for _, column := range dictionary {
+	for _, column := range slices.DeleteFunc(dictionary, func(c string) bool { return c == "" }) {
 		props = append(props, parquet.WithDictionaryFor(column, true))
 	}
 	return parquet.NewWriterProperties(props...)

@@ -23,6 +23,9 @@ type RecordingInfo struct {
 	Channels []string   // at least one; not stream, seq, time, end or label
 	Source   Provenance // the origin of the data
 	Recorded bool       // samples have an Origin: of a job's input, as eusn-stream record writes it
+
+	// Of WriteRecording: names of the columns for RecordingChunk.Number and Group; empty: none.
+	Target, Group string
 }
 
 // RecordingChunk is a run of samples of a recording, in the order of the file.
@@ -95,7 +98,9 @@ type RecordingWriter struct {
 
 	channels int
 	recorded bool
-	limit    int // rows of a row group
+	target   bool // a column has Number
+	group    bool // a column has Group
+	limit    int  // rows of a row group
 	file     *archiveFile
 	build    *array.RecordBuilder
 	rows     int   // gathered in build
@@ -111,8 +116,11 @@ func WriteRecording(path string, info RecordingInfo) (*RecordingWriter, error) {
 	if err := checkChannels(info.Channels, columnsOf(info.Recorded)); err != nil {
 		return nil, fmt.Errorf("offline: recording %s: %w", path, err)
 	}
+	if err := checkExtra(info); err != nil {
+		return nil, fmt.Errorf("offline: recording %s: %w", path, err)
+	}
 	schema := recordingSchema(info)
-	file, err := createArchive(path, schema, writerProps([]string{"stream", "label", "eusn_key", "eusn_flags"}, true))
+	file, err := createArchive(path, schema, writerProps([]string{"stream", "label", "eusn_key", "eusn_flags", info.Group}, true))
 	if err != nil {
 		return nil, err
 	}
@@ -120,10 +128,25 @@ func WriteRecording(path string, info RecordingInfo) (*RecordingWriter, error) {
 		Source:   info.Source,
 		channels: len(info.Channels),
 		recorded: info.Recorded,
+		target:   info.Target != "",
+		group:    info.Group != "",
 		limit:    GroupRows(len(info.Channels)),
 		file:     file,
 		build:    array.NewRecordBuilder(memory.DefaultAllocator, schema),
 	}, nil
+}
+
+// checkExtra checks the names of the columns for numbers and groups.
+func checkExtra(i RecordingInfo) error {
+	for what, name := range map[string]string{"target": i.Target, "groups": i.Group} {
+		if err := names.Check("column", name); err != nil {
+			return err
+		}
+		if name != "" && (slices.Contains(i.Channels, name) || slices.Contains(columnsOf(true), name)) || name != "" && i.Target == i.Group {
+			return fmt.Errorf("column %q of the %s: the archive has another column with this name: rename the column", name, what)
+		}
+	}
+	return nil
 }
 
 // columnsOf are the columns that are no channels.
@@ -150,6 +173,12 @@ func recordingSchema(info RecordingInfo) *arrow.Schema {
 	if info.Recorded {
 		fields = append(fields, recordedFields()...)
 	}
+	if info.Target != "" {
+		fields = append(fields, arrow.Field{Name: info.Target, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
+	}
+	if info.Group != "" {
+		fields = append(fields, arrow.Field{Name: info.Group, Type: arrow.BinaryTypes.String, Nullable: true})
+	}
 	meta := m.arrow()
 	return arrow.NewSchema(fields, &meta)
 }
@@ -159,6 +188,9 @@ func recordingSchema(info RecordingInfo) *arrow.Schema {
 func (w *RecordingWriter) Write(c *RecordingChunk) error {
 	if w.err == nil {
 		w.err = c.Check(w.channels, w.recorded)
+	}
+	if n := c.Rows(); w.err == nil && (w.target && len(c.Number) != n || w.group && len(c.Group) != n) {
+		w.err = fmt.Errorf("a chunk of %d samples has %d numbers and %d groups", n, len(c.Number), len(c.Group))
 	}
 	for i := 0; i < c.Rows() && w.err == nil; i++ {
 		w.append(c, i)
@@ -187,8 +219,25 @@ func (w *RecordingWriter) append(c *RecordingChunk, i int) {
 	} else {
 		label.Append(c.Label[i])
 	}
+	at := 5 + w.channels
 	if w.recorded {
-		c.Origin.append(b, 5+w.channels, i)
+		c.Origin.append(b, at, i)
+		at += len(recordedColumns)
+	}
+	if w.target {
+		if number := b.Field(at).(*array.Float64Builder); c.Number[i] != c.Number[i] {
+			number.AppendNull()
+		} else {
+			number.Append(c.Number[i])
+		}
+		at++
+	}
+	if w.group {
+		if group := b.Field(at).(*array.StringBuilder); c.Group[i] == "" {
+			group.AppendNull()
+		} else {
+			group.Append(c.Group[i])
+		}
 	}
 	w.rows++
 }
