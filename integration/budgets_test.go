@@ -17,7 +17,7 @@ var pageKinds = []struct {
 	{"start", 900, "README.md docs/README.md"},
 	{"tutorial: one path to a result", 2000, "docs/quickstart.md docs/tutorial.md"},
 	{"how-to: one task", 600, "docs/alarms.md docs/capacity.md docs/early.md docs/edge.md docs/explain.md docs/fieldbus.md docs/front-end.md docs/gateway.md " +
-		"docs/go-live.md docs/gpu.md docs/groups.md docs/install.md docs/kubernetes.md docs/learn.md docs/models.md docs/nats.md docs/novelty.md docs/old-data.md " +
+		"docs/go-live.md docs/gpu.md docs/groups.md docs/import.md docs/install.md docs/kubernetes.md docs/learn.md docs/models.md docs/nats.md docs/novelty.md docs/old-data.md " +
 		"docs/operations.md docs/page.md docs/parquet.md docs/policies.md docs/quality.md docs/record.md docs/regression.md docs/second-job.md docs/secure.md " +
 		"docs/services.md docs/sets.md docs/traces.md UPGRADING.md"},
 	{"on call: a fault or an alert", 2000, "docs/faults.md docs/runbook.md docs/status.md"},

@@ -1,11 +1,16 @@
-// Package imports reads published data sets, token lists and CSV recordings, for
+// Package imports reads published data sets, token lists and tables of recordings, for
 // archives.
 //
 // [Import] reads the formats of the time-series community: UEA and aeon .ts files, UCR
 // .tsv files, .arff files (univariate and relational), idx images (MNIST) and token
 // lists; each may be compressed with gzip. Files are read line by line and compared with
-// their headers. Every error begins with file and line number. [ImportRecording] converts
-// CSV recordings into a recording archive without holding the samples in memory.
+// their headers. Every error begins with file and line number.
+//
+// [ImportRecording] converts tables, such as CSV files, text files with blanks and NPZ files,
+// into a recording archive without holding the samples in memory. [Table] describes the
+// tables; the first lines of a file determine the rest: the delimiter, the decimal sign and
+// the kind of each column (findDialect, resolveColumns). A [Profile] grades the values of
+// each channel.
 //
 // [Embed] converts token lists to series: it learns a vector for each word and writes
 // each document as the vectors of its words.
@@ -19,11 +24,21 @@
 //   - recording_csv.go: reads CSV recordings
 //   - import.go: imports published data sets
 //   - import_find.go: finds the files of a data set and their format
-//   - import_recording.go: imports CSV recordings
+//   - import_recording.go: imports recordings from tables
 //   - read_source.go: reads input files line by line within limits
 //   - read_part.go: holds the series of one input file
 //   - read_arff.go: parses ARFF files
-//   - read_csv.go: parses CSV recordings
+//   - read_csv.go: parses samples of tables
+//   - read_npz.go: reads NPZ files as tables
+//   - table.go: defines the options of tables
+//   - table_dialect.go: finds delimiter, decimal sign and header; splits lines
+//   - table_columns.go: finds the kind of each column
+//   - table_profile.go: grades channels and measures the sampling rate
+//   - table_files.go: finds and opens the files of a recording
+//   - table_set.go: reads all tables of a recording
+//   - table_runs.go: reads the table with a row for each stream
+//   - table_sensors.go: reads files of one sensor, runs in rows, and rows of one value
+//   - table_mapping.go: reads and writes mapping files
 //   - read_idx.go: parses IDX images
 //   - read_ts.go: parses TS files
 //   - read_tsv.go: parses TSV files

@@ -76,11 +76,11 @@ func FuzzCSV(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src, err := openText(t, "fuzz.csv", data, 1<<20)
 		if err == nil {
-			var r *csvReader
-			if r, err = newCSVReader(src); err == nil {
+			var r *tableSet
+			if r, err = openSet(src, Table{}); err == nil {
 				var c archive.RecordingChunk
 				if err = r.readSamples(&c, 1000); err == nil {
-					if err := c.Check(len(r.channels), false); err != nil {
+					if err := c.Check(len(r.Channels), false); err != nil {
 						t.Errorf("an unsound chunk was read: %v", err)
 					}
 				}

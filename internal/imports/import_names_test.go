@@ -30,7 +30,7 @@ func TestNamesOfFiles(t *testing.T) {
 			dir := archivetest.Place(t, map[string]string{file: fmt.Sprintf(form, name)})
 			var err error
 			if path := filepath.Join(dir, file); strings.HasSuffix(file, ".csv") {
-				_, err = ImportRecording(t.Context(), RecordingImport{CSV: path, Out: filepath.Join(dir, "out")}, nil)
+				_, err = ImportRecording(t.Context(), RecordingImport{Path: path, Out: filepath.Join(dir, "out")}, nil)
 			} else {
 				_, err = Import(t.Context(), Options{Train: path}, nil)
 			}

@@ -19,7 +19,7 @@ func TestLabelsThatDoNotFit(t *testing.T) {
 	})
 	open := func(csv, labels string) (*archive.LabelFile, error) {
 		out := filepath.Join(dir, csv+".parquet")
-		if _, err := ImportRecording(context.Background(), RecordingImport{CSV: filepath.Join(dir, csv), Out: out}, nil); err != nil {
+		if _, err := ImportRecording(context.Background(), RecordingImport{Path: filepath.Join(dir, csv), Out: out}, nil); err != nil {
 			t.Fatal(err)
 		}
 		l, err := archive.ReadLabels(filepath.Join(archivetest.Place(t, map[string]string{"l.csv": "stream,from,to,label\n" + labels}), "l.csv"))

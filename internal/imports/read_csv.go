@@ -3,193 +3,281 @@ package imports
 import (
 	"bytes"
 	"fmt"
-	"io"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// csvReader reads a CSV recording: a header line, then a sample per line, commas between
-// fields, double quotes around fields if necessary. Columns, of which only stream is
-// required:
+// csvReader reads the samples of a table: a row per sample. The columns of a CSV recording:
 //
-//	stream  stream of the sample
+//	stream  stream of the sample; without this column the file is one stream
 //	seq     whole numbers increasing within a stream; without it samples are counted from 1
-//	time    RFC 3339, or a number since 1970, in nanoseconds unless a unit is given; may be empty
+//	time    a time (timeLayouts), or a number since 1970; may be empty
 //	end     true, false, 1, 0 or empty (false): the sequence ends here
 //	label   class; may be empty
 //
-// Every other column is a channel, in the file's order.
+// Every other column is a channel, in the file's order. Table names other columns.
 type csvReader struct {
-	src      *source
-	channels []string
-	columns  int
-	indexes  struct{ stream, seq, time, end, label int } // column numbers, -1 for none
-	values   []int                                       // column numbers of the channels
-	last     map[string]int64                            // seq of each stream's latest sample
-	fields   [][]byte
-	ticks    int64 // nanoseconds in the unit of numeric times
-	checked  bool  // the unit has been checked
+	set     *tableSet
+	rows    rowReader
+	decimal byte
+	stream  string // without a column for streams
+	columns int
+	indexes struct{ stream, seq, time, end, label, group, target int } // column numbers, -1 for none
+	values  []int                                                      // column numbers of the channels
 }
 
-// setUnit sets the unit of numeric times; empty: nanoseconds, unless the first time seems
-// to have another unit.
-func (r *csvReader) setUnit(unit string) error {
-	if unit == "" {
-		return nil
+// readColumns finds the columns of the set in a table.
+func (s *tableSet) readColumns(rows rowReader, stream string) (*csvReader, error) {
+	r := &csvReader{set: s, rows: rows, stream: stream, decimal: '.'}
+	if d, isText := rows.form(); isText {
+		r.decimal = d.decimal
 	}
-	if r.ticks, r.checked = timeunit.Ticks(unit), true; r.ticks == 0 {
-		return fmt.Errorf("offline: unit of time %q, want one of %q", unit, timeunit.Names)
-	}
-	return nil
-}
-
-func newCSVReader(src *source) (*csvReader, error) {
-	r := &csvReader{src: src, last: make(map[string]int64), ticks: 1}
-	line, err := src.readLine()
-	if err == io.EOF {
-		return nil, src.errorf("the file is empty, want a header line")
-	}
+	header, err := s.t.columnNames(rows)
 	if err != nil {
 		return nil, err
 	}
-	if !utf8.Valid(line) {
-		return nil, src.errorf("the header line is not valid UTF-8")
-	}
-	if r.fields, err = splitCSV(line, nil); err != nil {
-		return nil, src.errorf("%w", err)
-	}
-	header := make([]string, len(r.fields))
-	for i, f := range r.fields {
-		header[i] = strings.TrimSpace(string(f))
+	if err := s.findColumns(rows, header); err != nil {
+		return nil, err
 	}
 	r.columns = len(header)
-	if err := r.locateColumns(header); err != nil {
-		return nil, src.errorf("%w; the header has: %q", err, clip([]byte(strings.Join(header, ", "))))
+	for kind, to := range map[string]*int{kindStream: &r.indexes.stream, kindSeq: &r.indexes.seq, kindTime: &r.indexes.time,
+		kindEnd: &r.indexes.end, kindLabel: &r.indexes.label, kindGroup: &r.indexes.group, kindTarget: &r.indexes.target} {
+		if *to, err = s.locate(header, kind); err != nil {
+			return nil, rows.errorf("%w", err)
+		}
+	}
+	for _, c := range s.columns {
+		if c.Kind != kindChannel {
+			continue
+		}
+		at := slices.Index(header, c.Name)
+		if at < 0 {
+			return nil, rows.errorf("no column %q, which the first file has", names.Cut(c.Name, 40))
+		}
+		r.values = append(r.values, at)
 	}
 	return r, nil
 }
 
-// locateColumns finds the columns in the header.
-func (r *csvReader) locateColumns(header []string) error {
-	if err := names.CheckAll("column", header); err != nil {
-		return err
-	}
-	r.indexes.stream, r.indexes.seq, r.indexes.time, r.indexes.end, r.indexes.label = -1, -1, -1, -1, -1
-	for i, name := range header {
-		switch name {
-		case "stream":
-			r.indexes.stream = i
-		case "seq":
-			r.indexes.seq = i
-		case "time":
-			r.indexes.time = i
-		case "end":
-			r.indexes.end = i
-		case "label":
-			r.indexes.label = i
-		default:
-			r.channels, r.values = append(r.channels, name), append(r.values, i)
+// columnNames returns the names of a table's columns.
+func (t *Table) columnNames(rows rowReader) ([]string, error) {
+	header, first := rows.header(), rows.peekRows()
+	if header == nil && len(first) > 0 {
+		for i := range first[0] {
+			header = append(header, fmt.Sprintf("c%d", i+1))
 		}
 	}
-	if r.indexes.stream < 0 {
-		return fmt.Errorf("no column %q", "stream")
+	if len(t.Names) > 0 {
+		if len(t.Names) != len(header) {
+			return nil, rows.errorf("%d columns, %d names are given", len(header), len(t.Names))
+		}
+		header = t.Names
 	}
-	if len(r.channels) == 0 {
-		return fmt.Errorf("no channel column")
+	return header, nil
+}
+
+// findColumns resolves the columns of the first file, and the new columns of a later file.
+func (s *tableSet) findColumns(rows rowReader, header []string) (err error) {
+	if s.columns != nil && !slices.ContainsFunc(header, func(name string) bool { return s.named(name) == nil }) {
+		return nil
 	}
+	var found []Column
+	named := slices.Clone(header)
+	if !slices.Contains(header, kindStream) { // columns without a name are ignored
+		for i, name := range named {
+			if name == "" {
+				named[i] = fmt.Sprintf("column %d", i+1)
+			}
+		}
+	}
+	d, _ := rows.form()
+	if d.decimal == 0 {
+		d.decimal = '.'
+	}
+	if err = names.CheckAll("column", named); err == nil {
+		found, err = s.t.resolveColumns(header, rows.peekRows(), d, len(s.files) > 1)
+	}
+	if err != nil {
+		return rows.errorf("%w; the header has: %q", err, clip([]byte(strings.Join(header, ", "))))
+	}
+	if s.columns != nil {
+		return s.addColumns(rows, found)
+	}
+	s.columns = found
+	for i := range s.columns {
+		if c := &s.columns[i]; c.Kind == kindChannel {
+			s.Channels = append(s.Channels, c.outName())
+		}
+	}
+	s.findProfiles()
 	return nil
 }
 
-// readSamples appends up to limit samples to c; it returns io.EOF at the end.
-func (r *csvReader) readSamples(c *archive.RecordingChunk, limit int) error {
-	for n := 0; n < limit; {
-		line, err := r.src.readLine()
-		if err == io.EOF && n > 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if len(bytes.TrimSpace(line)) == 0 {
+// named returns the column with a name, nil if there is none.
+func (s *tableSet) named(name string) *Column {
+	i := slices.IndexFunc(s.columns, func(c Column) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.columns[i]
+}
+
+// addColumns adds the columns of a later file that the first file lacks.
+func (s *tableSet) addColumns(rows rowReader, found []Column) error {
+	for _, c := range found {
+		if s.named(c.Name) != nil {
 			continue
 		}
-		if err := r.parseSample(line, c); err != nil {
-			return r.src.errorf("%w", err)
+		if c.Kind == kindChannel {
+			return rows.errorf("column %q, which the first file lacks: leave the column out, or the file", names.Cut(c.Name, 40))
 		}
-		n++
+		if !slices.Contains(optionalKinds, c.Kind) || s.columnOf(c.Kind) != nil {
+			c.Kind = kindIgnored
+		}
+		s.columns = append(s.columns, c)
 	}
+	s.findProfiles()
 	return nil
 }
 
-// parseSample appends a line to c.
-func (r *csvReader) parseSample(line []byte, c *archive.RecordingChunk) (err error) {
-	if r.fields, err = splitCSV(line, r.fields[:0]); err != nil {
-		return err
+// findProfiles finds the profiles of the channels.
+func (s *tableSet) findProfiles() {
+	s.profiles = s.profiles[:0]
+	for i := range s.columns {
+		if s.columns[i].Kind == kindChannel {
+			s.profiles = append(s.profiles, &s.columns[i].Profile)
+		}
 	}
-	if len(r.fields) != r.columns {
-		return fmt.Errorf("the line has %d fields, the header %d", len(r.fields), r.columns)
+}
+
+// locate finds the column of a kind in a header; -1: none.
+func (s *tableSet) locate(header []string, kind string) (int, error) {
+	c := s.columnOf(kind)
+	if c == nil {
+		return -1, nil
 	}
-	stream := string(bytes.TrimSpace(r.fields[r.indexes.stream]))
-	if stream == "" {
+	at := slices.Index(header, c.Name)
+	if at < 0 && len(s.files) > 1 && slices.Contains(optionalKinds, kind) {
+		return -1, nil
+	}
+	if at < 0 {
+		return -1, fmt.Errorf("no column %q, which is the %s in the first file", names.Cut(c.Name, 40), kind)
+	}
+	return at, nil
+}
+
+// columnOf returns the column of a kind, nil if there is none.
+func (s *tableSet) columnOf(kind string) *Column {
+	i := slices.IndexFunc(s.columns, func(c Column) bool { return c.Kind == kind })
+	if i < 0 {
+		return nil
+	}
+	return &s.columns[i]
+}
+
+// readSample appends the next row to c; it returns io.EOF at the end.
+func (r *csvReader) readSample(c *archive.RecordingChunk) error {
+	fields, err := r.rows.readRow()
+	if err == nil {
+		if len(fields) != r.columns {
+			return r.rows.errorf("the line has %d fields, the header %d", len(fields), r.columns)
+		}
+		if err = r.parseSample(fields, c); err != nil {
+			return r.rows.errorf("%w", err)
+		}
+	}
+	return err
+}
+
+// parseSample appends a row to c.
+func (r *csvReader) parseSample(fields [][]byte, c *archive.RecordingChunk) (err error) {
+	get := func(column int) []byte {
+		if column < 0 {
+			return nil
+		}
+		return trimField(fields[column])
+	}
+	p := sample{stream: r.stream}
+	if r.indexes.stream >= 0 {
+		p.stream = string(get(r.indexes.stream))
+	}
+	if p.stream == "" {
 		return fmt.Errorf("the stream is empty")
 	}
-	if err := names.Check("stream", stream); err != nil {
+	if err := names.Check("stream", p.stream); err != nil {
 		return err
 	}
-	seq, err := r.parseSeq(stream)
-	if err != nil {
+	if p.seq, err = r.parseSeq(p.stream, get(r.indexes.seq)); err != nil {
 		return err
 	}
-	at, err := r.parseTime(r.field(r.indexes.time))
-	if err != nil {
+	if p.time, err = r.set.clock.parseTime(get(r.indexes.time), r.decimal); err != nil {
 		return err
 	}
-	end, err := parseBool(r.field(r.indexes.end))
-	if err != nil {
+	if p.end, err = parseBool(get(r.indexes.end)); err != nil {
 		return err
 	}
-	label := string(r.field(r.indexes.label))
-	if err := names.Check("label", label); err != nil {
-		return err
+	p.label, p.group, p.number = textOf(get(r.indexes.label), r.decimal), string(get(r.indexes.group)), nan
+	if field := get(r.indexes.target); !isMissing(field) {
+		var ok bool
+		if p.number, ok = parseNumber(field, r.decimal); !ok {
+			return fmt.Errorf("column %q: want a number to learn, or nothing, got %q", r.set.columnOf(kindTarget).Name, clip(field))
+		}
 	}
 	for k, i := range r.values {
-		v, ok := nan32, true
-		if field := r.field(i); len(field) > 0 {
-			v, ok = parseValue(field)
-		}
+		v, ok := parseCell(get(i), r.decimal)
 		if !ok {
-			return fmt.Errorf("column %q: want a finite number, or nothing, ? or NaN for a missing value, got %q", r.channels[k], clip(r.fields[i]))
+			return fmt.Errorf("column %q: want a finite number, or nothing, ? or NaN for a missing value, got %q", r.set.Channels[k], clip(fields[i]))
 		}
 		c.Values = append(c.Values, v)
 	}
-	r.last[stream] = seq
-	c.Stream, c.Seq, c.Time = append(c.Stream, stream), append(c.Seq, seq), append(c.Time, at)
-	c.End, c.Label = append(c.End, end), append(c.Label, label)
-	return nil
+	return r.set.addSample(c, p)
 }
 
-// field returns a field of the line, without surrounding blanks; nil if the file has no
-// such column.
-func (r *csvReader) field(column int) []byte {
-	if column < 0 {
-		return nil
+// textOf returns a label: a number with a decimal point.
+func textOf(field []byte, decimal byte) string {
+	if decimal == ',' && isNumeric(field, ',') {
+		return strings.Replace(string(field), ",", ".", 1)
 	}
-	return bytes.TrimSpace(r.fields[column])
+	return string(field)
 }
 
-func (r *csvReader) parseSeq(stream string) (int64, error) {
-	last, seen := r.last[stream]
+// trimField returns a field without surrounding blanks.
+func trimField(field []byte) []byte { return bytes.TrimSpace(field) }
+
+// parseCell parses a value of a channel.
+func parseCell(field []byte, decimal byte) (float32, bool) {
+	if len(field) == 0 {
+		return nan32, true
+	}
+	if decimal == ',' && bytes.IndexByte(field, ',') >= 0 {
+		if bytes.IndexByte(field, '.') >= 0 {
+			return 0, false
+		}
+		field = bytes.Replace(field, []byte{','}, []byte{'.'}, 1)
+	}
+	v, ok := parseValue(field)
+	if !ok && isMissing(field) {
+		return nan32, true
+	}
+	return v, ok
+}
+
+func (r *csvReader) parseSeq(stream string, field []byte) (int64, error) {
+	last, seen := r.set.last[stream]
 	if r.indexes.seq < 0 {
 		return last + 1, nil
 	}
-	field := r.field(r.indexes.seq)
 	n, err := strconv.ParseInt(string(field), 10, 64)
+	if v, ok := parseNumber(field, r.decimal); err != nil && ok && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
+		n, err = int64(v), nil
+	}
 	if err != nil {
 		return 0, fmt.Errorf("seq: want a whole number of 64 bits, got %q", clip(field))
 	}
@@ -199,87 +287,104 @@ func (r *csvReader) parseSeq(stream string) (int64, error) {
 	return n, nil
 }
 
+// clock parses the times of a recording.
+type clock struct {
+	unit    string // of numbers; "": ns, because the first number suggests no unit
+	given   bool   // the unit is an option
+	known   bool   // the unit is given or found
+	layout  int    // of the latest time with text
+	text    bool   // times with text were found
+	local   bool   // a time had no offset, and is taken as UTC
+	numbers bool   // times that are numbers were found
+}
+
 // parseTime parses a time in nanoseconds.
-func (r *csvReader) parseTime(field []byte) (int64, error) {
+func (k *clock) parseTime(field []byte, decimal byte) (int64, error) {
 	if len(field) == 0 {
 		return archive.NoTime, nil
 	}
-	if n, err := strconv.ParseInt(string(field), 10, 64); err == nil {
-		if !r.checked {
-			r.checked = true
-			if err := timeunit.CheckTime(n, r.ticks, "time: the first is", "; specify the unit (import --time-unit)"); err != nil {
-				return 0, err
-			}
-		}
-		ns, ok := timeunit.Nanoseconds(n, r.ticks)
+	if whole, err := strconv.ParseInt(string(field), 10, 64); err == nil {
+		k.findUnit(whole, "")
+		ns, ok := timeunit.Nanoseconds(whole, k.ticks())
 		if !ok {
-			return 0, fmt.Errorf("time: %d is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (import --time-unit)", n)
+			return 0, fmt.Errorf("time: %d is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (import --time-unit)", whole)
 		}
 		return ns, nil
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(field))
-	if err != nil {
-		return 0, fmt.Errorf("time: want RFC 3339 (2006-01-02T15:04:05.999Z) or a whole number since 1970, in nanoseconds or the unit of --time-unit, got %q", clip(field))
+	if v, ok := parseNumber(field, decimal); ok && v == v {
+		if !(math.Abs(v) < math.MaxInt64) {
+			return 0, fmt.Errorf("time: %q is out of range", clip(field))
+		}
+		k.findUnit(int64(v), "s")
+		whole, part := math.Modf(v)
+		ns, ok := timeunit.Nanoseconds(int64(whole), k.ticks())
+		if ok {
+			ns, ok = addPart(ns, exactPart(field, decimal, part), k.ticks())
+		}
+		if !ok {
+			return 0, fmt.Errorf("time: %q is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (import --time-unit)", clip(field))
+		}
+		return ns, nil
 	}
-	if ns := t.UnixNano(); time.Unix(0, ns).Equal(t) {
+	t, layout, ok := parseTimeText(field, k.layout)
+	if !ok {
+		return 0, fmt.Errorf("time: want RFC 3339 (2006-01-02T15:04:05.999Z), another form with year, month and day, or a number since 1970, got %q", clip(field))
+	}
+	k.layout, k.text, k.local = layout, true, k.local || layout >= offsetLayouts
+	if ns := t.UnixNano(); time.Unix(0, ns).Equal(t) && ns != archive.NoTime {
 		return ns, nil
 	}
 	return 0, fmt.Errorf("time: %q is out of the range of 64-bit nanoseconds (1678 to 2262)", clip(field))
 }
 
+// exactPart returns the part of a number after its point: with all digits if the number
+// has no exponent, because a float64 has few digits left after those of a time since 1970.
+func exactPart(field []byte, decimal byte, part float64) float64 {
+	at := bytes.IndexByte(field, decimal)
+	if at < 0 || bytes.ContainsAny(field, "eE") {
+		return part
+	}
+	exact, err := strconv.ParseFloat("0."+string(field[at+1:]), 64)
+	if err != nil {
+		return part
+	}
+	if field[0] == '-' {
+		return -exact
+	}
+	return exact
+}
+
+// addPart adds a part of a tick to a time.
+func addPart(ns int64, part float64, ticks int64) (int64, bool) {
+	more := int64(math.Round(part * float64(ticks)))
+	sum := ns + more
+	return sum, (more >= 0) == (sum >= ns) && sum != archive.NoTime
+}
+
+// findUnit finds the unit of numbers by the first number; unit is for numbers that suggest
+// none.
+func (k *clock) findUnit(n int64, unit string) {
+	k.numbers = true
+	if k.known {
+		return
+	}
+	k.known = true
+	if k.unit = timeunit.Guess(n); k.unit == "" {
+		k.unit = unit
+	}
+}
+
+// ticks returns the nanoseconds in the unit of numbers.
+func (k *clock) ticks() int64 {
+	return max(1, timeunit.Ticks(k.unit))
+}
+
 func parseBool(field []byte) (bool, error) {
 	switch strings.ToLower(string(field)) {
-	case "", "false", "0":
+	case "", "false", "0", "0.0":
 		return false, nil
-	case "true", "1":
+	case "true", "1", "1.0":
 		return true, nil
 	}
 	return false, fmt.Errorf("end: want true, false, 1, 0 or nothing, got %q", clip(field))
-}
-
-// splitCSV appends the fields of a line to fields. The fields point into line, except for
-// fields with doubled quotes.
-func splitCSV(line []byte, fields [][]byte) ([][]byte, error) {
-	for {
-		// A quote after blanks opens a field as well.
-		if quoted := bytes.TrimLeft(line, " \t"); len(quoted) > 0 && quoted[0] == '"' {
-			line = quoted
-		} else {
-			field, rest, more := bytes.Cut(line, []byte{','})
-			fields = append(fields, field)
-			if !more {
-				return fields, nil
-			}
-			line = rest
-			continue
-		}
-		field, rest, err := cutQuoted(line[1:])
-		if err != nil {
-			return nil, err
-		}
-		fields = append(fields, field)
-		if rest = bytes.TrimLeft(rest, " \t"); len(rest) == 0 {
-			return fields, nil
-		}
-		if rest[0] != ',' {
-			return nil, fmt.Errorf("text after the closing quote, want a comma: %q", clip(rest))
-		}
-		line = rest[1:]
-	}
-}
-
-// cutQuoted cuts a quoted field, without its opening quote, from the front.
-func cutQuoted(text []byte) (field, rest []byte, err error) {
-	from := 0
-	for {
-		i := bytes.IndexByte(text[from:], '"')
-		if i < 0 {
-			return nil, nil, fmt.Errorf("a quote is not closed on the same line: %q", clip(text))
-		}
-		end := from + i
-		if end+1 == len(text) || text[end+1] != '"' {
-			return bytes.ReplaceAll(text[:end], []byte(`""`), []byte(`"`)), text[end+1:], nil
-		}
-		from = end + 2
-	}
 }

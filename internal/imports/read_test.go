@@ -70,8 +70,20 @@ func readAs(t testing.TB, name string, data []byte) (string, error) {
 	return p.describe(), nil
 }
 
+// openSet returns the samples of a text in memory.
+func openSet(src *source, t Table) (*tableSet, error) {
+	s := newTableSet(context.Background(), t, []tableFile{{src.name, BaseName(src.name)}}, nil)
+	rows, err := readTextRows(src, &s.t)
+	if err != nil {
+		return nil, err
+	}
+	s.next = 1
+	s.reader, err = s.readColumns(rows, s.files[0].stream)
+	return s, err
+}
+
 func readCSVText(src *source) (string, error) {
-	r, err := newCSVReader(src)
+	r, err := openSet(src, Table{})
 	if err != nil {
 		return "", err
 	}
@@ -80,13 +92,13 @@ func readCSVText(src *source) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "channels %q\n", r.channels)
+	fmt.Fprintf(&b, "channels %q\n", r.Channels)
 	for i := range c.Rows() {
 		at := "-"
 		if c.Time[i] != archive.NoTime {
 			at = fmt.Sprint(c.Time[i])
 		}
-		fmt.Fprintf(&b, "%s %d %s %v end=%v label=%q\n", c.Stream[i], c.Seq[i], at, c.Values[i*len(r.channels):(i+1)*len(r.channels)], c.End[i], c.Label[i])
+		fmt.Fprintf(&b, "%s %d %s %v end=%v label=%q\n", c.Stream[i], c.Seq[i], at, c.Values[i*len(r.Channels):(i+1)*len(r.Channels)], c.End[i], c.Label[i])
 	}
 	return b.String(), nil
 }

@@ -3,9 +3,7 @@ package imports
 import (
 	"context"
 	"fmt"
-	"math"
 
-	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
@@ -14,43 +12,34 @@ import (
 type CSVRecording struct {
 	Channels []string
 
-	src *source
-	r   *csvReader
+	path string
+	set  *tableSet
 }
 
 // ReadCSVRecording opens a CSV recording, which may be compressed with gzip, and reads
 // its header. The caller closes it. progress counts bytes of the file.
 func ReadCSVRecording(ctx context.Context, path string, progress archive.Progress) (*CSVRecording, error) {
-	unlimited := int64(math.MaxInt64) // no data are kept, so no limit is needed
-	src, err := openSource(ctx, path, &unlimited, progress)
+	set, err := openTables(ctx, path, Table{}, progress)
 	if err != nil {
 		return nil, err
 	}
-	r, err := newCSVReader(src)
-	if err == nil && len(r.channels) == 0 {
-		err = datafile.InContent(fmt.Errorf("offline: %s has no column for a channel", path))
-	}
-	if err != nil {
-		src.close()
-		return nil, err
-	}
-	return &CSVRecording{Channels: r.channels, src: src, r: r}, nil
+	return &CSVRecording{Channels: set.Channels, path: path, set: set}, nil
 }
 
 // Next replaces the content of c by the next samples, or returns io.EOF after the last.
 func (f *CSVRecording) Next(c *archive.RecordingChunk) error {
 	c.Reset()
-	if err := f.r.readSamples(c, archive.GroupRows(len(f.Channels))); err != nil {
+	if err := f.set.readSamples(c, archive.GroupRows(len(f.Channels))); err != nil {
 		return err
 	}
 	if err := c.Check(len(f.Channels), false); err != nil {
-		return fmt.Errorf("offline: recording %s: %w", f.src.name, err)
+		return fmt.Errorf("offline: recording %s: %w", f.path, err)
 	}
 	return nil
 }
 
 // Close closes the file.
 func (f *CSVRecording) Close() error {
-	f.src.close()
+	f.set.close()
 	return nil
 }

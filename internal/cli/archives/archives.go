@@ -104,7 +104,7 @@ func openCSV(ctx context.Context, a *cli.App, path string) (m Labeled, err error
 	}
 	m = Labeled{Path: path, Files: []string{filepath.Join(dir, "recording.parquet")}, temporary: dir}
 	p := a.Progress()
-	sum, err := imports.ImportRecording(ctx, imports.RecordingImport{CSV: path, Out: m.Files[0], Tool: cli.ToolName()}, p.Report)
+	sum, err := imports.ImportRecording(ctx, imports.RecordingImport{Path: path, Out: m.Files[0], Tool: cli.ToolName()}, p.Report)
 	p.Close()
 	if err != nil {
 		m.Close()

@@ -4,6 +4,7 @@
 // # Files
 //
 //   - import.go: defines the commands offline and import
+//   - import_table.go: imports recordings, and prints their columns
 //   - retrain.go: defines the command train
 //   - retrain_print.go: prints the plan of a training and the trained model
 //   - network.go: parses the flags of the network

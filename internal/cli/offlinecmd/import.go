@@ -6,16 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
-	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
-	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
@@ -39,62 +36,83 @@ func oneData(cmd *cobra.Command, args []string) error {
 // NewImport makes the command "import", also available as "offline import".
 func NewImport(a *cli.App) *cobra.Command {
 	var o imports.Options
-	var unit string
+	var table tableFlags
 	var to importTarget
 	cmd := &cobra.Command{
-		Use:   "import FILE.csv | DIR",
-		Short: "Make a Parquet archive of a CSV recording or of a published data set",
-		Long: `FILE.csv is a recording: a header line, a column stream, optionally seq, time, end and
-label, and one column for each channel.
+		Use:   "import FILE | FOLDER | 'PATTERN'",
+		Short: "Make a Parquet archive of tables (CSV, text, NPZ) or of a published data set",
+		Long: `A table has a row for each sample and a column for each channel, with or without a header
+line, compressed with gzip or not: CSV with any delimiter, text with blanks, NPZ. The
+command finds the delimiter, the decimal sign, the times and the kind of each column, and
+prints them; --dry-run prints a line for each column, with a grade. Flags, or a file of
+--write-mapping and --mapping, change the kinds.
 
-DIR holds a data set in its published form (.ts, .tsv, .arff, idx, token lists; gzip or
-not). The command checks it against what its files declare, and writes one Parquet archive
-with labels, split and provenance. It looks for NAME_TRAIN.* and NAME_TEST.*; or give the
-files with --train and --test.`,
+Without a column for streams, each file is a stream with the name of the file. A column
+"stream" selects the names stream, seq, time, end and label; all others are channels.
+
+FOLDER can also hold a data set in its published form (.ts, .tsv, .arff, idx, token lists).
+The command looks for NAME_TRAIN.* and NAME_TEST.*; or give the files with --train and
+--test. The archive then has labels, split and provenance.`,
 		Example: `  eusn-stream import recording.csv.gz --output recording.parquet
+  eusn-stream import plant.csv --dry-run
+  eusn-stream import runs/ --label anomaly --classes 0=normal,1=fault --ignore changepoint
+  eusn-stream import train_FD001.txt.gz --columns unit,cycle,set1..set3,s1..s21 --target remaining --cap 125
   eusn-stream import datasets/Adiac
-  eusn-stream import datasets --name Adiac --output adiac.parquet
   eusn-stream import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --output adiac.parquet`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.Name, "name", "", "name of the data set in DIR")
-	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
-	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
-	f.StringVar(&unit, "time-unit", "", "unit of a CSV recording's times that are numbers since 1970: s, ms, us or ns (default ns, refused if the first looks like another unit)")
+	f.StringVar(&o.Name, "name", "", "name of the data set in FOLDER")
+	f.StringVar(&o.Train, "train", "", "file of the training part of a data set, instead of FOLDER")
+	f.StringVar(&o.Test, "test", "", "file of the test part of a data set, instead of FOLDER")
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", imports.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "license to record in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
 	f.StringVarP(&to.out, "output", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&to.force, "force", false, "overwrite an existing archive")
 	f.BoolVar(&to.dry, "dry-run", false, "only read, and print the content")
+	table.addFlags(f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Tool = cli.ToolName()
 		if o.NumWords < -1 {
 			return fmt.Errorf("--num-words %d: want a number of words, or -1 for all", o.NumWords)
 		}
-		if len(args) == 1 && archives.IsCSV(args[0]) {
-			if unit != "" && !slices.Contains(timeunit.Names, unit) {
-				return fmt.Errorf("--time-unit %q: want one of %s", unit, strings.Join(timeunit.Names, ", "))
-			}
-			if o.Train != "" || o.Test != "" {
-				return errors.New("--train and --test name the files of a data set, and a CSV file is a recording: give one of them")
-			}
-			r := imports.RecordingImport{CSV: args[0], Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
-			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, to) })(cmd, args)
+		t, used, err := table.readFlags(cmd.Flags())
+		if err != nil {
+			return err
 		}
-		if unit != "" {
-			return errors.New("--time-unit is for recordings: give a CSV file with it")
+		if len(args) == 1 && (used != "" || isRecording(args[0], o.Name)) {
+			if o.Train != "" || o.Test != "" {
+				return errors.New("--train and --test name the files of a data set, and a table is a recording: give one of them")
+			}
+			r := imports.RecordingImport{Path: args[0], Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, Table: t}
+			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, to, table.write) })(cmd, args)
+		}
+		if used != "" {
+			return fmt.Errorf("--%s is for recordings: give a table with it", used)
 		}
 		if len(args) == 1 {
 			o.Dir = args[0]
 		}
 		if o.Dir == "" && o.Train == "" && o.Test == "" {
-			return errors.New("nothing to import: give a CSV file, or DIR, or --train and --test")
+			return errors.New("nothing to import: give a table, a folder, or --train and --test")
 		}
 		return a.Do(func(ctx context.Context, _ []string) error { return importDataset(ctx, a, o, to) })(cmd, args)
 	}
 	return cmd
+}
+
+// isRecording reports whether path has tables, and no published data set.
+func isRecording(path, name string) bool {
+	info, err := os.Stat(path)
+	if err == nil && !info.IsDir() || archives.IsCSV(path) {
+		return imports.IsTable(path)
+	}
+	if sets, err := imports.Datasets(path); err == nil && (len(sets) > 0 || name != "") {
+		return false
+	}
+	files, err := imports.TableFiles(path)
+	return err == nil && len(files) > 0
 }
 
 // importTarget is the archive to write.
@@ -149,29 +167,6 @@ func importDataset(ctx context.Context, a *cli.App, o imports.Options, to import
 	}
 	printSummary(a, s)
 	to.sayWritten(a, out)
-	return nil
-}
-
-func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport, to importTarget) error {
-	r.Dry, r.Out = to.dry, cmp.Or(to.out, imports.BaseName(r.CSV)+".parquet")
-	if err := cmp.Or(cli.WholeFile(r.CSV), cli.MayWrite(r.Out, to.force, r.CSV)); err != nil {
-		return err
-	}
-	p := a.Progress()
-	sum, err := imports.ImportRecording(ctx, r, p.Report)
-	p.Close()
-	if err != nil {
-		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help")
-	}
-	if a.JSON {
-		return a.PrintJSON(struct {
-			Archive string `json:"archive"`
-			imports.RecordingSummary
-		}{r.Out, sum})
-	}
-	a.Print("%d samples of %d streams, %d channel(s), %d sequence ends, %d values missing", sum.Rows, sum.Streams, len(sum.Channels), sum.Ends, sum.Missing)
-	a.Print("columns %s; channels %s", strings.Join(sum.Columns, ", "), models.ListText(sum.Channels))
-	to.sayWritten(a, r.Out)
 	return nil
 }
 

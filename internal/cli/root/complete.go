@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -20,17 +21,22 @@ var flagValues = map[string][]string{
 	"engine": engines.Kinds, "progress": {"auto", "plain", "none"}, "bank": reservoir.Banks, "network": {"bank", "eusn", "esn", "resn"},
 	"policy": {"marked", "window", "count", "gap", "endless"}, "split": {"train", "test"}, "non-finite": {"reject", "hold", "zero"},
 	"sync": {"default", "always"}, "format": {"c", "html"}, "time-unit": {"s", "ms", "us", "ns"}, "if": {"better", "not-worse"}, "coverage-by": {"all", "class"},
+	"delimiter": imports.Delimiters, "decimal": {".", ","}, "header": {"yes", "no"}, "files": {imports.FilesStreams, imports.FilesSensors},
 }
+
+// importFlagValues are the values of flags of import, whose names have another meaning in other commands.
+var importFlagValues = map[string][]string{"rows": {imports.RowsSamples, imports.RowsRuns}, "target": {imports.Remaining, imports.RemainingTime}, "stream": {}}
 
 // Endings of files, for completion by a shell: of flags, and of the arguments of commands.
 var (
 	modelFiles  = []string{"safetensors"}
 	configFiles = []string{"yaml", "yml"}
 	dataFiles   = []string{"parquet", "csv", "csv.gz"}
-	flagFiles   = map[string][]string{"model": modelFiles, "config": configFiles, "labels": {"csv", "json"}, "picture": {"svg"}, "parts": {"json"}}
+	tableFiles  = []string{"csv", "txt", "dat", "tsv", "npz", "gz"}
+	flagFiles   = map[string][]string{"model": modelFiles, "config": configFiles, "labels": {"csv", "json"}, "picture": {"svg"}, "parts": {"json"}, "mapping": configFiles, "write-mapping": configFiles, "runs": tableFiles}
 	argFiles    = map[string][]string{
-		"train": dataFiles, "evaluate": dataFiles, "predict": dataFiles, "import": dataFiles, "replay": dataFiles, "demo": dataFiles,
-		"offline retrain": dataFiles, "offline evaluate": dataFiles, "offline import": dataFiles, "offline split": dataFiles,
+		"train": dataFiles, "evaluate": dataFiles, "predict": dataFiles, "import": tableFiles, "replay": dataFiles, "demo": dataFiles,
+		"offline retrain": dataFiles, "offline evaluate": dataFiles, "offline import": tableFiles, "offline split": dataFiles,
 		"model show": modelFiles, "model verify": modelFiles, "model export": modelFiles, "model publish": modelFiles,
 		"config check": configFiles, "alarms rules set": configFiles,
 	}
@@ -44,9 +50,10 @@ const answerWithin = time.Second
 func completeValues(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		var complete cobra.CompletionFunc
+		values, known := valuesOf(cmd, f)
 		switch {
-		case flagValues[f.Name] != nil && (f.Name != "bank" || f.Value.Type() != "int"):
-			complete = cobra.FixedCompletions(flagValues[f.Name], cobra.ShellCompDirectiveNoFileComp)
+		case known:
+			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		case flagFiles[f.Name] != nil:
 			complete = completeFiles(flagFiles[f.Name])
 		case f.Name == "job":
@@ -76,6 +83,15 @@ func completeValues(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		completeValues(c)
 	}
+}
+
+// valuesOf returns the values of a flag; false: any value.
+func valuesOf(cmd *cobra.Command, f *pflag.Flag) (values []string, known bool) {
+	if values, known = importFlagValues[f.Name]; known && cmd.Name() == "import" {
+		return values, true
+	}
+	values, known = flagValues[f.Name]
+	return values, known && (f.Name != "bank" || f.Value.Type() != "int")
 }
 
 // commandPath is the path of a command without the name of the program.

@@ -13,16 +13,20 @@ import (
 func TestCompletion(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for line, want := range map[string]string{
-		"train --bank ":  "standard\nlarge\n",
-		"demo --policy ": "marked\nwindow\n",
-		"run --engine ":  "auto\n",
-		"model export ":  "safetensors\n:8\n",
-		"predict ":       "parquet\ncsv\n",
-		"config check ":  "yaml\n",
-		"run --model ":   "safetensors\n:8\n",
-		"status --job ":  ":4\n",
-		"model promote ": ":4\n",
-		"model verify ":  "safetensors\n",
+		"train --bank ":    "standard\nlarge\n",
+		"demo --policy ":   "marked\nwindow\n",
+		"run --engine ":    "auto\n",
+		"model export ":    "safetensors\n:8\n",
+		"predict ":         "parquet\ncsv\n",
+		"import ":          "csv\ntxt\n",
+		"import --rows ":   "samples\nruns\n",
+		"import --target ": "remaining\n",
+		"import --stream ": ":4\n",
+		"config check ":    "yaml\n",
+		"run --model ":     "safetensors\n:8\n",
+		"status --job ":    ":4\n",
+		"model promote ":   ":4\n",
+		"model verify ":    "safetensors\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		if r := clitest.Must(t, args...); !strings.Contains(r.Out, want) {

@@ -24,7 +24,7 @@ var related = [][]string{
 
 // documents are the documents about a command and its subcommands, in the folder docs.
 var documents = map[string]string{
-	"train": "tutorial policies", "evaluate": "tutorial quality", "predict": "old-data", "import": "parquet formats", "record": "record", "model": "models", "offline": "results",
+	"train": "tutorial policies", "evaluate": "tutorial quality", "predict": "old-data", "import": "import parquet", "record": "record", "model": "models", "offline": "results",
 	"demo": "quickstart", "run": "configuration operations", "gateway": "gateway fieldbus", "replay": "tutorial", "tail": "operations", "alarms": "alarms alarm-rules", "config": "configuration",
 	"secure": "secure", "service": "services", "labels": "learn", "learn": "learn", "bench": "capacity", "deadletter": "operations", "doctor": "faults", "explain": "explain",
 	"job": "operations", "plan": "capacity", "state": "explain", "status": "status faults",

@@ -1,0 +1,400 @@
+package imports
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/offline/archive"
+)
+
+// blank is the delimiter of tables whose columns are separated by blanks.
+const blank = ' '
+
+// dialect is the form of a table in a text file.
+type dialect struct {
+	delimiter byte // blank: any number of blanks and tabs
+	decimal   byte
+	header    bool
+}
+
+// delimiterBytes are the delimiters by their names.
+var delimiterBytes = map[string]byte{",": ',', ";": ';', "|": '|', "tab": '\t', "blank": blank}
+
+// name returns the name of the delimiter.
+func (d dialect) name() string {
+	for name, b := range delimiterBytes {
+		if b == d.delimiter {
+			return name
+		}
+	}
+	return ""
+}
+
+// split appends the fields of a line to fields.
+func (d dialect) split(line []byte, fields [][]byte) ([][]byte, error) {
+	if d.delimiter == blank {
+		return append(fields, bytes.Fields(line)...), nil
+	}
+	return splitCSV(line, d.delimiter, fields)
+}
+
+// peekLines returns the first lines of the source without reading them. The last line may
+// be incomplete if it is the only line.
+func (s *source) peekLines() (lines [][]byte) {
+	head, _ := s.in.Peek(s.in.Size())
+	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
+	whole := bytes.LastIndexByte(head, '\n')
+	if whole >= 0 && len(head) >= s.in.Size()-3 {
+		head = head[:whole]
+	}
+	for line := range bytes.Lines(head) {
+		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// findDialect finds the form of a table by its first lines.
+func findDialect(lines [][]byte, t *Table) (d dialect) {
+	d.delimiter, d.decimal = findDelimiter(lines, t), '.'
+	var rows [][][]byte
+	for _, line := range lines {
+		if fields, err := d.split(line, nil); err == nil {
+			rows = append(rows, fields)
+		}
+	}
+	switch {
+	case t.Decimal != "":
+		d.decimal = t.Decimal[0]
+	case len(rows) > 0 && hasDecimalCommas(rows, d.delimiter):
+		d.decimal = ','
+	}
+	switch {
+	case t.Header != "":
+		d.header = t.Header == "yes"
+	case len(rows) > 0:
+		d.header = d.isHeader(rows[0])
+	}
+	return d
+}
+
+func findDelimiter(lines [][]byte, t *Table) byte {
+	if t.Delimiter != "" {
+		return delimiterBytes[t.Delimiter]
+	}
+	if len(lines) == 0 {
+		return ','
+	}
+	first, _ := splitCSV(lines[0], ',', nil)
+	for _, field := range first {
+		if string(bytes.TrimSpace(field)) == kindStream {
+			return ','
+		}
+	}
+	if hasBlanksOnly(lines) {
+		return blank
+	}
+	most, best := 1, byte(',')
+	for _, delimiter := range []byte{'\t', ';', ',', '|'} {
+		n, same := countFields(lines, delimiter)
+		if same && n > 1 {
+			return delimiter
+		}
+		if n > most {
+			most, best = n, delimiter
+		}
+	}
+	if n := len(bytes.Fields(lines[0])); most == 1 && n > 1 && !slices.ContainsFunc(lines, func(line []byte) bool { return len(bytes.Fields(line)) != n }) {
+		return blank
+	}
+	return best
+}
+
+// countFields counts the fields of the first line; same: all lines have this number.
+func countFields(lines [][]byte, delimiter byte) (n int, same bool) {
+	for i, line := range lines {
+		fields, err := splitCSV(line, delimiter, nil)
+		if i == 0 {
+			n = len(fields)
+		}
+		if err != nil || len(fields) != n {
+			return n, false
+		}
+	}
+	return n, true
+}
+
+// hasBlanksOnly reports whether blanks separate numbers in all lines but the first.
+func hasBlanksOnly(lines [][]byte) bool {
+	n := len(bytes.Fields(lines[0]))
+	for i, line := range lines {
+		fields := bytes.Fields(line)
+		if len(fields) != n || n < 2 {
+			return false
+		}
+		for _, field := range fields {
+			if number := isNumeric(field, '.') || isNumeric(field, ',') || isMissing(field); !number && (i > 0 || len(lines) == 1 || bytes.ContainsAny(field, ",;|\"")) {
+				return false
+			}
+		}
+	}
+	return bytes.IndexByte(lines[0], '\t') < 0
+}
+
+// hasDecimalCommas reports whether fields are numbers with a decimal comma, and none with
+// a decimal point. Commas before three digits in a file with commas between fields may
+// separate thousands.
+func hasDecimalCommas(rows [][][]byte, delimiter byte) bool {
+	found := false
+	for _, row := range rows {
+		for _, field := range row {
+			field = bytes.TrimSpace(field)
+			at := bytes.IndexByte(field, ',')
+			switch {
+			case at >= 0 && isNumeric(field, ','):
+				found = found || delimiter != ',' || len(field)-at-1 != 3
+			case bytes.IndexByte(field, '.') >= 0 && isNumeric(field, '.'):
+				return false
+			}
+		}
+	}
+	return found
+}
+
+// isHeader reports whether the fields are names of columns: fewer are values.
+func (d dialect) isHeader(fields [][]byte) bool {
+	values, names := 0, 0
+	for _, field := range fields {
+		switch field = bytes.TrimSpace(field); {
+		case string(field) == kindStream:
+			return true
+		case len(field) == 0:
+		case isNumeric(field, d.decimal) || isMissing(field):
+			values++
+		default:
+			if _, _, ok := parseTimeText(field, 0); ok {
+				return false
+			}
+			names++
+		}
+	}
+	return names > values
+}
+
+// isMissing reports whether a field stands for a missing value.
+func isMissing(field []byte) bool {
+	switch strings.ToLower(string(field)) {
+	case "", "?", "nan", "null", "none", "n/a", "na", "-":
+		return true
+	}
+	return false
+}
+
+// isNumeric reports whether a field is a finite number.
+func isNumeric(field []byte, decimal byte) bool {
+	v, ok := parseNumber(field, decimal)
+	return ok && v == v
+}
+
+// parseNumber parses a number with a decimal point or comma.
+func parseNumber(field []byte, decimal byte) (float64, bool) {
+	if decimal == ',' && bytes.IndexByte(field, ',') >= 0 {
+		if bytes.IndexByte(field, '.') >= 0 {
+			return 0, false
+		}
+		field = bytes.Replace(field, []byte{','}, []byte{'.'}, 1)
+	}
+	if len(field) == 1 && field[0] == '?' {
+		return nan, true
+	}
+	v, err := strconv.ParseFloat(string(field), 64)
+	if err != nil || v-v != 0 && v == v || bytes.ContainsAny(field, "_xX") {
+		return 0, false
+	}
+	return v, true
+}
+
+// timeLayouts are the forms of times with text. A form without an offset is UTC.
+var timeLayouts = []string{
+	time.RFC3339Nano,
+	"2006-01-02 15:04:05.999999999Z07:00",
+	"2006-01-02T15:04:05.999999999",
+	"2006-01-02 15:04:05.999999999",
+	"2006-01-02T15:04",
+	"2006-01-02 15:04",
+	"2006/01/02 15:04:05.999999999",
+	"2006/01/02 15:04",
+	"02.01.2006 15:04:05.999999999",
+	"02.01.2006 15:04",
+	"2006-01-02",
+	"2006/01/02",
+	"02.01.2006",
+}
+
+// offsetLayouts is the number of timeLayouts with an offset.
+const offsetLayouts = 2
+
+// parseTimeText parses a time with text. The layout with number first is tried first; the
+// result has the number of the layout.
+func parseTimeText(field []byte, first int) (t time.Time, layout int, ok bool) {
+	if len(field) < len("2006-01-02") || len(field) > 64 || !('0' <= field[0] && field[0] <= '9') {
+		return t, first, false
+	}
+	text := string(field)
+	if t, err := time.Parse(timeLayouts[first], text); err == nil {
+		return t, first, true
+	}
+	for i, form := range timeLayouts {
+		if t, err := time.Parse(form, text); err == nil {
+			return t, i, true
+		}
+	}
+	return t, first, false
+}
+
+// splitCSV appends the fields of a line to fields. The fields point into line, except for
+// fields with doubled quotes.
+func splitCSV(line []byte, delimiter byte, fields [][]byte) ([][]byte, error) {
+	blanks := " \t"
+	if delimiter == '\t' {
+		blanks = " "
+	}
+	for {
+		// A quote after blanks opens a field as well.
+		if quoted := bytes.TrimLeft(line, blanks); len(quoted) > 0 && quoted[0] == '"' {
+			line = quoted
+		} else {
+			field, rest, more := bytes.Cut(line, []byte{delimiter})
+			fields = append(fields, field)
+			if !more {
+				return fields, nil
+			}
+			line = rest
+			continue
+		}
+		field, rest, err := cutQuoted(line[1:])
+		if err != nil {
+			return nil, err
+		}
+		fields = append(fields, field)
+		if rest = bytes.TrimLeft(rest, blanks); len(rest) == 0 {
+			return fields, nil
+		}
+		if rest[0] != delimiter {
+			return nil, fmt.Errorf("text after the closing quote, want a %s: %q", delimiterText(delimiter), clip(rest))
+		}
+		line = rest[1:]
+	}
+}
+
+// delimiterText returns the word for a delimiter.
+func delimiterText(delimiter byte) string {
+	return map[byte]string{',': "comma", ';': "semicolon", '|': "bar", '\t': "tab"}[delimiter]
+}
+
+// cutQuoted cuts a quoted field, without its opening quote, from the front.
+func cutQuoted(text []byte) (field, rest []byte, err error) {
+	from := 0
+	for {
+		i := bytes.IndexByte(text[from:], '"')
+		if i < 0 {
+			return nil, nil, fmt.Errorf("a quote is not closed on the same line: %q", clip(text))
+		}
+		end := from + i
+		if end+1 == len(text) || text[end+1] != '"' {
+			return bytes.ReplaceAll(text[:end], []byte(`""`), []byte(`"`)), text[end+1:], nil
+		}
+		from = end + 2
+	}
+}
+
+// rowReader reads the rows of a table.
+type rowReader interface {
+	header() []string                        // names of the columns; nil: none
+	peekRows() [][][]byte                    // the first rows, which readRow returns later
+	readRow() ([][]byte, error)              // valid until the following call; io.EOF after the last
+	errorf(string, ...any) error             // an error at the current row
+	finishRead() (archive.SourceFile, error) // reads the rest, and describes the file
+	form() (d dialect, isText bool)          // form of a text file
+	close()
+}
+
+// textRows reads the rows of a text file.
+type textRows struct {
+	src    *source
+	d      dialect
+	names  []string
+	first  [][][]byte
+	fields [][]byte
+	width  int
+}
+
+// readTextRows finds the form of a text file, and reads its header.
+func readTextRows(src *source, t *Table) (*textRows, error) {
+	lines := src.peekLines()
+	r := &textRows{src: src, d: findDialect(lines, t)}
+	for i, line := range lines {
+		if fields, err := r.d.split(bytes.Clone(line), nil); err == nil && (i > 0 || !r.d.header) {
+			r.first = append(r.first, fields)
+		}
+	}
+	if !r.d.header {
+		if len(lines) == 0 {
+			return nil, src.errorf("the file is empty, want a header line")
+		}
+		return r, nil
+	}
+	line, err := src.readLine()
+	for err == nil && len(bytes.TrimSpace(line)) == 0 && len(lines) > 0 {
+		line, err = src.readLine()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !utf8.Valid(line) {
+		return nil, src.errorf("the header line is not valid UTF-8")
+	}
+	if r.fields, err = r.d.split(line, nil); err != nil {
+		return nil, src.errorf("%w", err)
+	}
+	r.width = len(r.fields)
+	for _, f := range r.fields {
+		r.names = append(r.names, strings.TrimSpace(string(f)))
+	}
+	return r, nil
+}
+
+func (r *textRows) header() []string                        { return r.names }
+func (r *textRows) peekRows() [][][]byte                    { return r.first }
+func (r *textRows) errorf(f string, a ...any) error         { return r.src.errorf(f, a...) }
+func (r *textRows) form() (dialect, bool)                   { return r.d, true }
+func (r *textRows) finishRead() (archive.SourceFile, error) { return r.src.provenance() }
+func (r *textRows) close()                                  { r.src.close() }
+
+func (r *textRows) readRow() ([][]byte, error) {
+	for {
+		line, err := r.src.readLine()
+		if err != nil {
+			return nil, err
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if r.fields, err = r.d.split(line, r.fields[:0]); err != nil {
+			return nil, r.src.errorf("%w", err)
+		}
+		if r.width == 0 {
+			r.width = len(r.fields)
+		}
+		if len(r.fields) != r.width {
+			return nil, r.src.errorf("the line has %d fields, the %s %d", len(r.fields), map[bool]string{true: "header", false: "first line"}[r.d.header], r.width)
+		}
+		return r.fields, nil
+	}
+}
