@@ -35,7 +35,7 @@ func TestLabelsOfTheSameNumber(t *testing.T) {
 	}
 
 	out := filepath.Join(dir, "r.parquet")
-	if _, err := imports.ImportRecording(context.Background(), imports.RecordingImport{CSV: filepath.Join(dir, "r.csv"), Out: out}, nil); err != nil {
+	if _, err := imports.ImportRecording(context.Background(), imports.RecordingImport{Path: filepath.Join(dir, "r.csv"), Out: out}, nil); err != nil {
 		t.Fatal(err)
 	}
 	src, err := openLabeled(context.Background(), archive.RecordingFiles{Paths: []string{out}}, "", nil)
