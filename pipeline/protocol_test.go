@@ -27,6 +27,8 @@ func TestCrashes(t *testing.T) {
 
 		"marked front end": {Kind: reservoir.Marked, Early: 5},
 		"window front end": {Kind: reservoir.Window, Length: 10, Hop: 2},
+
+		"window regimes": {Kind: reservoir.Window, Length: 10, Hop: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,6 +37,9 @@ func TestCrashes(t *testing.T) {
 			m := pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
 			if strings.HasSuffix(name, "front end") {
 				m = pipelinetest.Fronted(m)
+			}
+			if strings.HasSuffix(name, "regimes") {
+				m = pipelinetest.Regimed(m)
 			}
 			exp := direct(t, m, streams, sent)
 			b := newRig(t)

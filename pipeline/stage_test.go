@@ -3,7 +3,6 @@ package pipeline_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -41,12 +40,10 @@ func TestStageEqualsEngine(t *testing.T) {
 	packets := pipelinetest.Interleave(rng, lists)
 	models := map[string]*reservoir.Model{}
 	for name, policy := range policies {
-		for range 2 { // without a front end, and with one
-			models[name] = pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy)))
-			if strings.HasSuffix(name, "front end") {
-				pipelinetest.Fronted(models[name])
-			}
-			name += " front end"
+		for kind, add := range map[string]func(*reservoir.Model) *reservoir.Model{
+			"": func(m *reservoir.Model) *reservoir.Model { return m }, " front end": pipelinetest.Fronted, " regimes": pipelinetest.Regimed,
+		} {
+			models[name+kind] = add(pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy))))
 		}
 	}
 	for name, m := range models {

@@ -98,6 +98,16 @@ func Fronted(m *reservoir.Model) *reservoir.Model {
 	return m
 }
 
+// Regimed adds two operating regimes, which the first channel selects; some samples of
+// Recordings are far from both.
+func Regimed(m *reservoir.Model) *reservoir.Model {
+	m.Front = &reservoir.Front{Fill: []float32{.375, -.125}, Regimes: &reservoir.Regimes{
+		Settings: []int{0}, Mean: []float64{0}, Scale: []float64{1}, Centers: [][]float64{{-.5}, {.5}}, Reach: []float64{.45, .5},
+		Means: [][]float32{{0, .25}, {0, -.5}}, Scales: [][]float32{{0, 2}, {0, .5}},
+	}}
+	return m
+}
+
 // Behind returns the network's input for samples [from, to) of a stream of two channels,
 // by definition: the output of the front end for the sequence by itself; for overlapping
 // windows, for the stream.
@@ -128,6 +138,13 @@ func Unlike(m *reservoir.Model, x []float32) (f outcome.Flag) {
 			}
 			if run > max(8, 2*r.LongestRun) {
 				f |= outcome.FlagFlat
+			}
+		}
+	}
+	if m.Front != nil && m.Front.Regimes != nil {
+		for i := 0; i < len(x); i += 2 {
+			if v := float64(x[i]); v < -.95 || v > -.05 && v <= 0 || v > 1 { // beyond the reach of the nearest center
+				f |= outcome.FlagOutOfRange
 			}
 		}
 	}
