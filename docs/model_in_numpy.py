@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A model file opened with NumPy alone: states and scores of one series, in float64.
 usage: model_in_numpy.py MODEL.safetensors SERIES.npy...    each SERIES is an array (samples, channels)
-Prints one JSON line per series: {"class": label, "probability": p, "scores": [...], "features": [...]}"""
+Prints one JSON line per series: {"class": label, "probability": p, "scores": [...], "features": [...]}
+and the number with its interval, if the model predicts numbers: {"value": v, "low": l, "high": h}"""
 import json, struct, sys
 import numpy as np
 
@@ -94,4 +95,8 @@ for path in sys.argv[2:]:
     all_scores = np.append([0], s) if len(s) == 1 else s
     t = readout.get("temperature")  # none: the model makes no probabilities
     p = 1 / np.exp(t * (all_scores - all_scores.max())).sum() if t else None
-    print(json.dumps({"class": readout["classes"][k], "probability": p, "scores": s.tolist(), "features": f.tolist()}))
+    number, v = {}, readout.get("interval")
+    if v:
+        ends = np.clip(s[0] + np.array([0, v["low"], v["high"]]), *v.get("clip", (-np.inf, np.inf)))
+        number = dict(zip(("value", "low", "high"), ends.tolist()))
+    print(json.dumps({"class": readout["classes"][k], "probability": p, "scores": s.tolist(), "features": f.tolist(), **number}))

@@ -62,6 +62,25 @@ func TestModelInNumPy(t *testing.T) {
 		opt.Front.Decimate = 3
 		checkInNumPy(t, python, d, opt)
 	})
+	t.Run("capped numbers", func(t *testing.T) {
+		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 12, Samples: 120}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Target, d.Classes = "size", []string{"size"}
+		var sizes []float64
+		for i := range d.Series {
+			squares := 0.
+			for _, v := range d.Series[i].Values {
+				squares += float64(v) * float64(v)
+			}
+			d.Series[i].SetNumber(math.Log(squares))
+			sizes = append(sizes, math.Log(squares))
+		}
+		slices.Sort(sizes)
+		limit := float32(sizes[len(sizes)/2])
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Target: "size", Cap: &limit, Clip: true})
+	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := imports.Import(context.Background(), imports.Options{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {
@@ -120,12 +139,17 @@ func checkInNumPy(t *testing.T, python string, d *archive.Dataset, opt offline.R
 			Probability float64
 			Scores      []float64
 			Features    []float64
+
+			Value, Low, High float64
 		}
 		if err := lines.Decode(&got); err != nil {
 			t.Fatalf("series %d: %v", i, err)
 		}
 		if want := m.Readouts[0].Classes[ev.Predictions[k].Class]; got.Class != want {
 			t.Errorf("series %s: NumPy says %s with scores %v, the engine %s with %v", d.Series[i].ID, got.Class, got.Scores, want, ev.Predictions[k].Scores)
+		}
+		if n := ev.Predictions[k].Number; math.Abs(got.Value-float64(n.Value))+math.Abs(got.Low-float64(n.Low))+math.Abs(got.High-float64(n.High)) > 2e-3 { // as probabilities
+			t.Errorf("series %s: NumPy says %+v, the engine %+v", d.Series[i].ID, got, n)
 		}
 		// Scores of some units, with errors of about 1e-4 of the features' size.
 		if p := float64(ev.Predictions[k].Probability); math.Abs(got.Probability-p) > 2e-3 {
