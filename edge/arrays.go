@@ -3,6 +3,7 @@ package edge
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,10 @@ func writeArray[T any](x *export, b *strings.Builder, kind, name string, size in
 
 func (x *export) floats(b *strings.Builder, name string, values []float32) {
 	writeArray(x, b, "float", name, 4, values, number)
+}
+
+func (x *export) doubles(b *strings.Builder, name string, values []float64) {
+	writeArray(x, b, "double", name, 8, values, func(v float64) string { return strconv.FormatFloat(v, 'x', -1, 64) })
 }
 
 func (x *export) shorts(b *strings.Builder, name string, values []int32) {
@@ -69,6 +74,9 @@ func (x *export) writeArrays(b *strings.Builder, t selftest) {
 	x.floats(b, "norm_mean", norm.Mean)
 	x.floats(b, "norm_scale", norm.Scale)
 	x.floats(b, "norm_diff", norm.Diff)
+	if f := x.model.Front; f != nil {
+		x.writeRegimes(b, f.Regimes)
+	}
 	x.shorts(b, "input_count", w.counts)
 	x.shorts(b, "inputs", w.inputs)
 	x.floats(b, "recurrent", w.recurrent)
@@ -84,7 +92,7 @@ func (x *export) writeArrays(b *strings.Builder, t selftest) {
 	x.floats(b, "weights", h.Weights)
 	x.floats(b, "intercept", h.Intercept)
 	if c := h.Coverage; c != nil {
-		writeArray(x, b, "double", "least", 8, c.Least, func(v float64) string { return strconv.FormatFloat(v, 'x', -1, 64) })
+		x.doubles(b, "least", c.Least)
 	}
 	if v := h.Interval; v != nil {
 		fmt.Fprintf(b, "#define EUSN_LOW %s\n#define EUSN_HIGH %s\n", number(v.Low), number(v.High))
@@ -102,6 +110,20 @@ func (x *export) writeArrays(b *strings.Builder, t selftest) {
 	x.floats(b, "test_step", t.step)
 	writeArray(x, b, "uint32_t", "test_scores", 4, t.scores, func(v float32) string { return fmt.Sprintf("0x%08x", math.Float32bits(v)) })
 	b.WriteString("\n")
+}
+
+// writeRegimes writes the numbers of c/regime.h.
+func (x *export) writeRegimes(b *strings.Builder, g *reservoir.Regimes) {
+	settings := make([]int32, len(g.Settings))
+	for j, c := range g.Settings {
+		settings[j] = int32(c)
+	}
+	x.shorts(b, "settings", settings)
+	x.doubles(b, "setting_mean", g.Mean)
+	x.doubles(b, "setting_scale", g.Scale)
+	x.doubles(b, "regime_centers", slices.Concat(g.Centers...))
+	x.floats(b, "regime_means", slices.Concat(g.Means...))
+	x.floats(b, "regime_scales", slices.Concat(g.Scales...))
 }
 
 // quoted returns the C string literal of a name in UTF-8.
@@ -143,6 +165,9 @@ func (x *export) selftest() (selftest, error) {
 			random = random*1664525 + 1013904223
 			samples = append(samples, canon.FMA(float32(random>>8), t.step[c], t.low[c]))
 		}
+	}
+	if f := x.model.Front; f != nil {
+		f.Run(nil, 0, samples, x.net.Spec.Channels)
 	}
 	e, err := cpu.New(x.net, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {

@@ -19,7 +19,8 @@
 //
 // Policies: the caller starts a sequence with reset. Flags, and a model's ranges and
 // lengths, which only flags use. Early predictions, novelty and front ends are refused,
-// see Options.Without.
+// see Options.Without; of a front end the operating regimes are part of a header, not of a
+// page.
 //
 // # Files
 //
@@ -29,6 +30,7 @@
 //   - blob.go: encodes a model for the WebAssembly module
 //   - html.go: writes a model as a page that classifies series in a browser
 //   - c/mixed.h, c/paper.h: compute the steps in C
+//   - c/regime.h: standardizes a sample within its operating regime in C
 //   - c/wasm.c: exports the C code to the page (make wasm)
 //   - page.html: is the template of the page
 //   - testdata/device.c: runs an exported header in tests

@@ -102,6 +102,20 @@ func models(t testing.TB) map[string]*reservoir.Model {
 			h.Temperature = 2.5
 		})
 	}
+	regimes := *all["bank"]
+	n := len(regimes.Channels)
+	g := &reservoir.Regimes{Settings: []int{0, n - 1}, Mean: []float64{.125, -1. / 3}, Scale: []float64{1.7, .6}, Reach: make([]float64, 3)}
+	for range 3 {
+		g.Centers = append(g.Centers, []float64{rng.NormFloat64(), rng.NormFloat64()})
+		means, scales := make([]float32, n), make([]float32, n)
+		for c := range n {
+			means[c], scales[c] = float32(rng.NormFloat64()), float32(1+rng.ExpFloat64())
+		}
+		scales[1] = 1e9 // some results are limited
+		g.Means, g.Scales = append(g.Means, means), append(g.Scales, scales)
+	}
+	regimes.Front = &reservoir.Front{Regimes: g, Fill: make([]float32, n)}
+	all["regimes"] = &regimes
 	return all
 }
 
@@ -186,7 +200,11 @@ func expectedLines(t testing.TB, m *reservoir.Model, all [][]float32, every int)
 		reset := true
 		for n := 1; len(s) > 0; n++ {
 			if engine.CheckInputs(s[:c], c) == nil {
-				if err := e.Advance(s[:c], []reservoir.Run{{Reset: reset, To: 1}}, nil); err != nil {
+				x := slices.Clone(s[:c])
+				if m.Front != nil {
+					m.Front.Run(nil, 0, x, c)
+				}
+				if err := e.Advance(x, []reservoir.Run{{Reset: reset, To: 1}}, nil); err != nil {
 					t.Fatal(err)
 				}
 				reset = false
@@ -370,6 +388,9 @@ func TestNames(t *testing.T) {
 func TestRefusesParts(t *testing.T) {
 	all := models(t)
 	front := *all["paper"]
+	if _, err := HTML(&bytes.Buffer{}, all["regimes"], Options{}); !errors.Is(err, ErrPart) || !strings.Contains(err.Error(), "export it as C") {
+		t.Errorf("a page of regimes: %v", err)
+	}
 	front.Front = &reservoir.Front{Decimate: 4, Fill: []float32{0}}
 	if _, err := C(&bytes.Buffer{}, &front, Options{}); !errors.Is(err, ErrPart) || !strings.Contains(err.Error(), "front end") {
 		t.Errorf("a front end: %v", err)

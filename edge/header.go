@@ -40,6 +40,9 @@ func (x *export) header() (string, error) {
 	if x.mixed() {
 		parts[4] = "mixed.h"
 	}
+	if x.model.Front != nil {
+		parts = append(parts, "regime.h")
+	}
 	parts = append(parts, "begin.h", "scores.h")
 	if x.readout.Interval == nil {
 		parts = append(parts, "class.h")
@@ -153,6 +156,13 @@ func (x *export) defineSizes(b *strings.Builder) {
 	flag("DIFFERENCE", s.Difference)
 	u("PREVIOUS", max(0, l.Previous))
 	flag("LIMITED", h.Limit != nil)
+	if f := x.model.Front; f != nil {
+		u("REGIMES", len(f.Regimes.Centers))
+		u("SETTINGS", len(f.Regimes.Settings))
+		b.WriteString("#define EUSN_REGIME(sample) eusn_regime(sample)\n#define EUSN_VALUE(x, regime, c) eusn_regime_value(x, regime, c)\n")
+	} else {
+		b.WriteString("#define EUSN_REGIME(sample) 0\n#define EUSN_VALUE(x, regime, c) ((void)(regime), (x))\n")
+	}
 	if h.Temperature > 0 {
 		fmt.Fprintf(b, "#define EUSN_TEMPERATURE %s\n", strconv.FormatFloat(h.Temperature, 'x', -1, 64))
 	}

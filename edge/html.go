@@ -3,6 +3,7 @@ package edge
 import (
 	_ "embed" // the module and the page
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"io"
 
@@ -45,6 +46,9 @@ type pageData struct {
 // out. HTML refuses the same models as C; o.Name has no effect.
 func HTML(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
 	x, err := newExport(m, o)
+	if err == nil && m.Front != nil {
+		err = fmt.Errorf("edge: the model has operating regimes, which are %w in a page, and without them its answers would be wrong: export it as C", ErrPart)
+	}
 	if err != nil {
 		return Size{}, err
 	}

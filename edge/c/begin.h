@@ -6,14 +6,15 @@ void eusn_reset(eusn_state *s) {
 }
 
 int eusn_push(eusn_state *s, const float *sample) {
-	uint32_t *words = s->words, c, samples = words[0];
+	uint32_t *words = s->words, c, samples = words[0], regime;
 	float *input = s->work;
 	for (c = 0; c < EUSN_CHANNELS; c++) {
 		if (!(sample[c] >= -1e15f && sample[c] <= 1e15f)) return EUSN_REFUSED;
 	}
 	if (samples == UINT32_MAX) return EUSN_TOO_LONG;
+	regime = EUSN_REGIME(sample);
 	for (c = 0; c < EUSN_CHANNELS; c++) {
-		float x = sample[c];
+		float x = EUSN_VALUE(sample[c], regime, c);
 		if (EUSN_DIFFERENCE) {
 			float before = eusn_f(words[EUSN_PREVIOUS + c]);
 			input[EUSN_CHANNELS + c] = samples == 0 ? 0 : (x - before) * eusn_norm_diff[c];

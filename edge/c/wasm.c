@@ -53,6 +53,8 @@ typedef struct {
 #define EUSN_TANH_SHIFT saturation_shift_cubic[1]
 #define EUSN_CUBIC saturation_shift_cubic[2]
 #define EUSN_REFUSED 1
+#define EUSN_REGIME(sample) 0
+#define EUSN_VALUE(x, regime, c) ((void)(regime), (x))
 #define EUSN_TOO_LONG 2
 #define EUSN_TEST_MORE if (temperature > 0) bad |= eusn_u(eusn_probability(scores)) != m.test_probability;
 

@@ -34,7 +34,7 @@ of this program, bit for bit.
 Neither cuts sequences: the program around the header says where one begins, and on the
 page each series is one. They have no flags, no early predictions and no detector of what
 is novel; --omit early,novelty leaves these out of a model that has them. Models with a
-front end are refused.`,
+front end are refused; a header has operating regimes, a page has not.`,
 		Example: `  eusn-stream model export demo-data/machine.safetensors --format c --output machine.h
   eusn-stream model export demo-data/machine.safetensors --format html --output machine.html
   eusn-stream model export pump.safetensors --format c --omit novelty --name pump --output pump.h`,
