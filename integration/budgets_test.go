@@ -18,10 +18,10 @@ var pageKinds = []struct {
 	{"tutorial: one path to a result", 2000, "docs/quickstart.md docs/tutorial.md"},
 	{"how-to: one task", 600, "docs/alarms.md docs/capacity.md docs/early.md docs/edge.md docs/explain.md docs/fieldbus.md docs/front-end.md docs/gateway.md " +
 		"docs/go-live.md docs/gpu.md docs/groups.md docs/import.md docs/install.md docs/kubernetes.md docs/learn.md docs/models.md docs/nats.md docs/novelty.md docs/old-data.md " +
-		"docs/operations.md docs/page.md docs/parquet.md docs/policies.md docs/quality.md docs/record.md docs/regression.md docs/second-job.md docs/secure.md " +
+		"docs/operations.md docs/parquet.md docs/policies.md docs/quality.md docs/record.md docs/regression.md docs/second-job.md docs/secure.md " +
 		"docs/services.md docs/sets.md docs/traces.md UPGRADING.md"},
 	{"on call: a fault or an alert", 2000, "docs/faults.md docs/runbook.md docs/status.md"},
-	{"reference: tables to look up", 2000, "docs/alarm-rules.md docs/configuration.md docs/formats.md docs/licenses.md docs/metrics.md docs/reference.md docs/subjects.md " +
+	{"reference: tables to look up", 2000, "docs/alarm-rules.md docs/configuration.md docs/formats.md docs/licenses.md docs/metrics.md docs/page.md docs/reference.md docs/subjects.md " +
 		"CHANGELOG.md SECURITY.md"},
 	{"explanation: reasons and limits", 1200, "docs/concepts.md docs/decisions.md docs/durability.md docs/mixed-bank.md docs/verification.md"},
 	{"results: measured figures", 4000, "docs/results.md"},

@@ -104,6 +104,22 @@ func Kept(ctx context.Context, js jetstream.JetStream, job string) (first, last 
 	return state.FirstSeq, state.LastSeq, nil
 }
 
+// Newest returns the first of a job's newest predictions with about a number of bytes, whether
+// this is the first message kept, the last message, and the server's time.
+func Newest(ctx context.Context, js jetstream.JetStream, job string, bytes uint64) (from uint64, whole bool, last uint64, now time.Time, err error) {
+	s, err := js.Stream(ctx, wire.OutputStream(job))
+	if err != nil {
+		return 0, false, 0, now, explainError(err, job, wire.OutputStream(job))
+	}
+	info := s.CachedInfo()
+	state := info.State
+	if state.Msgs == 0 || state.Bytes <= bytes {
+		return max(1, state.FirstSeq), true, state.LastSeq, info.TimeStamp, nil
+	}
+	messages := max(1, state.Msgs*bytes/state.Bytes)
+	return max(state.FirstSeq, state.LastSeq+1-min(messages, state.LastSeq)), false, state.LastSeq, info.TimeStamp, nil
+}
+
 // DeadLetters passes a job's dead letters to fn, as Predictions does with its output.
 func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(DeadLetter) error) error {
 	return readStream(ctx, js, job, wire.DeadLetterStream(job), Span{From: from}, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {

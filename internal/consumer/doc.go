@@ -8,6 +8,7 @@
 //
 //   - consumer.go: reads predictions and dead letters; reads the clock of the server
 //   - read.go: reads a NATS stream in order
+//   - input.go: reads stored input messages of a time
 //   - carried.go: reads predictions with features, each once
 //   - shadow.go: reads predictions of shadows, each once
 //   - names.go: names the parts of a stream's key

@@ -13,7 +13,7 @@ import (
 func BenchmarkPage(b *testing.B) {
 	r := newRig(b)
 	for i := range 10_000 {
-		r.publishSequences(fmt.Sprintf("pump-%d", i), 1)
+		r.publishSequences(fmt.Sprintf("hall%d.line%d.pump-%d", i%5, i%50, i), 1)
 	}
 	r.waitForPredictions(10_000)
 	now := time.Now().Add(-keptMinutes * time.Minute)
@@ -23,6 +23,21 @@ func BenchmarkPage(b *testing.B) {
 	for i := range int64(keptSeconds) {
 		r.page.worker.history.seconds.addPoint(Point{Time: time.Now().Unix() - keptSeconds + i, Rows: float64(i), Measured: 1})
 	}
+	r.page.Attach(&Job{JS: r.js})
+	b.Run("machines", func(b *testing.B) {
+		for b.Loop() {
+			resp, err := http.Get(r.url + "/page/machines?condition=all")
+			if err != nil {
+				b.Fatal(err)
+			}
+			n, err := io.Copy(io.Discard, resp.Body)
+			if err != nil {
+				b.Fatal(err)
+			}
+			resp.Body.Close()
+			b.ReportMetric(float64(n), "bytes")
+		}
+	})
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
 			resp, err := http.Get(r.url + "/page/state")

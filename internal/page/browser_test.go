@@ -1,6 +1,7 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/browser"
 )
 
-// TestBrowser tests the page in a real browser: it shows a live stage, looks up a stream by
+// TestBrowser tests the page in a real browser: it shows a live stage, opens a machine by
 // keyboard, shows a promotion, shows untrusted names as text, and fits every width.
 func TestBrowser(t *testing.T) {
 	b := browser.Start(t)
@@ -23,43 +24,47 @@ func TestBrowser(t *testing.T) {
 	r.predictTimes(evilStream, 3)
 	r.predictTimes(turnedStream, 2)
 	r.page.Attach(&Job{JS: r.js, Report: r.newReport()})
-	b.Open(r.url + "/")
+	b.Open(r.url + "/#software")
 	b.AwaitTrue("verdict of the job", `document.getElementById("sentence").textContent.startsWith("4 partitions, 1 worker")`)
 	b.AwaitTrue("classes, one of them hostile", `document.getElementById("mix").innerText.includes("<img src=x onerror=")`)
 	if n := b.EvalText(`document.querySelectorAll("#map span.reading").length + " " + document.getElementById("map").getAttribute("aria-label")`); n != "4 Partitions: 4 reading" {
 		t.Errorf("the map: %s", n)
 	}
 
-	// A stream is looked up by keyboard only.
-	b.Eval(`document.getElementById("stream").focus()`, nil)
-	b.TypeText("pump")
-	b.AwaitTrue("suggestion", `document.querySelector("#names option[value='pump-3']")`)
-	b.TypeText("-3")
+	// The first screen has one line about the software; a machine is opened by keyboard only.
+	b.Eval(`location.hash = ""`, nil)
+	b.AwaitTrue("verdict in one line", `document.getElementById("software").hidden && document.getElementById("line").innerText.includes("4 partitions, 1 worker")`)
+	b.Eval(`document.getElementById("part").focus()`, nil)
+	b.TypeText("pump-3")
 	b.PressKey("Enter")
-	b.AwaitTrue("predictions", `document.querySelectorAll("#found tbody tr").length === 30`)
-	if facts := b.EvalText(`document.getElementById("found").innerText`); !strings.Contains(facts, "probability 0.") || !strings.Contains(facts, "eusn-stream explain --job eusn --last --stream=pump-3") || b.EvalText(`document.querySelectorAll("#found circle").length`) != "30" {
+	b.AwaitTrue("predictions", `document.querySelectorAll("#predictions tbody tr").length === 16`)
+	b.Eval(`document.querySelector("#predictions button").click()`, nil)
+	b.AwaitTrue("all predictions", `document.querySelectorAll("#predictions tbody tr").length === 30 && document.querySelector("#predictions tbody").contains(document.activeElement)`)
+	b.AwaitTrue("a trace of each channel", fmt.Sprintf(`document.querySelectorAll("#traces path.channel").length === %d && document.getElementById("traces").innerText.includes("240 samples")`, len(r.model.Channels)))
+	if facts := b.EvalText(`document.getElementById("machine").innerText`); !strings.Contains(facts, "eusn-stream explain --job eusn --last --stream=pump-3") || b.EvalText(`document.querySelectorAll("#traces circle").length`) != "30" {
 		t.Errorf("the stream: %s", facts)
 	}
 	b.Eval(`location.hash = "stream=" + encodeURIComponent(`+quoteJS(evilStream)+`)`, nil)
-	b.AwaitTrue("hostile stream", `document.querySelectorAll("#found tbody tr").length === 3`)
-	if got := b.EvalText(`document.querySelector("#found h3").textContent`); got != "Stream "+evilStream {
+	b.AwaitTrue("hostile stream", `document.querySelectorAll("#predictions tbody tr").length === 3`)
+	if got := b.EvalText(`document.getElementById("h-machine").textContent`); got != "Machine "+evilStream {
 		t.Errorf("its name is shown as %s", got)
 	}
-	if n := b.EvalText(`document.querySelectorAll("img, #found svg [onload], main script, iframe").length + " " + typeof harm + " " + document.title.includes("harm")`); n != "0 undefined false" {
+	if n := b.EvalText(`document.querySelectorAll("img, #machine svg [onload], main script, iframe").length + " " + typeof harm + " " + document.title.includes("harm")`); n != "0 undefined false" {
 		t.Errorf("names became HTML: %s", n)
 	}
 
 	// Control characters are shown as their numbers, and the command has the exact name.
-	b.Eval(`location.hash = "stream=" + encodeURIComponent("\u202e7-pmup\x1b[2J")`, nil)
-	b.AwaitTrue("turned stream", `document.querySelectorAll("#found tbody tr").length === 2`)
-	if got := b.EvalText(`document.body.innerText.includes("\u202e") + " " + document.querySelector("#found h3").textContent + " " + document.getElementById("explain").textContent`); got != `false Stream \u202e7-pmup\u001b[2J eusn-stream explain --job eusn --last --stream=$'\xe2\x80\xae7-pmup\x1b[2J'` {
+	b.Eval(`location.hash = "machine=" + encodeURIComponent("\u202e7-pmup\x1b[2J")`, nil)
+	b.AwaitTrue("turned stream", `document.querySelectorAll("#predictions tbody tr").length === 2`)
+	if got := b.EvalText(`document.body.innerText.includes("\u202e") + " " + document.getElementById("h-machine").textContent + " " + document.getElementById("explain").textContent`); got != `false Machine \u202e7-pmup\u001b[2J eusn-stream explain --job eusn --last --stream=$'\xe2\x80\xae7-pmup\x1b[2J'` {
 		t.Errorf("a name that turns the text: %s", got)
 	}
-	// A repeated name repeats the lookup.
 	r.predictTimes(turnedStream, 1)
-	b.Eval(`document.getElementById("stream").focus()`, nil)
+	b.Eval(`document.getElementById("refresh").focus()`, nil)
 	b.PressKey("Enter")
-	b.AwaitTrue("newer prediction of the same stream", `document.querySelectorAll("#found tbody tr").length === 3`)
+	b.AwaitTrue("newer prediction of the same stream", `document.querySelectorAll("#predictions tbody tr").length === 3`)
+	b.Eval(`location.hash = "software"`, nil)
+	b.AwaitTrue("focus on the verdict", `document.activeElement.id === "verdict"`)
 
 	// A promotion, and its mark on the time axis and in the list.
 	models, err := registry.Open(t.Context(), r.js, "eusn")

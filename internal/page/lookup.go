@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,12 +23,7 @@ const (
 	lookTime     = 4 * time.Second
 	lookMessages = 20_000
 	lookBytes    = 64 << 20
-	namesTime    = 2 * time.Second
-	namesBytes   = 8 << 20
-	mostStreams  = 20_000 // stored names
-	mostMatches  = 20
-	namesFor     = 10 * time.Second // validity of stored names
-	firstWindow  = 64               // messages; each further window is four times as long
+	firstWindow  = 64 // messages; each further window is four times as long
 )
 
 // errBusy means that another lookup is running.
@@ -54,11 +48,17 @@ type Found struct {
 	Since   time.Time `json:"since,omitzero"`
 	All     bool      `json:"all"`
 	Explain string    `json:"explain"` // command line that explains the newest prediction
+	Machine *Row      `json:"machine"` // null: no prediction was found
+	Past
+
+	hits []hit // newest first
 }
 
-// Predicted is a prediction with its storage time and place, in one JSON object.
+// Predicted is a prediction with its storage time, its place, and the condition that it shows, in
+// one JSON object.
 type Predicted struct {
 	Stored time.Time
+	Shows  Condition
 	Place  codec.Place
 	Answer outcome.Named
 }
@@ -67,24 +67,12 @@ type Predicted struct {
 func (p Predicted) MarshalJSON() ([]byte, error) {
 	return outcome.Join(struct {
 		Stored time.Time `json:"stored"`
-	}{p.Stored}, p.Place, p.Answer)
-}
-
-// Names are streams with recent predictions.
-type Names struct {
-	Names []string `json:"names"` // sorted, at most mostMatches
-	More  bool     `json:"more"`  // there are more matches
-	Since string   `json:"since"` // storage time of the oldest message read
+		Shows  string    `json:"condition"`
+	}{p.Stored, conditionNames[p.Shows]}, p.Place, p.Answer)
 }
 
 // finder looks up streams, one at a time.
-type finder struct {
-	slot chan struct{} // held while reading
-	// names and their reading time, guarded by slot
-	names  []string
-	readAt time.Time
-	since  time.Time
-}
+type finder struct{ slot chan struct{} } // held while reading
 
 // acquire waits for the slot, for lookTime at most.
 func (f *finder) acquire(ctx context.Context) error {
@@ -137,9 +125,9 @@ func (f *finder) lookUp(ctx context.Context, job *Job, name, stream string) (*Fo
 		if i > 0 {
 			h.p.Scores = nil
 		}
-		found.Predictions = append(found.Predictions, Predicted{h.stored.UTC(), h.p.Place(), outcome.Named{Answer: &h.p.Answer, Labels: h.labels}})
+		found.Predictions = append(found.Predictions, Predicted{h.stored.UTC(), newClasses(h.labels).judge(&h.p), h.p.Place(), outcome.Named{Answer: &h.p.Answer, Labels: h.labels}})
 	}
-	if len(l.hits) > 0 {
+	if found.hits = l.hits; len(l.hits) > 0 {
 		found.Classes = l.hits[0].labels
 		found.Partition = l.hits[0].part
 	}
@@ -264,63 +252,4 @@ func (l *search) readWindow(ctx context.Context, from, end uint64) (whole bool, 
 	l.hits = append(l.hits, hits...)
 	l.hits = l.hits[:min(len(l.hits), l.most)]
 	return true, nil
-}
-
-// findNames finds streams with recent predictions whose names contain a text, ignoring case.
-func (f *finder) findNames(ctx context.Context, job *Job, name, part string) (*Names, error) {
-	if err := f.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { <-f.slot }()
-	if time.Since(f.readAt) > namesFor {
-		if err := f.readNames(ctx, job, name); err != nil {
-			return nil, err
-		}
-	}
-	out := &Names{Names: []string{}, Since: f.since.UTC().Format(time.RFC3339)}
-	part = strings.ToLower(part)
-	for _, stream := range f.names {
-		if !strings.Contains(strings.ToLower(stream), part) {
-			continue
-		}
-		if out.More = len(out.Names) == mostMatches; out.More {
-			break
-		}
-		out.Names = append(out.Names, stream)
-	}
-	return out, nil
-}
-
-// readNames reads the end of the output.
-func (f *finder) readNames(ctx context.Context, job *Job, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, namesTime)
-	defer cancel()
-	seen := map[string]bool{}
-	l := search{job: job.JS, name: name, part: -1, most: 1, matches: func(p *codec.Prediction) bool {
-		if len(seen) < mostStreams {
-			seen[strings.ToValidUTF8(p.Stream, "\uFFFD")] = true
-		}
-		return false
-	}}
-	first, last, err := consumer.Kept(ctx, job.JS, name)
-	if err != nil {
-		return err
-	}
-	for end, size := last+1, uint64(firstWindow); end > first && ctx.Err() == nil && l.bytes < namesBytes && len(seen) < mostStreams; size *= 4 {
-		from := max(first, end-min(size, end))
-		whole, err := l.readWindow(ctx, from, end)
-		if err != nil {
-			return err
-		}
-		if !whole {
-			break
-		}
-		end = from
-	}
-	f.names, f.readAt, f.since = f.names[:0], time.Now(), l.since
-	for stream := range seen {
-		f.names = append(f.names, stream)
-	}
-	slices.Sort(f.names)
-	return nil
 }

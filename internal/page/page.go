@@ -29,6 +29,7 @@ type Options struct {
 	Counters *pipeline.Counters // of the stage, which may start and end during the page's life
 	Job      string
 	Version  string       // of the program
+	Channels []string     // of the model
 	Log      *slog.Logger // optional
 }
 
@@ -67,11 +68,15 @@ type Page struct {
 	viewers viewers
 	finder  finder
 
+	machines machines
+
 	mu          sync.Mutex // guards the following fields; held while a state is built, never while waiting
 	worker      worker
 	report      *fleet.Report
 	reportWhy   string    // reason for a missing report
 	lastRequest time.Time // time of the last request of /page/state
+	lastViewed  time.Time // time of the last request of a viewer
+	wake        chan struct{}
 }
 
 // worker is the data of the worker in this process.
@@ -102,9 +107,12 @@ func Start(o Options) *Page {
 	p.worker.history = newHistory()
 	p.viewers.all = map[*viewer]bool{}
 	p.finder.slot = make(chan struct{}, 1)
+	p.machines.ready = make(chan struct{})
 	p.sampleCounters(time.Now())
 	p.running.Go(func() { p.runSampling(ctx) })
 	p.running.Go(func() { p.requestReports(ctx) })
+	p.running.Go(func() { p.followJob(ctx, followAgain, p.followOutput, p.failOutput) })
+	p.running.Go(func() { p.followJob(ctx, alarmsAgain, p.followAlarms, p.failAlarms) })
 	return p
 }
 
@@ -243,6 +251,7 @@ func roundShare(part time.Duration, all float64) float64 {
 
 // newState returns the page's data; whole includes the history.
 func (p *Page) newState(now time.Time, whole bool) State {
+	plant := p.machines.summarize(now, p.lateness())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.worker
@@ -257,7 +266,7 @@ func (p *Page) newState(now time.Time, whole bool) State {
 		},
 		Shards:  append([]Shard{}, w.spent...),
 		Classes: w.classes.summarize(), Flags: w.flags.summarize(), Trust: w.trust.summarize(), Shadows: []Shadow{},
-		Report: p.report, ReportWhy: p.reportWhy, Marks: append([]Mark{}, w.marks.all...),
+		Plant: plant, Report: p.report, ReportWhy: p.reportWhy, Marks: append([]Mark{}, w.marks.all...),
 	}
 	s.Partitions, s.Slowest = newPartitions(st, now)
 	if last := w.history.seconds.last; last > 0 {

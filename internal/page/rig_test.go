@@ -42,6 +42,12 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
+	return newRigOf(t, func(*reservoir.Model) {})
+}
+
+// newRigOf starts a rig whose model was changed.
+func newRigOf(t testing.TB, change func(*reservoir.Model)) *rig {
+	t.Helper()
 	s := pipelinetest.Server(t, natsserver.Options{})
 	nc, js := pipelinetest.Connect(t, s)
 	r := &rig{TB: t, server: s, nc: nc, js: js, counters: new(pipeline.Counters), seq: map[string]uint64{}}
@@ -50,11 +56,12 @@ func newRig(t testing.TB) *rig {
 	linear.Temperature, linear.Classes = .5, slices.Clone(linear.Classes)
 	linear.Classes[1] = evilClass
 	r.model.Readouts = []*readout.Linear{&linear}
+	change(r.model)
 	ctx, cancel := context.WithCancel(context.Background())
 	done, ready := make(chan error, 1), make(chan struct{})
 	stage := &pipeline.Worker{
 		Job: pipeline.Job{
-			Config: pipeline.Config{Partitions: 4, Shards: 2}, Model: r.model, ModelName: "plant", NewEngine: pipelinetest.Generic,
+			Config: pipeline.Config{InputSubject: "sensors.>", Partitions: 4, Shards: 2}, Model: r.model, ModelName: "plant", NewEngine: pipelinetest.Generic,
 			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return s.Connect(name, nil) },
 		},
 		Counters: r.counters, Ready: func() { close(ready) },
@@ -74,7 +81,7 @@ func newRig(t testing.TB) *rig {
 	case <-time.After(time.Minute):
 		t.Fatal("the stage does not start")
 	}
-	r.page = Start(Options{Counters: r.counters, Job: "eusn", Version: "v1.2.3"})
+	r.page = Start(Options{Counters: r.counters, Job: "eusn", Version: "v1.2.3", Channels: r.model.Channels})
 	r.web = httptest.NewServer(r.page)
 	t.Cleanup(func() {
 		r.page.Close() // ends open events, for which the server would wait
@@ -126,16 +133,22 @@ func (r *rig) waitUntilCurrent() {
 func (r *rig) publishSequences(stream string, n int) {
 	r.Helper()
 	for i := range n {
-		r.seq[stream]++
-		p := pipelinetest.One(stream, r.seq[stream], 8, float32(i%5)-2, true)
-		m := nats.NewMsg("sensors." + stream)
-		m.Data = p.Payload(r)
-		for name, values := range p.Headers() {
-			m.Header[name] = values
-		}
-		if _, err := r.js.PublishMsg(r.Context(), m); err != nil {
-			r.Fatal(err)
-		}
+		r.publishSequence(stream, float32(i%5)-2)
+	}
+}
+
+// publishSequence publishes a sequence of 8 samples of one value.
+func (r *rig) publishSequence(stream string, v float32) {
+	r.Helper()
+	r.seq[stream]++
+	p := pipelinetest.One(stream, r.seq[stream], 8, v, true)
+	m := nats.NewMsg("sensors." + stream)
+	m.Data = p.Payload(r)
+	for name, values := range p.Headers() {
+		m.Header[name] = values
+	}
+	if _, err := r.js.PublishMsg(r.Context(), m); err != nil {
+		r.Fatal(err)
 	}
 }
 

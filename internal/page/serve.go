@@ -66,38 +66,73 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write(html) // a disconnected client retries
 	case "/page/state":
+		p.markViewed()
 		p.mu.Lock()
 		p.lastRequest = time.Now()
 		p.mu.Unlock()
 		writeJSON(w, p.newState(time.Now(), true))
 	case "/page/events":
 		p.serveEvents(w, r)
+	case "/page/machines":
+		p.serveMachines(w, r)
 	case "/page/stream":
-		p.serveLookup(w, r, "name", func(ctx context.Context, job *Job, name string) (any, error) {
-			return p.finder.lookUp(ctx, job, p.options.Job, name)
-		})
-	case "/page/streams":
-		p.serveLookup(w, r, "part", func(ctx context.Context, job *Job, part string) (any, error) {
-			return p.finder.findNames(ctx, job, p.options.Job, part)
-		})
+		p.serveStream(w, r)
+	case "/page/samples":
+		p.serveSamples(w, r)
 	default:
 		writeError(w, http.StatusNotFound, "there is no such page: / is the live page; /metrics, /healthz and /readyz are beside it")
 	}
 }
 
-// serveLookup answers a lookup on the server.
-func (p *Page) serveLookup(w http.ResponseWriter, r *http.Request, key string, look func(context.Context, *Job, string) (any, error)) {
-	text, err := parseQuery(r.URL.RawQuery, key)
+// serveMachines answers with a list of machines. The first list waits for the existing
+// predictions, for firstWait at most.
+func (p *Page) serveMachines(w http.ResponseWriter, r *http.Request) {
+	q, err := parseListQuery(r.URL.RawQuery)
 	if err != nil {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	p.markViewed()
+	if p.job.Load() != nil {
+		p.machines.awaitRead(r.Context())
+	}
+	writeJSON(w, p.machines.list(q, time.Now(), p.lateness()))
+}
+
+// serveStream answers with the last predictions of a stream, its condition and its past.
+func (p *Page) serveStream(w http.ResponseWriter, r *http.Request) {
+	name, err := parseQuery(r.URL.RawQuery, "name")
+	if err != nil {
+		writeError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	p.answerLookup(w, r, func(ctx context.Context, job *Job) (any, error) { return p.lookUpMachine(ctx, job, name) })
+}
+
+// serveSamples answers with samples of a stream.
+func (p *Page) serveSamples(w http.ResponseWriter, r *http.Request) {
+	q, err := parseSampleQuery(r.URL.RawQuery)
+	if err != nil {
+		writeError(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	p.answerLookup(w, r, func(ctx context.Context, job *Job) (any, error) {
+		if err := p.finder.acquire(ctx); err != nil {
+			return nil, err
+		}
+		defer func() { <-p.finder.slot }()
+		return readSamples(ctx, job.JS, p.options.Job, p.options.Channels, q)
+	})
+}
+
+// answerLookup answers with the result of a lookup on the server.
+func (p *Page) answerLookup(w http.ResponseWriter, r *http.Request, look func(context.Context, *Job) (any, error)) {
 	job := p.job.Load()
 	if job == nil {
 		writeError(w, http.StatusServiceUnavailable, "the stage is not connected to its server: retry when it is ready")
 		return
 	}
-	found, err := look(r.Context(), job, text)
+	found, err := look(r.Context(), job)
 	switch {
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
@@ -122,7 +157,7 @@ func parseQuery(query, key string) (string, error) {
 	case len(values) != 1 || len(all) != 1:
 		return "", fmt.Errorf("want one value of %s in the query, such as ?%s=pump7", key, key)
 	case text == "":
-		return "", fmt.Errorf("%s is empty: want the name of a stream, or a part of it", key)
+		return "", fmt.Errorf("%s is empty: want the name of a stream", key)
 	case len(text) > mostName:
 		return "", fmt.Errorf("%s has %d bytes, want at most %d", key, len(text), mostName)
 	case !utf8.ValidString(text):
@@ -228,6 +263,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer p.viewers.removeViewer(viewer)
+	p.markViewed()
 	out := http.NewResponseController(w)
 	send := func(data []byte) error {
 		if err := out.SetWriteDeadline(time.Now().Add(sendTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -85,7 +85,7 @@ func TestState(t *testing.T) {
 			t.Errorf("shard %+v: the shares are %v together, want 1", shard, all)
 		}
 	}
-	for path, want := range map[string]int{"/": 200, "/page/nothing": 404, "/page/stream": 400, "/page/stream?name=x": 503, "/page/streams?part=": 400, "/page/stream?name=%zz": 400, "/page/stream?name=a&name=b": 400} {
+	for path, want := range map[string]int{"/": 200, "/page/nothing": 404, "/page/stream": 400, "/page/stream?name=x": 503, "/page/machines?condition=odd": 400, "/page/machines?x=1": 400, "/page/machines": 200, "/page/samples?name=x": 400, "/page/samples?name=x&partition=0&from=1&until=2": 503, "/page/stream?name=%zz": 400, "/page/stream?name=a&name=b": 400} {
 		if resp := r.get(path); resp.StatusCode != want || resp.Header.Get("X-Content-Type-Options") != "nosniff" || resp.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %s %v, want %d", path, resp.Status, resp.Header, want)
 		}

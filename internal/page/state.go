@@ -24,6 +24,7 @@ const (
 type State struct {
 	Now     int64   `json:"now"` // ms since 1970
 	Verdict Verdict `json:"verdict"`
+	Plant   Plant   `json:"plant"` // all machines of the job
 
 	About
 	Point  Point  `json:"point"`            // the last second

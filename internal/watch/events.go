@@ -48,6 +48,14 @@ func ReadEvents(ctx context.Context, js jetstream.JetStream, job string, since t
 	return readLog(ctx, js, job, follow, cfg, fn)
 }
 
+// ReadKeyEvents passes the stored events of a key (a stream, or the match of a rule's by) since a
+// time to fn, in order.
+func ReadKeyEvents(ctx context.Context, js jetstream.JetStream, job, key string, since time.Time, fn func(alarm.Event) error) error {
+	return readLog(ctx, js, job, false, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since, FilterSubjects: []string{wire.AlarmSubject(job, "*", alarm.Token(key))},
+	}, fn)
+}
+
 // FollowAlarms passes the last event of each alarm to fn, in order, then new events, until ctx ends
 // (nil) or fn returns an error, which FollowAlarms returns.
 func FollowAlarms(ctx context.Context, js jetstream.JetStream, job string, fn func(alarm.Event) error) error {

@@ -53,10 +53,11 @@ func listenMetrics(c config.Metrics, o metrics.Options) (*metrics.Server, error)
 	return s, nil
 }
 
-// serveMetrics serves metrics, health and the live page of the stage and its companions until the
+// serveMetrics serves metrics, health and the live page of the stage and its companions, with the
+// model's channels, until the
 // returned function is called; without an address, and if the default address is in use, it
 // serves nothing, and the page is nil.
-func (r *stageRun) serveMetrics() (close func(), err error) {
+func (r *stageRun) serveMetrics(channels []string) (close func(), err error) {
 	c, log := r.conf, r.log
 	if c.Metrics.Listen == "" {
 		return func() {}, nil
@@ -65,7 +66,7 @@ func (r *stageRun) serveMetrics() (close func(), err error) {
 		Counters: r.counters, Gateway: r.parts.gatewayStats(), Traces: tracesStats(r.spans), Version: cli.ReadBuildInfo().Version,
 		Access: metricsAccess(c.Metrics), Alive: r.failure, Unready: r.parts.unready, Certificates: r.used, Log: log,
 	}
-	live := page.Start(page.Options{Counters: o.Counters, Job: c.Job, Version: o.Version, Log: log})
+	live := page.Start(page.Options{Counters: o.Counters, Job: c.Job, Version: o.Version, Channels: channels, Log: log})
 	o.Page = live
 	cards, err := telemetry.Open()
 	switch {

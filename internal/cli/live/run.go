@@ -153,7 +153,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	r.used = server.Certificates(c, r.log, server.UsesServer, server.UsesMetrics, server.UsesGateway, server.UsesNATS)
 	go r.used.Run(ctx)
-	closeMetrics, err := r.serveMetrics()
+	closeMetrics, err := r.serveMetrics(m.Channels)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func TestPageAttaches(t *testing.T) {
 	defer live.Close()
 	look := func() int {
 		w := httptest.NewRecorder()
-		live.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page/streams?part=pump", nil))
+		live.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page/stream?name=pump", nil))
 		return w.Code
 	}
 	if code := look(); code != http.StatusServiceUnavailable {
