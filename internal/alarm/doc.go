@@ -58,8 +58,14 @@
 //	                 groups joined by dots, or the whole match. Streams without a match have
 //	                 no alarm. Default: one alarm for each stream
 //	final            predictions with the flag early do not count
+//	accept T         novel: an alarm that has been active for the time T, but at least for hold,
+//	                 is cleared, and the largest novelty of this time is accepted: predictions
+//	                 up to this novelty are off. The level is forgotten after the time T without
+//	                 a prediction that meets the condition; when the rules change; and when
+//	                 counting restarts. Default: never, because an accepted fault is missed
 //	only CONDITION   only predictions that are on for this condition (not drift, not silent)
 //	                 count: class worn >= 0.8, only flag decided
+//	unless CONDITION predictions that are on for this condition do not count: unless class off
 //
 // A word with blanks, commas, | or >= is written in double quotes, with Go's escapes.
 //
@@ -85,6 +91,7 @@
 //   - condition.go: judges classes, flags and novelty, with hysteresis (clear below)
 //   - level.go: judges numbers against a bound, with hysteresis (clear below, clear above)
 //   - series.go: judges drift
+//   - accept.go: accepts a level of novelty that stays
 //   - never.go: lists rules that no prediction of a model can meet
 //   - fold.go: counts on and off predictions (n of m, clear after, hold); raises and clears alarms
 //   - facts.go: applies acknowledgements, new rules and silence

@@ -33,12 +33,13 @@ type Event struct {
 	Stream   string    `json:"stream,omitempty"` // of the deciding prediction
 	Class    string    `json:"class,omitempty"`  // of the deciding prediction
 	Evidence           // of the deciding prediction
-	Since    time.Time `json:"since,omitzero"`   // storage time of the first prediction that raised the alarm; for a silence, of the last prediction
-	Time     time.Time `json:"time"`             // server time of the deciding message
-	Position uint64    `json:"position"`         // in the job's output: all messages up to this message have been judged
-	Change   string    `json:"change,omitempty"` // drift: up, down, wider, narrower, or several joined by +
-	Who      string    `json:"who,omitempty"`    // the person who acknowledged the alarm or changed the rules
-	Why      string    `json:"why,omitempty"`    // reason for clearing, if not a prediction
+	Since    time.Time `json:"since,omitzero"`     // storage time of the first prediction that raised the alarm; for a silence, of the last prediction
+	Time     time.Time `json:"time"`               // server time of the deciding message
+	Position uint64    `json:"position"`           // in the job's output: all messages up to this message have been judged
+	Change   string    `json:"change,omitempty"`   // drift: up, down, wider, narrower, or several joined by +
+	Accepted float32   `json:"accepted,omitempty"` // cleared by accept: novelty up to this level raises no alarm
+	Who      string    `json:"who,omitempty"`      // the person who acknowledged the alarm or changed the rules
+	Why      string    `json:"why,omitempty"`      // reason for clearing, if not a prediction
 
 	Rules      map[string]string `json:"rules,omitempty"`      // kind rules: the complete set
 	Configured string            `json:"configured,omitempty"` // kind rules: fingerprint of the configuration

@@ -293,7 +293,7 @@ func (f *Fold) applyWaiting(key alarmKey) {
 		f.series -= c.seriesCount()
 	}
 	f.applyReturned(key, c, true)
-	if c.Alarm > 0 || c.Last != 0 || c.Drift != nil || c.Inputs != nil {
+	if c.Alarm > 0 || c.Last != 0 || c.Accepted != 0 || c.Drift != nil || c.Inputs != nil {
 		f.counters[key] = c
 		if counts {
 			f.series += c.seriesCount()

@@ -39,6 +39,11 @@ type counter struct {
 	Class    string    `json:"class,omitempty"`
 	Evidence
 
+	// For rules with accept.
+	Peak       float32   `json:"peak,omitempty"`       // largest novelty while the alarm is active
+	Accepted   float32   `json:"accepted,omitempty"`   // novelty up to this level is accepted; 0 = none
+	UsualSince time.Time `json:"usual_since,omitzero"` // with an accepted level: start of the predictions that do not meet the condition
+
 	// For rules of kind drift.
 	Drift  *drift.Detector  `json:"drift,omitempty"`
 	Inputs []drift.Detector `json:"inputs,omitempty"` // one detector per input series
@@ -199,6 +204,9 @@ func (f *Fold) judgeByRule(r *Rule, key alarmKey, m *Message, p *codec.Predictio
 	if kind != "" {
 		e = f.newEvent(kind, key, c)
 		e.Stream, e.Class, e.Evidence = p.Stream, class, newEvidence(p)
+		if kind == Cleared && !c.shouldClear(r, f.time) {
+			e.Accepted = c.Peak
+		}
 		if kind == Raised {
 			e.Change = c.Change
 		}
@@ -216,7 +224,7 @@ func (f *Fold) judgeByRule(r *Rule, key alarmKey, m *Message, p *codec.Predictio
 // before the prediction.
 func (c *counter) eventKind(r *Rule, now time.Time, active bool) string {
 	switch {
-	case active && c.shouldClear(r, now):
+	case active && (c.shouldClear(r, now) || c.shouldAccept(r, now)):
 		return Cleared
 	case !active && c.shouldRaise(r, now):
 		return Raised
@@ -238,7 +246,7 @@ func (f *Fold) extendSeries(s *driftCondition, c *counter, p *codec.Prediction) 
 
 // storeCounter stores a counter, or removes an empty counter.
 func (f *Fold) storeCounter(key alarmKey, c *counter, r *Rule) {
-	if c.Last != 0 || c.Alarm != 0 || r.Kind == kindSilent || r.Kind == kindDrift {
+	if c.Last != 0 || c.Alarm != 0 || c.Accepted != 0 || r.Kind == kindSilent || r.Kind == kindDrift {
 		f.counters[key] = c
 	} else {
 		delete(f.counters, key)
@@ -251,6 +259,11 @@ func isFinite(x float32) bool { return x-x == 0 }
 func (r *Rule) countsPrediction(p *codec.Prediction, class string) bool {
 	if r.Final && p.Flags&outcome.FlagEarly != 0 {
 		return false
+	}
+	if r.Unless != nil {
+		if on, _ := r.Unless.Judge(p, class); on {
+			return false
+		}
 	}
 	if r.Only == nil {
 		return true
@@ -266,6 +279,9 @@ func (r *Rule) updateCounter(c *counter, p *codec.Prediction, class string, now 
 		if on, off = s.detectChange(c, p, class); c.Alarm == 0 && c.Last != 0 {
 			return // detected in a quiet time: the detection is kept
 		}
+	}
+	if r.Accept > 0 {
+		on, off = c.judgeAccepted(r, p, on, off, now)
 	}
 	c.Last = c.Last << 1 & (1<<r.N - 1) // all bits if N is Window
 	if on && c.Last == 0 && c.Alarm == 0 {
@@ -328,11 +344,12 @@ func (c *counter) applyEvent(e *Event) {
 	switch e.Kind {
 	case Raised:
 		c.Alarm, c.Acked, c.RaisedAt, c.Off = e.Number, false, e.Time, 0
+		c.Peak = e.Novelty
 		c.Stream, c.Class, c.Evidence, c.Since = e.Stream, e.Class, e.Evidence, e.Since
 	case Acknowledged:
 		c.Acked = true
 	case Cleared:
-		*c = counter{Since: c.Since, Drift: c.Drift, Inputs: c.Inputs, Before: c.Before}
+		*c = counter{Since: c.Since, Drift: c.Drift, Inputs: c.Inputs, Before: c.Before, Accepted: max(c.Accepted, e.Accepted), UsualSince: c.UsualSince}
 	}
 }
 
@@ -349,7 +366,7 @@ func (f *Fold) AcceptEvent(e Event) error {
 		c = new(counter)
 	}
 	f.applyEvent(&e, c)
-	if delete(f.counters, key); c.Alarm > 0 && f.rules.byName(e.Rule) != nil {
+	if delete(f.counters, key); (c.Alarm > 0 || c.Accepted > 0) && f.rules.byName(e.Rule) != nil {
 		f.counters[key] = c
 	}
 	return nil

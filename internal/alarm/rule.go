@@ -46,8 +46,10 @@ type Rule struct {
 	Quiet      []Quiet       // times without new alarms
 	Streams    string        // stream name in which * and > match tokens; empty = all streams
 	By         *regexp.Regexp
-	Final      bool      // only predictions of finished sequences
-	Only       Condition // only predictions that are on for this condition; nil: all
+	Final      bool          // only predictions of finished sequences
+	Only       Condition     // only predictions that are on for this condition; nil: all
+	Unless     Condition     // only predictions that are not on for this condition; nil: all
+	Accept     time.Duration // novel: time after which the level of an active alarm is accepted; 0 = never
 }
 
 // Quiet is a time span of each day, in minutes since midnight (UTC): From inclusive, To exclusive.
@@ -127,7 +129,7 @@ func ParseRule(name, text string) (*Rule, error) {
 	if r.Kind == kindDrift && seen["of"] {
 		return fail(errSeries)
 	}
-	if r.Kind == kindSilent && (seen["of"] || seen["clear"] || seen["final"] || seen["only"]) {
+	if r.Kind == kindSilent && (seen["of"] || seen["clear"] || seen["final"] || seen["only"] || seen["unless"]) {
 		return fail(errors.New("silent does not count predictions: it allows only the clauses hold, quiet, streams and by"))
 	}
 	return r, nil
@@ -235,18 +237,38 @@ func (r *Rule) parseClause(c clause, seen map[string]bool) (err error) {
 			err = fmt.Errorf("by %q: %w", c[1].text, err)
 		}
 		return err
-	case keyword == "only" && len(c) > 1:
-		only := &Rule{}
-		if err = only.parseCondition(c[1:]); err == nil && (only.Kind == kindDrift || only.Kind == kindSilent) {
-			err = fmt.Errorf("only %s: want a condition of one prediction, such as: only flag decided", only.Kind)
-		}
-		r.Only = only.Condition
-		return err
+	case (keyword == "only" || keyword == "unless" || keyword == "accept") && len(c) > 1:
+		return r.parseRestriction(keyword, c[1:])
 	case keyword == "final" && len(c) == 1:
 		r.Final = true
 		return nil
 	}
-	return fmt.Errorf("%q is no clause of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided or final", c.String())
+	return fmt.Errorf("%q is no clause of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided, unless flag flat, accept 24h or final", c.String())
+}
+
+// parseRestriction parses the clauses only, unless and accept.
+func (r *Rule) parseRestriction(keyword string, c clause) (err error) {
+	switch {
+	case keyword == "only":
+		r.Only, err = parseFilter(keyword, c)
+	case keyword == "unless":
+		r.Unless, err = parseFilter(keyword, c)
+	case r.Kind != kindNovel || len(c) != 1:
+		err = errors.New("want accept with a time, for the condition novel: novel 0.001, 3 of 5, accept 24h")
+	default:
+		r.Accept, err = parseTime(keyword, c[0].text)
+	}
+	return err
+}
+
+// parseFilter parses the condition of only or unless.
+func parseFilter(keyword string, c clause) (Condition, error) {
+	r := &Rule{}
+	err := r.parseCondition(c)
+	if err == nil && (r.Kind == kindDrift || r.Kind == kindSilent) {
+		err = fmt.Errorf("%s %s: want a condition of one prediction, such as: %[1]s flag decided", keyword, r.Kind)
+	}
+	return r.Condition, err
 }
 
 func parseCount(what, text string, most int) (int, error) {
