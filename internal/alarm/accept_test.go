@@ -83,9 +83,25 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// An alarm of novelty stays on through short returns to the usual level, without any clause.
+func TestNovelHysteresis(t *testing.T) {
+	levels := []float32{3, .5, .5, 3, .5}
+	for range 10 {
+		levels = append(levels, .5)
+	}
+	if got, want := judgeNovelties(t, "novel 0.01", append(levels, .5), false), "0 raised 0\n15 cleared 0\n"; got != want {
+		t.Errorf("%swant\n%s", got, want)
+	}
+	for text, want := range map[string]int{"novel 0.01, 3 of 5": 12, "novel 0.01, 3 of 20": 20, "novel 0.01, clear after 2": 2, "class a": 1} {
+		if r, err := alarm.ParseRule("x", text); err != nil || r.ClearAfter != want {
+			t.Errorf("%s: %+v, %v, want clear after %d", text, r, err, want)
+		}
+	}
+}
+
 // With unless, predictions of another condition neither raise nor clear.
 func TestUnless(t *testing.T) {
-	rules := parsed(t, map[string]string{"r": "novel 0.01, unless flag flat"})
+	rules := parsed(t, map[string]string{"r": "novel 0.01, clear after 1, unless flag flat"})
 	f := alarm.NewFold("log", 0)
 	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "", time.Time{})); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@
 //	clear below X    value, low, high: while the alarm is active, only numbers below X are
 //	                 off; for < and <=, clear above X
 //	clear after M    the alarm is cleared after M consecutive predictions that are off;
-//	                 default N
+//	                 default N; for novel 12 if N is smaller, because p-values of a fault flicker
 //	hold T           minimum time that the alarm is active. The first later prediction that
 //	                 meets the condition for clearing clears the alarm
 //	quiet A-B|C-D    no alarm is raised in these times of the day (UTC). The first later

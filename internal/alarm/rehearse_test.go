@@ -41,7 +41,7 @@ func parsed(t *testing.T, texts map[string]string) alarm.Rules {
 
 // Alarms are true in faults and in unlabeled predictions next to a fault; a fault is found while an alarm is active.
 func TestRehearse(t *testing.T) {
-	rules := parsed(t, map[string]string{"class": "class novel", "flag": "flag flat", "novel": "novel 0.05, 2 of 2"})
+	rules := parsed(t, map[string]string{"class": "class novel", "flag": "flag flat", "novel": "novel 0.05, 2 of 2, clear after 2"})
 	// a: an alarm without a fault, one between healthy parts, one just before a fault; the last fault is missed
 	a := known("a", "nfnnfnnffffnnnnnnn", "nnn---n--FFFnFFnnn")
 	b := known("b", "nnnffffff", "nnnnnFFFn") // raised before the fault and active in it: false, but not missed

@@ -23,7 +23,9 @@ const (
 	Window = 64
 
 	maxClear = 1_000_000 // predictions
-	maxTime  = 366 * 24 * time.Hour
+
+	novelClear = 12 // default of clear after for novel, if N is smaller: p-values of a fault flicker
+	maxTime    = 366 * 24 * time.Hour
 )
 
 // Condition decides whether a prediction supports an alarm.
@@ -93,9 +95,11 @@ func (r *Rule) setDefaults() {
 		r.K, r.N = 1, 1
 	}
 	if r.ClearAfter == 0 {
-		r.ClearAfter = r.N
-		if r.Kind == kindDrift {
+		switch r.ClearAfter = r.N; r.Kind {
+		case kindDrift:
 			r.ClearAfter = drift.Learning
+		case kindNovel:
+			r.ClearAfter = max(r.N, novelClear)
 		}
 	}
 }
