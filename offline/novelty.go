@@ -113,6 +113,7 @@ type keeper struct {
 	inputs []float64     // statistics of the kept sequences; nil: not requested
 	width  int           // channels
 	scales []float32     // of the channels
+	aside  bool          // see detect.Options
 	spans  []detect.Span // places of the kept sequences in time; nil: not wanted
 }
 
@@ -132,6 +133,7 @@ func (t *training) keep() (err error) {
 		}
 	}
 	if t.opt.Novelty.alone() {
+		t.kept.aside = t.examples.sites == nil
 		t.kept.spans = make([]detect.Span, len(t.kept.groups))
 		for _, e := range t.plan.examples {
 			if at := t.kept.of[e.arrival]; at >= 0 {
@@ -266,7 +268,7 @@ func (k *keeper) see(i int, samples []float32) {
 
 // fit learns the detector.
 func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice detect.Splice, level float64, byPlace bool) (*novelty.Detector, *detect.Report, error) {
-	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace, Spans: k.spans}
+	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace, Spans: k.spans, Aside: k.aside}
 	if byPlace {
 		o.Splice, o.Classes = splice, k.labels
 	}

@@ -48,7 +48,11 @@ type Options struct {
 	// Spans are the places of the sequences in time, for Report.Later; nil: not measured. ByPlace
 	// has no such measure.
 	Spans []Span
-	dims  int // 0: Dimensions
+	// Aside scores each sequence of a single run by sequences of only one side in time, if the
+	// run is long enough: the p-values then include the drift of the run.
+	Aside bool
+	dims  int  // 0: Dimensions
+	part  bool // Later is not measured
 }
 
 // DefaultLevel is the share of sequences like the training's that may be novel.
@@ -139,6 +143,9 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*novelty.
 	}
 	l := learner{x: features, f: len(features) / n, opt: o}
 	all, of, inside := divide(group, min(Folds, groups))
+	if before, folds := divideAside(o); folds != nil {
+		of, inside = before, folds
+	}
 	l.pairs = l.pairings(inside)
 	s, err := l.learn(ctx, all)
 	if err != nil {

@@ -61,9 +61,45 @@ func countSeparate(spans []Span, of []int) (n int) {
 	return n
 }
 
+// divideAside divides the sequences of a single run into Folds parts in order of time. Parts of
+// the first half are left out together with all earlier sequences, parts of the second half with
+// all later sequences: inside has the sequences of the other side without samples of the part.
+// nil: not requested, several runs, or too short a run.
+func divideAside(o Options) (of []int, inside [][]int) {
+	n := len(o.Spans)
+	if !o.Aside || n < 2*Folds || slices.ContainsFunc(o.Spans, func(s Span) bool { return s.Run != o.Spans[0].Run }) {
+		return nil, nil
+	}
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(o.Spans[a].To, o.Spans[b].To) })
+	of, inside = make([]int, n), make([][]int, Folds)
+	for fold := range Folds {
+		from, to := fold*n/Folds, (fold+1)*n/Folds
+		first, last := o.Spans[order[from]], o.Spans[order[to-1]]
+		for k, i := range order {
+			switch s := o.Spans[i]; {
+			case k >= from && k < to:
+				of[i] = fold
+			case fold < Folds/2 && k >= to && s.From >= last.To, fold >= Folds/2 && k < from && s.To <= first.From:
+				inside[fold] = append(inside[fold], i)
+			}
+		}
+		if len(inside[fold]) < Fewest {
+			return nil, nil
+		}
+	}
+	return of, inside
+}
+
 // measureLater counts the false alarms of a detector of the first two thirds of each run on the
 // last third, of Learned sequences at most. nil: the runs are too short.
 func (l *learner) measureLater(ctx context.Context, opt Options) (*novelty.Later, error) {
+	if opt.part {
+		return nil, nil
+	}
 	early, later := splitRuns(opt.Spans)
 	separate := countSeparate(opt.Spans, later)
 	later = thinned(later)
@@ -71,8 +107,9 @@ func (l *learner) measureLater(ctx context.Context, opt Options) (*novelty.Later
 		return nil, nil
 	}
 	o := opt
-	o.Spans, o.Inputs, o.Groups = nil, nil, nil
+	o.Spans, o.Inputs, o.Groups, o.part = nil, nil, nil, true
 	for _, i := range early {
+		o.Spans = append(o.Spans, opt.Spans[i])
 		if opt.Groups != nil {
 			o.Groups = append(o.Groups, opt.Groups[i])
 		}
