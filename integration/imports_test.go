@@ -118,7 +118,7 @@ var graph = map[string]struct {
 	"internal/cli/term":               {[]string{"internal/names"}, "writes for people; knows no command"},
 	"internal/hardware":               {nil, "what the machine is, not what is done with it"},
 	"internal/cli/engines":            {[]string{"internal/cli", "internal/config", "gpu", "pipeline", "reservoir", "reservoir/cpu"}, "the only place that chooses between processor and card"},
-	"internal/cli/archives":           {[]string{"internal/offline/bridge", "internal/datafile", "internal/cli", "internal/imports", "offline", "offline/archive", "internal/groups", "reservoir"}, "opens files; runs nothing"},
+	"internal/cli/archives":           {[]string{"internal/offline/bridge", "internal/datafile", "internal/cli", "internal/imports", "offline", "offline/archive", "internal/groups", "internal/names", "reservoir"}, "opens files; runs nothing"},
 	"internal/cli/models":             {[]string{"edge", "internal/cli", "internal/names", "readout", "readout/novelty", "reservoir", "internal/engine", "internal/dynamics"}, "reads, shows and exports model files"},
 	"internal/cli/source":             {[]string{"internal/cli", "pipeline", "internal/producer", "internal/imports", "offline/archive", "internal/pipeline/record"}, "archives as a stage's input, and its input as archives; needs no command"},
 	"internal/urls":                   {nil, "reads and shows the URLs of users: every package that has one, so that no message shows a password"},

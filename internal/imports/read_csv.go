@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,9 @@ func (s *tableSet) readColumns(rows rowReader, stream string) (*csvReader, error
 	header, err := s.t.columnNames(rows)
 	if err != nil {
 		return nil, err
+	}
+	if text, ok := rows.(*textRows); ok && text.latin && len(s.notes) == 0 {
+		s.addNote("%s is not UTF-8, and is read as Latin-1", filepath.Base(text.src.name))
 	}
 	if err := s.findColumns(rows, header); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
@@ -23,6 +24,7 @@ type Table struct {
 	Rows      string   `yaml:"rows,omitempty"`      // RowsSamples or RowsRuns
 	Transpose bool     `yaml:"transpose,omitempty"` // a line of the file is a column
 	TimeUnit  string   `yaml:"time_unit,omitempty"` // of times that are numbers, one of timeunit.Names
+	Every     string   `yaml:"every,omitempty"`     // interval between samples without a column of times, from 1970 on
 
 	// Columns of one kind. Label may be a regular expression with a group in parentheses
 	// over the names of streams, and Target Remaining or RemainingTime.
@@ -112,7 +114,7 @@ func (t *Table) Override(o Table) {
 		*t.field(kind) = cmp.Or(*o.field(kind), *t.field(kind))
 	}
 	for _, pair := range [][2]*string{{&t.Delimiter, &o.Delimiter}, {&t.Decimal, &o.Decimal}, {&t.Header, &o.Header}, {&t.Files, &o.Files},
-		{&t.Rows, &o.Rows}, {&t.TimeUnit, &o.TimeUnit}, {&t.Channels, &o.Channels}, {&t.Ignore, &o.Ignore}, {&t.Runs, &o.Runs}} {
+		{&t.Rows, &o.Rows}, {&t.TimeUnit, &o.TimeUnit}, {&t.Every, &o.Every}, {&t.Channels, &o.Channels}, {&t.Ignore, &o.Ignore}, {&t.Runs, &o.Runs}} {
 		*pair[0] = cmp.Or(*pair[1], *pair[0])
 	}
 	if len(o.Names) > 0 {
@@ -146,11 +148,26 @@ func (t *Table) Check() error {
 	if !(t.Cap >= 0) {
 		return fmt.Errorf("cap %v: want a positive number", t.Cap)
 	}
+	if _, err := t.interval(); err != nil {
+		return err
+	}
 	if (t.Sensor == "") != (t.Value == "") {
 		return fmt.Errorf("sensor %q, value %q: want both columns, or none", t.Sensor, t.Value)
 	}
 	_, err := t.labelRule()
 	return err
+}
+
+// interval returns Every; 0: none.
+func (t *Table) interval() (time.Duration, error) {
+	if t.Every == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(t.Every)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("every %q: want an interval such as 3m, 1s or 100us", names.Cut(t.Every, 40))
+	}
+	return d, nil
 }
 
 // labelRule returns the rule for the label of a stream; nil: none.

@@ -263,7 +263,7 @@ func (t *Table) choose(columns []Column) error {
 		c := &columns[i]
 		switch {
 		case drop != nil && drop.Allow(c.Name):
-			c.Kind, c.Reason = kindIgnored, "left out"
+			c.Kind, c.Reason = kindIgnored, "by a pattern"
 		case keep != nil && c.Kind == kindIgnored && keep.Allow(c.Name) && c.Name != "":
 			c.Kind, c.Reason = kindChannel, ""
 		case keep != nil && c.Kind == kindChannel && !keep.Allow(c.Name):

@@ -333,11 +333,24 @@ type textRows struct {
 	first  [][][]byte
 	fields [][]byte
 	width  int
+	latin  bool // the header is not UTF-8, and read as Latin-1
+}
+
+// decodeLatin converts Latin-1 to UTF-8.
+func decodeLatin(line []byte) []byte {
+	text := make([]rune, len(line))
+	for i, b := range line {
+		text[i] = rune(b)
+	}
+	return []byte(string(text))
 }
 
 // readTextRows finds the form of a text file, and reads its header.
 func readTextRows(src *source, t *Table) (*textRows, error) {
 	lines := src.peekLines()
+	if len(lines) > 0 && (bytes.HasPrefix(lines[0], []byte("\xff\xfe")) || bytes.HasPrefix(lines[0], []byte("\xfe\xff"))) {
+		return nil, src.errorf("the file is UTF-16: want UTF-8, as spreadsheet programs save with CSV UTF-8")
+	}
 	r := &textRows{src: src, d: findDialect(lines, t)}
 	for i, line := range lines {
 		if fields, err := r.d.split(bytes.Clone(line), nil); err == nil && (i > 0 || !r.d.header) {
@@ -350,24 +363,29 @@ func readTextRows(src *source, t *Table) (*textRows, error) {
 		}
 		return r, nil
 	}
-	line, err := src.readLine()
-	for err == nil && len(bytes.TrimSpace(line)) == 0 && len(lines) > 0 {
-		line, err = src.readLine()
+	return r, r.readHeader(len(lines) > 0)
+}
+
+// readHeader reads the names of the columns; skip: after empty lines.
+func (r *textRows) readHeader(skip bool) error {
+	line, err := r.src.readLine()
+	for err == nil && len(bytes.TrimSpace(line)) == 0 && skip {
+		line, err = r.src.readLine()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !utf8.Valid(line) {
-		return nil, src.errorf("the header line is not valid UTF-8")
+		r.latin, line = true, decodeLatin(line)
 	}
 	if r.fields, err = r.d.split(line, nil); err != nil {
-		return nil, src.errorf("%w", err)
+		return r.src.errorf("%w", err)
 	}
 	r.width = len(r.fields)
 	for _, f := range r.fields {
 		r.names = append(r.names, strings.TrimSpace(string(f)))
 	}
-	return r, nil
+	return nil
 }
 
 func (r *textRows) header() []string                        { return r.names }
@@ -385,6 +403,9 @@ func (r *textRows) readRow() ([][]byte, error) {
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
+		}
+		if r.latin && !utf8.Valid(line) {
+			line = decodeLatin(line)
 		}
 		if r.fields, err = r.d.split(line, r.fields[:0]); err != nil {
 			return nil, r.src.errorf("%w", err)

@@ -9,7 +9,9 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
@@ -32,6 +34,7 @@ type tableSet struct {
 	sources  []archive.SourceFile
 	notes    []string
 
+	every  int64 // ns between samples without a column of times
 	clock  clock
 	pace   pace
 	rule   *regexp.Regexp
@@ -123,6 +126,9 @@ func newTableSet(ctx context.Context, t Table, files []tableFile, progress archi
 	if i := names.ClassIndex(s.known, ""); i >= 0 {
 		s.renamed[1] = t.Classes[""]
 	}
+	if d, err := t.interval(); err == nil {
+		s.every = int64(d)
+	}
 	if t.TimeUnit != "" {
 		s.clock = clock{unit: t.TimeUnit, given: true, known: true}
 	}
@@ -149,6 +155,9 @@ func (s *tableSet) start() (err error) {
 	default:
 		if err = s.findWidth(); err == nil {
 			err = s.openNext()
+		}
+		if err == nil && s.every > 0 && s.columnOf(kindTime) != nil {
+			return s.reader.(*csvReader).rows.errorf("the table has a column of times, %q: want no interval with it, or ignore the column", names.Cut(s.columnOf(kindTime).Name, 40))
 		}
 		if err == nil && s.columnOf(kindSensor) != nil {
 			s.reader, err = s.openLong()
@@ -255,10 +264,38 @@ func (s *tableSet) addNote(format string, args ...any) {
 
 // addSample appends a sample, whose values c has, to c.
 func (s *tableSet) addSample(c *archive.RecordingChunk, p sample) error {
+	if err := s.completeSample(&p); err != nil {
+		return err
+	}
+	s.last[p.stream] = p.seq
+	if s.times != nil {
+		s.times[p.stream] = p.time
+	}
+	c.Stream, c.Seq, c.Time = append(c.Stream, p.stream), append(c.Seq, p.seq), append(c.Time, p.time)
+	c.End, c.Label = append(c.End, p.end), append(c.Label, p.label)
+	if s.targetName() != "" {
+		c.Number = append(c.Number, p.number)
+	}
+	if s.groupName() != "" {
+		c.Group = append(c.Group, p.group)
+	}
+	s.describe(c, p)
+	return nil
+}
+
+// completeSample sets time, label, group, number and end of a sample as the options define
+// them.
+func (s *tableSet) completeSample(p *sample) error {
+	if s.every > 0 && p.time == archive.NoTime {
+		var ok bool
+		if p.time, ok = timeunit.Nanoseconds(p.seq-1, s.every); !ok {
+			return datafile.InContent(fmt.Errorf("stream %q, seq %d: the time is out of the range of 64-bit nanoseconds; use a shorter interval", names.Cut(p.stream, 40), p.seq))
+		}
+	}
 	if s.current == nil || p.stream != s.before {
 		s.current = s.findStream(p.stream)
 	}
-	if err := s.runs.complete(&p, s.current.number); err != nil {
+	if err := s.runs.complete(p, s.current.number); err != nil {
 		return err
 	}
 	if s.current.label != "" {
@@ -278,24 +315,11 @@ func (s *tableSet) addSample(c *archive.RecordingChunk, p sample) error {
 		return err
 	}
 	if s.ends != nil {
-		s.countDown(&p)
+		s.countDown(p)
 	}
 	if s.t.Cap > 0 {
 		p.number = min(p.number, s.t.Cap)
 	}
-	s.last[p.stream] = p.seq
-	if s.times != nil {
-		s.times[p.stream] = p.time
-	}
-	c.Stream, c.Seq, c.Time = append(c.Stream, p.stream), append(c.Seq, p.seq), append(c.Time, p.time)
-	c.End, c.Label = append(c.End, p.end), append(c.Label, p.label)
-	if s.targetName() != "" {
-		c.Number = append(c.Number, p.number)
-	}
-	if s.groupName() != "" {
-		c.Group = append(c.Group, p.group)
-	}
-	s.describe(c, p)
 	return nil
 }
 

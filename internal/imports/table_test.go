@@ -120,7 +120,15 @@ func TestTables(t *testing.T) {
 			"[c1 c2]\na 1 [1 4]\na 2 [2 5]\na 3 [3 6]\n"},
 		"one transposed file": {map[string]string{"a.txt": "1 2 3\n4 5 6\n", "b.txt": "7 8\n", "c.txt": "9 0\n"}, "", Table{},
 			"[c1 c2]\na 1 [1 4]\na 2 [2 5]\na 3 [3 6]\nb 1 [7 8]\nc 1 [9 0]\n"},
-		"no table": {map[string]string{"a.doc": "x"}, "", Table{}, "error: no table in"},
+		"Latin-1": {map[string]string{"a.csv": "T [\xb0C];Zustand;label\n1,5;\xfc;gr\xfcn\n"}, "a.csv", Table{},
+			"[T [°C]]\na 1 [1.5] grün\n"},
+		"UTF-16": {map[string]string{"a.csv": "\xff\xfex\x00\n\x001\x00\n\x00"}, "a.csv", Table{}, "error: a.csv: the file is UTF-16"},
+		"interval": {map[string]string{"a.txt": "1 2\n3 4\n"}, "a.txt", Table{Every: "3m"},
+			"[c1 c2]\na 1 @0 [1 2]\na 2 @180 [3 4]\n"},
+		"interval and times": {map[string]string{"a.csv": "time,x\n2026-01-01,1\n"}, "a.csv", Table{Every: "3m"}, `error: a.csv:1: the table has a column of times, "time"`},
+		"no interval":        {map[string]string{"a.csv": "x\n1\n"}, "a.csv", Table{Every: "-3m"}, `error: every "-3m"`},
+		"long interval":      {map[string]string{"a.csv": "stream,seq,x\ns,1,1\ns,9000000000000000000,2\n"}, "a.csv", Table{Every: "3m"}, `error: a.csv:3: stream "s", seq 9000000000000000000: the time is out of the range`},
+		"no table":           {map[string]string{"a.doc": "x"}, "", Table{}, "error: no table in"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := archivetest.Place(t, c.files)

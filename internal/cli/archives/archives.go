@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -111,7 +112,29 @@ func openCSV(ctx context.Context, a *cli.App, path string) (m Labeled, err error
 		return m, cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help, which describes the columns of a CSV recording")
 	}
 	m.Channels = len(sum.Channels)
+	sayColumns(a, path, sum)
 	return m, nil
+}
+
+// sayColumns reports the use of columns that was guessed, because the table has no column stream.
+func sayColumns(a *cli.App, path string, sum imports.RecordingSummary) {
+	var other []string
+	for _, c := range sum.Table.Columns {
+		switch c.Kind {
+		case "stream":
+			if c.Name == "stream" {
+				return
+			}
+		case "channel":
+			continue
+		}
+		other = append(other, fmt.Sprintf("%s (%s)", names.Cut(c.Name, 40), c.Kind))
+	}
+	text := ""
+	if len(other) > 0 {
+		text = "; not " + strings.Join(other, ", ")
+	}
+	a.Say("note: channels of %s are %s%s; eusn-stream import --dry-run shows each column", path, strings.Join(sum.Channels, ", "), text)
 }
 
 // Open opens the data set or recording at path. A folder, or a pattern, of files of eusn-stream record is one

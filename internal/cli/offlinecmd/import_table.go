@@ -41,6 +41,7 @@ func (t *tableFlags) addFlags(f *pflag.FlagSet) {
 	own.StringVar(&t.table.Rows, "rows", "", "samples: a row is a sample; runs: a row is a run, and each file is a sensor (default samples)")
 	own.BoolVar(&t.table.Transpose, "transpose", false, "a line of the file is a column")
 	own.StringVar(&t.table.TimeUnit, "time-unit", "", "unit of times that are numbers: s, ms, us or ns (default: as the first time shows)")
+	own.StringVar(&t.table.Every, "every", "", "interval between the samples of a table without times, such as 3m; times are then counted from 1970-01-01")
 	own.StringVar(&t.table.Stream, "stream", "", "column with the name of the stream")
 	own.StringVar(&t.table.Time, "time", "", "column of times")
 	own.StringVar(&t.table.Seq, "seq", "", "column with whole numbers that increase within a stream, such as cycles")
@@ -177,8 +178,8 @@ func printRecording(a *cli.App, sum imports.RecordingSummary, columns bool) {
 	}
 	if columns {
 		printColumns(a, t.Columns)
-	} else if bad := gradedText(t.Columns); bad != "" {
-		a.Print("grades C and D: %s", bad)
+	} else {
+		printFindings(a, t.Columns)
 	}
 	for _, note := range t.Notes {
 		a.Say("note: %s", note)
@@ -227,6 +228,22 @@ func gradedText(columns []imports.Column) string {
 		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// printFindings prints the columns that are left out, and the channels of the grades C and D.
+func printFindings(a *cli.App, columns []imports.Column) {
+	var left []string
+	for _, c := range columns {
+		if c.Kind == "ignored" {
+			left = append(left, fmt.Sprintf("%s (%s)", cmp.Or(names.Cut(c.Name, 40), "a column"), cmp.Or(c.Reason, "by the mapping")))
+		}
+	}
+	if len(left) > 0 {
+		a.Print("left out %s", strings.Join(left, ", "))
+	}
+	if bad := gradedText(columns); bad != "" {
+		a.Print("grades C and D: %s", bad)
+	}
 }
 
 // printColumns prints a line for each column.

@@ -80,6 +80,18 @@ func TestImportRemaining(t *testing.T) {
 	}
 }
 
+// The training reads a table without a column stream, and reports the use of the columns.
+func TestTrainTable(t *testing.T) {
+	dir := t.TempDir()
+	table := clitest.Write(t, filepath.Join(dir, "plant.csv"), unitsCSV())
+	clitest.Must(t, "train", table, "--policy", "window", "--length", "10", "--hop", "5", "--members", "1", "--units", "10", "--output", filepath.Join(dir, "m")).
+		Want(t, cli.ExitOK, "note: channels of "+table+" are temp [degC], wear, const; not unit (stream), datetime (time), anomaly (label)")
+	r := clitest.Must(t, "import", table, "--ignore", "wear", "--output", filepath.Join(dir, "o"))
+	if !strings.Contains(r.Out, "left out wear (by a pattern)\n") || !strings.Contains(r.Out, "grades C and D: const D (constant)\n") {
+		t.Errorf("import prints\n%s", r.Out)
+	}
+}
+
 func TestImportFlags(t *testing.T) {
 	table := clitest.Write(t, filepath.Join(t.TempDir(), "a.csv"), "x,y\n1,2\n")
 	for args, want := range map[string]string{
