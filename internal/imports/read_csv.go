@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -51,9 +52,13 @@ func (s *tableSet) readColumns(rows rowReader, stream string) (*csvReader, error
 		return nil, err
 	}
 	r.columns = len(header)
+	places := make(map[string]int, len(header))
+	for i, name := range header {
+		places[name] = i
+	}
 	for kind, to := range map[string]*int{kindStream: &r.indexes.stream, kindSeq: &r.indexes.seq, kindTime: &r.indexes.time,
 		kindEnd: &r.indexes.end, kindLabel: &r.indexes.label, kindGroup: &r.indexes.group, kindTarget: &r.indexes.target} {
-		if *to, err = s.locate(header, kind); err != nil {
+		if *to, err = s.locate(places, kind); err != nil {
 			return nil, rows.errorf("%w", err)
 		}
 	}
@@ -61,8 +66,8 @@ func (s *tableSet) readColumns(rows rowReader, stream string) (*csvReader, error
 		if c.Kind != kindChannel {
 			continue
 		}
-		at := slices.Index(header, c.Name)
-		if at < 0 {
+		at, found := places[c.Name]
+		if !found {
 			return nil, rows.errorf("no column %q, which the first file has", names.Cut(c.Name, 40))
 		}
 		r.values = append(r.values, at)
@@ -73,10 +78,16 @@ func (s *tableSet) readColumns(rows rowReader, stream string) (*csvReader, error
 // columnNames returns the names of a table's columns.
 func (t *Table) columnNames(rows rowReader) ([]string, error) {
 	header, first := rows.header(), rows.peekRows()
+	if text, ok := rows.(*textRows); ok && text.cut && header == nil {
+		return nil, rows.errorf("the first line is longer than %d KiB and has no names of columns: want a header line, a row as a run, or the table transposed", peekSize>>10)
+	}
 	if header == nil && len(first) > 0 {
 		for i := range first[0] {
 			header = append(header, fmt.Sprintf("c%d", i+1))
 		}
+	}
+	if n := len(header); n > datafile.MaxChannels {
+		return nil, rows.errorf("%d columns, want at most %d", n, datafile.MaxChannels)
 	}
 	if len(t.Names) > 0 {
 		if len(t.Names) != len(header) {
@@ -89,15 +100,15 @@ func (t *Table) columnNames(rows rowReader) ([]string, error) {
 
 // findColumns resolves the columns of the first file, and the new columns of a later file.
 func (s *tableSet) findColumns(rows rowReader, header []string) (err error) {
-	if s.columns != nil && !slices.ContainsFunc(header, func(name string) bool { return s.named(name) == nil }) {
+	if s.columns != nil && !slices.ContainsFunc(header, func(name string) bool { return !s.named[name] }) {
 		return nil
 	}
 	var found []Column
-	named := slices.Clone(header)
+	given := slices.Clone(header)
 	if !slices.Contains(header, kindStream) { // columns without a name are ignored
-		for i, name := range named {
+		for i, name := range given {
 			if name == "" {
-				named[i] = fmt.Sprintf("column %d", i+1)
+				given[i] = fmt.Sprintf("column %d", i+1)
 			}
 		}
 	}
@@ -105,7 +116,7 @@ func (s *tableSet) findColumns(rows rowReader, header []string) (err error) {
 	if d.decimal == 0 {
 		d.decimal = '.'
 	}
-	if err = names.CheckAll("column", named); err == nil {
+	if err = names.CheckAll("column", given); err == nil {
 		found, err = s.t.resolveColumns(header, rows.peekRows(), d, len(s.files) > 1)
 	}
 	if err != nil {
@@ -114,7 +125,10 @@ func (s *tableSet) findColumns(rows rowReader, header []string) (err error) {
 	if s.columns != nil {
 		return s.addColumns(rows, found)
 	}
-	s.columns = found
+	s.columns, s.named = found, map[string]bool{}
+	for _, c := range found {
+		s.named[c.Name] = true
+	}
 	for i := range s.columns {
 		if c := &s.columns[i]; c.Kind == kindChannel {
 			s.Channels = append(s.Channels, c.outName())
@@ -124,19 +138,10 @@ func (s *tableSet) findColumns(rows rowReader, header []string) (err error) {
 	return nil
 }
 
-// named returns the column with a name, nil if there is none.
-func (s *tableSet) named(name string) *Column {
-	i := slices.IndexFunc(s.columns, func(c Column) bool { return c.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &s.columns[i]
-}
-
 // addColumns adds the columns of a later file that the first file lacks.
 func (s *tableSet) addColumns(rows rowReader, found []Column) error {
 	for _, c := range found {
-		if s.named(c.Name) != nil {
+		if s.named[c.Name] {
 			continue
 		}
 		if c.Kind == kindChannel {
@@ -145,7 +150,7 @@ func (s *tableSet) addColumns(rows rowReader, found []Column) error {
 		if !slices.Contains(optionalKinds, c.Kind) || s.columnOf(c.Kind) != nil {
 			c.Kind = kindIgnored
 		}
-		s.columns = append(s.columns, c)
+		s.columns, s.named[c.Name] = append(s.columns, c), true
 	}
 	s.findProfiles()
 	return nil
@@ -161,17 +166,17 @@ func (s *tableSet) findProfiles() {
 	}
 }
 
-// locate finds the column of a kind in a header; -1: none.
-func (s *tableSet) locate(header []string, kind string) (int, error) {
+// locate finds the column of a kind in the places of a header's names; -1: none.
+func (s *tableSet) locate(places map[string]int, kind string) (int, error) {
 	c := s.columnOf(kind)
 	if c == nil {
 		return -1, nil
 	}
-	at := slices.Index(header, c.Name)
-	if at < 0 && len(s.files) > 1 && slices.Contains(optionalKinds, kind) {
+	at, found := places[c.Name]
+	if !found && len(s.files) > 1 && slices.Contains(optionalKinds, kind) {
 		return -1, nil
 	}
-	if at < 0 {
+	if !found {
 		return -1, fmt.Errorf("no column %q, which is the %s in the first file", names.Cut(c.Name, 40), kind)
 	}
 	return at, nil
@@ -179,11 +184,12 @@ func (s *tableSet) locate(header []string, kind string) (int, error) {
 
 // columnOf returns the column of a kind, nil if there is none.
 func (s *tableSet) columnOf(kind string) *Column {
-	i := slices.IndexFunc(s.columns, func(c Column) bool { return c.Kind == kind })
-	if i < 0 {
-		return nil
+	for i := range s.columns {
+		if s.columns[i].Kind == kind {
+			return &s.columns[i]
+		}
 	}
-	return &s.columns[i]
+	return nil
 }
 
 // readSample appends the next row to c; it returns io.EOF at the end.

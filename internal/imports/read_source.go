@@ -26,6 +26,9 @@ import (
 // below 10 MiB.
 const maxLine = 64 << 20
 
+// peekSize is the number of bytes at the begin of a file that determine the form of a table.
+const peekSize = 1 << 17
+
 var errLineTooLong = fmt.Errorf("line longer than %d MiB", maxLine>>20)
 
 // source is an input file read from front to back: hashed and counted as stored,
@@ -68,7 +71,7 @@ func openSource(ctx context.Context, path string, budget *int64, progress archiv
 func newSource(ctx context.Context, name string, r io.Reader, size int64, budget *int64, progress archive.Progress) (*source, error) {
 	s := &source{name: name, budget: budget}
 	s.raw = &meter{ctx: ctx, in: r, sum: sha256.New(), size: size, what: filepath.Base(name), progress: progress}
-	buffered := bufio.NewReaderSize(s.raw, 1<<16)
+	buffered := bufio.NewReaderSize(s.raw, peekSize)
 	s.in = buffered
 	magic, err := buffered.Peek(2)
 	if err != nil && err != io.EOF {
@@ -85,7 +88,7 @@ func newSource(ctx context.Context, name string, r io.Reader, size int64, budget
 		if err != nil {
 			return nil, s.wrapError(err)
 		}
-		s.in = bufio.NewReaderSize(z, 1<<16)
+		s.in = bufio.NewReaderSize(z, peekSize)
 	}
 	return s, nil
 }

@@ -117,9 +117,6 @@ var contractKinds = []string{kindStream, kindSeq, kindTime, kindEnd, kindLabel}
 // defaultKinds sets the kinds of columns without options: by the names of a CSV recording
 // if a column stream exists, else by usual names and the first fields.
 func defaultKinds(columns []Column, types []cells) {
-	find := func(name string) int {
-		return slices.IndexFunc(columns, func(c Column) bool { return strings.EqualFold(c.Name, name) })
-	}
 	contract := slices.ContainsFunc(columns, func(c Column) bool { return c.Name == kindStream })
 	hasStream := slices.ContainsFunc(columns, func(c Column) bool {
 		return strings.Contains(usualNames[kindStream], " "+strings.ToLower(c.Name)+" ")
@@ -142,9 +139,17 @@ func defaultKinds(columns []Column, types []cells) {
 			}
 		}
 	}
+	useLongForm(columns, types)
+}
+
+// useLongForm finds a column of sensors with text, next to a column called value.
+func useLongForm(columns []Column, types []cells) {
+	value := slices.IndexFunc(columns, func(c Column) bool { return strings.EqualFold(c.Name, "value") })
+	if value < 0 || types[value].texts > 0 {
+		return
+	}
 	for i := range columns {
-		low := " " + strings.ToLower(columns[i].Name) + " "
-		if value := find("value"); strings.Contains(usualNames[kindSensor], low) && types[i].texts > 0 && value >= 0 && types[value].texts == 0 {
+		if types[i].texts > 0 && strings.Contains(usualNames[kindSensor], " "+strings.ToLower(columns[i].Name)+" ") {
 			columns[i].Kind, columns[value].Kind = kindSensor, kindValue
 			columns[i].Reason, columns[value].Reason = "name", "name"
 			return

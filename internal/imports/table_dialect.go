@@ -333,6 +333,7 @@ type textRows struct {
 	first  [][][]byte
 	fields [][]byte
 	width  int
+	cut    bool // the first line is longer than peekSize
 	latin  bool // the header is not UTF-8, and read as Latin-1
 }
 
@@ -351,7 +352,7 @@ func readTextRows(src *source, t *Table) (*textRows, error) {
 	if len(lines) > 0 && (bytes.HasPrefix(lines[0], []byte("\xff\xfe")) || bytes.HasPrefix(lines[0], []byte("\xfe\xff"))) {
 		return nil, src.errorf("the file is UTF-16: want UTF-8, as spreadsheet programs save with CSV UTF-8")
 	}
-	r := &textRows{src: src, d: findDialect(lines, t)}
+	r := &textRows{src: src, d: findDialect(lines, t), cut: len(lines) == 1 && len(lines[0]) >= peekSize-3}
 	for i, line := range lines {
 		if fields, err := r.d.split(bytes.Clone(line), nil); err == nil && (i > 0 || !r.d.header) {
 			r.first = append(r.first, fields)

@@ -385,8 +385,12 @@ func (l *longReader) readFile(r *csvReader) error {
 	if err != nil {
 		return err
 	}
-	sensor, err := l.set.locate(header, kindSensor)
-	value, bad := l.set.locate(header, kindValue)
+	places := map[string]int{}
+	for i, name := range header {
+		places[name] = i
+	}
+	sensor, err := l.set.locate(places, kindSensor)
+	value, bad := l.set.locate(places, kindValue)
 	if err != nil || bad != nil || value < 0 {
 		return r.rows.errorf("want a column of sensors and a column of values")
 	}

@@ -30,6 +30,7 @@ type tableSet struct {
 	budget   int64
 	width    int // usual number of columns of files without header; 0: unknown
 	columns  []Column
+	named    map[string]bool // names of the columns
 	profiles []*Profile
 	sources  []archive.SourceFile
 	notes    []string

@@ -128,6 +128,9 @@ func TestTables(t *testing.T) {
 		"interval and times": {map[string]string{"a.csv": "time,x\n2026-01-01,1\n"}, "a.csv", Table{Every: "3m"}, `error: a.csv:1: the table has a column of times, "time"`},
 		"no interval":        {map[string]string{"a.csv": "x\n1\n"}, "a.csv", Table{Every: "-3m"}, `error: every "-3m"`},
 		"long interval":      {map[string]string{"a.csv": "stream,seq,x\ns,1,1\ns,9000000000000000000,2\n"}, "a.csv", Table{Every: "3m"}, `error: a.csv:3: stream "s", seq 9000000000000000000: the time is out of the range`},
+		"long line":          {map[string]string{"a.txt": strings.Repeat("1 ", 1<<17) + "\n"}, "a.txt", Table{}, "error: a.txt: the first line is longer than 128 KiB"},
+		"too many columns":   {map[string]string{"a.csv": strings.Repeat("a,", 1<<16) + "x\n"}, "a.csv", Table{}, "error: a.csv:1: 65537 columns, want at most 65536"},
+		"long header":        {map[string]string{"a.csv": strings.Repeat("a,", 1<<15) + "x\n" + strings.Repeat("1,", 1<<15) + "2\n"}, "a.csv", Table{Channels: "x"}, `error: a.csv:1: column name "a" is given twice`},
 		"no table":           {map[string]string{"a.doc": "x"}, "", Table{}, "error: no table in"},
 	} {
 		t.Run(name, func(t *testing.T) {
