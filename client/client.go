@@ -152,7 +152,8 @@ func (c *Client) Publish(ctx context.Context, s Samples) error {
 	return withClosed(c.live.Publish(ctx, item))
 }
 
-// Flush sends the waiting samples and returns when all accepted samples are stored.
+// Flush sends the waiting samples and returns nil when all accepted samples are stored, or
+// ctx's error.
 func (c *Client) Flush(ctx context.Context) error {
 	if c.live == nil {
 		return nil
@@ -160,8 +161,8 @@ func (c *Client) Flush(ctx context.Context) error {
 	return withClosed(c.live.Flush(ctx))
 }
 
-// Close flushes, and ends the client. Its error counts the samples not known to
-// be stored.
+// Close flushes until ctx ends, and ends the client. The error has the number of samples that
+// are not known to be stored.
 func (c *Client) Close(ctx context.Context) error {
 	var err error
 	if c.live != nil {

@@ -21,23 +21,23 @@ type Prediction struct {
 	Row         uint32       // row of that sample in the message, from 0
 	Time        *int64       // time of that sample, in ns since 1970, UTC; nil: the samples have no times
 	Class       string       // the predicted class; of a regression always the name of the number
-	Score       float32      // the class's score: the readout's own number, comparable only within one model
-	Probability *float32     // the class's among the trained classes, above 0 to 1; nil: the model makes none of its scores
+	Score       float32      // score of the class, comparable only within one model
+	Probability *float32     // probability of the class among the trained classes, above 0, at most 1; nil: the model gives no probabilities
 	Scores      []float32    // scores of all classes; of two classes one, positive for the second; nil: the job publishes none
-	Set         []string     // the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md); nil: the readout makes no sets
-	Novelty     *float32     // how unlike the training part the sequence is: 1 is usual, there is no upper bound (docs/novelty.md); nil: the readout has no detector, or the sequence has not ended
-	NoveltyP    *float32     // p-value of novelty, above 0 to 1: the share of sequences like the training's that are as unlike, or more (docs/novelty.md); nil: there is no novelty
+	Set         []string     // the classes that include the true class, at the model's coverage; only a single class is an answer (docs/sets.md); nil: the readout makes no sets
+	Novelty     *float32     // distance of the sequence from the training part: 1 is usual, there is no upper bound (docs/novelty.md); nil: the readout has no detector, or the sequence has not ended
+	NoveltyP    *float32     // p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty (docs/novelty.md); nil: there is no novelty
 	Inputs      []float32    // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); nil: the readout does not read them, or the sequence has not ended
 	Change      *float32     // probability that the class changes until the end of the sequence, of an early prediction (docs/early.md); nil: the sequence has ended, or the readout has no rule
 	Value       *float32     // the number that a regression predicts, in the unit of the training's numbers (docs/regression.md); nil: the model predicts classes
-	Low         *float32     // lower end of the interval that has the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); nil: the model predicts classes
+	Low         *float32     // lower end of the interval of the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); nil: the model predicts classes
 	High        *float32     // upper end of that interval, in the unit of the training's numbers (docs/regression.md); nil: the model predicts classes
-	Integrity   string       // how far to trust the prediction, in one word: the worst that the flags say; look at it first
-	Flags       outcome.Flag // bits: what was unusual; 0: nothing
+	Integrity   string       // trust in the prediction, in one word: the worst of the flags; read it before the class
+	Flags       outcome.Flag // anomalies of the samples, as bits; 0: none
 	Readout     string       // fingerprint of the readout that answered (docs/models.md); empty: no readout of the job was promoted
 	// End of the columns.
 	Message uint64            // in the job's output. Once all of it is handled, continue with ReadOptions.From = Message + 1
-	Index   int               // its place in the message
+	Index   int               // place in the message, from 0
 	Stored  time.Time         // when the server stored it
 	Trace   map[string]string // traceparent and tracestate of the span that sent its message; nil: it was not traced (docs/traces.md)
 }

@@ -21,7 +21,7 @@ const tileRows = 128
 // error can distinguish a null from a NaN.
 const nullBits = 0x7fc6e756
 
-// Null is the value that marks a null until ApplyNonFinite.
+// Null returns the NaN that marks a null in Batch.X until Schema.ApplyNonFinite.
 func Null() float32 { return math.Float32frombits(nullBits) }
 
 // gather appends the samples of one record batch to b.X and applies the policy

@@ -229,7 +229,7 @@ func (d *Decoder) dictionary(p *plan, fr *frame) error {
 // formats than Arrow. Known ids cost no allocation.
 type KeyTable struct{ table keyTable }
 
-// Begin starts a message.
+// Begin starts a new message: no id has a place yet.
 func (t *KeyTable) Begin() { t.table.begin() }
 
 // Append adds the stream id of the next row to b. For an id that is empty or

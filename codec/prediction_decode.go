@@ -10,8 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// DecodePredictions reads an output message, as untrusting as a Decoder. The
-// result does not refer to payload.
+// DecodePredictions decodes an output message. For any payload, it neither panics nor
+// allocates without bound; an error is of kind ErrMalformed or ErrSchema. The result keeps no
+// reference to payload.
 func DecodePredictions(payload []byte) (PredictionMeta, []Prediction, error) {
 	var r predictionReader
 	if err := r.read(payload); err != nil {

@@ -23,12 +23,12 @@ type Options struct {
 // Parts are the optional parts of a readout that a header does not compute.
 var Parts = []string{"early", "novelty"}
 
-// Size is the memory of a program, in bytes.
+// Size is the size of an exported program.
 type Size struct {
-	State     int `json:"state_bytes"`      // of each stream: memory
-	Constants int `json:"constant_bytes"`   // weights and tables: read-only memory
+	State     int `json:"state_bytes"`      // bytes of memory for each stream
+	Constants int `json:"constant_bytes"`   // bytes of read-only memory: weights and tables
 	Text      int `json:"characters"`       // of the header
-	Samples   int `json:"selftest_samples"` // of the header's self-test
+	Samples   int `json:"selftest_samples"` // number of samples of the header's self-test
 }
 
 // ErrPart marks a model with a part that a header does not compute.

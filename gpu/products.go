@@ -15,7 +15,7 @@ const (
 	Canonical Products = Products(kernels.Canonical)
 	// TF32x3 uses tensor cores, three TF32 products for a float32 product.
 	TF32x3 Products = Products(kernels.TF32x3)
-	// TF32x2 saves the third; for networks drawn with precision
+	// TF32x2 uses tensor cores, two TF32 products; only for networks drawn with precision
 	// reservoir.TF32.
 	TF32x2 Products = Products(kernels.TF32x2)
 )

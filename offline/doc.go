@@ -27,7 +27,7 @@
 // version, and the files are not needed afterwards.
 //
 // A canceled training ends after the current engine call (32,768 samples at most), a block of features, or a step of
-// a factorisation.
+// a factorization.
 //
 // # Outside this package
 //

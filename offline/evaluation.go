@@ -59,7 +59,7 @@ type Evaluation struct {
 	Sets *quality.Sets `json:"sets,omitempty"` // nil if nothing is labeled, or the readout makes no sets
 
 	Quality     *quality.Report `json:"quality,omitempty"`  // nil if nothing is labeled
-	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
+	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil without EvaluateOptions.Groups
 	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil if the readout has no detector
 	Early       *EarlyCount     `json:"early,omitempty"`    // nil without early predictions, or if these are counted above
 	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
@@ -87,7 +87,7 @@ type NumberErrors struct {
 	PHM08 *float64 `json:"phm08"`
 }
 
-// AnswerCount counts the predictions that answer, which do not carry outcome.FlagAbstain.
+// AnswerCount counts the labeled predictions without outcome.FlagAbstain, called answers.
 type AnswerCount struct {
 	Samples  int      `json:"samples"`
 	Answered int      `json:"answered"`

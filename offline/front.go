@@ -19,8 +19,8 @@ type Front struct {
 	Decimate                    int // samples; 0: not
 }
 
-// Span is a length in samples, or in time, which the sampling rate makes samples
-// of; 0: none.
+// Span is a length in samples, or in time, converted with the sampling rate. The zero value is
+// no length.
 type Span struct {
 	Samples int
 	Time    time.Duration

@@ -13,7 +13,7 @@ import (
 // NoveltyCount is the evaluation of a detector. Known counts sequences of a class in the training; other sequences
 // have classes outside the training.
 type NoveltyCount struct {
-	Level       float64  `json:"level"` // the share of known ones that may be novel
+	Level       float64  `json:"level"` // allowed share of novel predictions among known sequences
 	Least       float64  `json:"least"` // the smallest possible p-value
 	Novel       int      `json:"novel"` // predictions at or below the level, of all that are counted
 	Known       int      `json:"known"` // sequences

@@ -29,7 +29,7 @@ type RetrainOptions struct {
 	EngineOptions
 	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
 	Alphas      []float64        // regularizations to choose from by leave-one-out, ascending; a single value is used without a choice; nil: fit.DefaultAlphas
-	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
+	RawFeatures bool             // the penalty applies to weights of raw features, not of features divided by their deviation
 	RidgeOnly   bool             // no linear discriminant, whatever the leave-one-out result; see fit.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	TrainHop    int              // samples from one training sequence of a stream to the next, a multiple of the policy's: windows and endless streams; 0: every prediction is learned from
@@ -86,14 +86,14 @@ type RetrainReport struct {
 	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
 	Plan         fit.Plan       `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      fit.Report     `json:"readout"`
-	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
-	Early        *EarlyReport   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
-	Novelty      *detect.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
-	StateSeconds float64        `json:"state_seconds"`      // of the passes over the series and of adding up their features meanwhile
+	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil without RetrainOptions.Groups
+	Early        *EarlyReport   `json:"early,omitempty"`    // nil without RetrainOptions.Early
+	Novelty      *detect.Report `json:"novelty,omitempty"`  // nil without RetrainOptions.Novelty
+	StateSeconds float64        `json:"state_seconds"`      // of the passes over the series, with the sums of their features
 	FitSeconds   float64        `json:"fit_seconds"`        // of the readout
 }
 
-// Sampling is how fast the samples of a training came.
+// Sampling is the sampling rate of the training data.
 type Sampling struct {
 	Rate    float64 `json:"rate"`                         // Hz
 	Longest int64   `json:"longest_interval_ns,omitzero"` // between two samples, in all but 2 % of the sequences, ns; 0: not known

@@ -39,7 +39,8 @@ func (c *Counters) Shadows() []ShadowStats {
 	return all
 }
 
-// Answered is when the server had the answer to a sample last; zero = never.
+// Answered returns the time at which the server last stored the answer to a sample; zero =
+// never.
 func (c *Counters) Answered() time.Time {
 	if at := c.counts.Answered.Load(); at > 0 {
 		return time.Unix(0, at)
@@ -55,7 +56,7 @@ type ShardTime struct {
 	Idle    time.Duration // without a message, or waiting for more (Config.Latency)
 }
 
-// Shards are the running stage's; nil while none is connected.
+// Shards returns the times of the running stage's shards; nil without a connected stage.
 func (c *Counters) Shards() (all []ShardTime) {
 	r := c.running.Load()
 	if r == nil {

@@ -25,9 +25,9 @@ type Status struct {
 
 	Worker     string   // its name in the job's list
 	Engines    []string // names of the shards' engines, each once
-	Arithmetic string   // theirs, Engine.Arithmetic
+	Arithmetic string   // of the engines, see reservoir.Engine
 	Model      string   // fingerprint
-	ModelName  string   // as Stage.ModelName, or of the job's model if the worker uses that model
+	ModelName  string   // Job.ModelName, or the name of the job's model if the worker uses that model
 	Readout    string   // its name in the model
 
 	MaxRows    int // state rows that all shards' engines may hold
@@ -64,7 +64,7 @@ type PartitionHealth struct {
 	Waiting string
 }
 
-// UnknownLag is an unknown LagTime.
+// UnknownLag is the LagTime of a partition whose delay is unknown.
 const UnknownLag = time.Duration(owner.UnknownLag)
 
 // Phase is a worker's activity on a partition.

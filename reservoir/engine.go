@@ -76,9 +76,10 @@ const Canonical = "canonical"
 // written to another engine.
 var ErrLost = errors.New("engine lost")
 
-// InputError reports a sample that would poison a state for ever.
+// InputError reports a value that is not finite or beyond MaxInput: it would make all later
+// states useless.
 type InputError struct {
-	Sample, Channel int // of the call
+	Sample, Channel int // in the inputs of the call, from 0
 	Value           float32
 }
 

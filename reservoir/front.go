@@ -90,8 +90,8 @@ func (f *Front) validate(p Policy, channels int) error {
 // envelope, sum. Numbers of unused parts stay 0.
 const frontNumbers = 4
 
-// StateSize is how many numbers a stream's state has. No front end, nil, has
-// none, and regimes have none.
+// StateSize returns the number of float64 values in the state of a stream: 0 for a nil front
+// end, and for one with only regimes.
 func (f *Front) StateSize(channels int) int {
 	if f == nil || !f.runs() {
 		return 0
@@ -103,7 +103,7 @@ func (f *Front) StateSize(channels int) int {
 // float32 rounding: four units in the last place.
 const rounding = 0x1p-22
 
-// Out is how many samples come out for the first n of a sequence.
+// Out returns the number of output samples for the first n samples of a sequence.
 func (f *Front) Out(n int64) int64 {
 	if f == nil || f.Decimate == 0 {
 		return n

@@ -4,10 +4,10 @@ import (
 	"math"
 )
 
-// Splice combines the features of two sequences into the features of a sequence like the first for
-// a share of the time, then like the second: shares of samples and means are weighted means, the
-// deviation covers both together, the maximum is the larger one, and the last state is the
-// second's. Both parts begin from rest: no state crosses the seam. nil for kinds except mixed,
+// Splice returns a function that combines the features a and b of two sequences into the features
+// dst of a sequence like a for a share (0 to 1) of the time, then like b: shares of samples and means are weighted means, the
+// deviation covers both together, the maximum is the larger one, and the last state is
+// that of b. Both parts begin from rest: no state crosses the seam. nil for kinds except mixed,
 // which were not measured.
 func (s Spec) Splice() func(dst, a, b []float32, share float32) {
 	if s.Kind != Mixed {

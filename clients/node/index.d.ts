@@ -29,19 +29,19 @@ export interface Prediction {
   row: number; // row of that sample in the message, from 0
   time: bigint | null; // time of that sample, in ns since 1970, UTC; null: the samples have no times
   class: string; // the predicted class; of a regression always the name of the number
-  score: number; // the class's score: the readout's own number, comparable only within one model
-  probability: number | null; // the class's among the trained classes, above 0 to 1; null: the model makes none of its scores
+  score: number; // score of the class, comparable only within one model
+  probability: number | null; // probability of the class among the trained classes, above 0, at most 1; null: the model gives no probabilities
   scores: number[] | null; // scores of all classes; of two classes one, positive for the second; null: the job publishes none
-  set: string[] | null; // the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md); null: the readout makes no sets
-  novelty: number | null; // how unlike the training part the sequence is: 1 is usual, there is no upper bound (docs/novelty.md); null: the readout has no detector, or the sequence has not ended
-  noveltyP: number | null; // p-value of novelty, above 0 to 1: the share of sequences like the training's that are as unlike, or more (docs/novelty.md); null: there is no novelty
+  set: string[] | null; // the classes that include the true class, at the model's coverage; only a single class is an answer (docs/sets.md); null: the readout makes no sets
+  novelty: number | null; // distance of the sequence from the training part: 1 is usual, there is no upper bound (docs/novelty.md); null: the readout has no detector, or the sequence has not ended
+  noveltyP: number | null; // p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty (docs/novelty.md); null: there is no novelty
   inputs: number[] | null; // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); null: the readout does not read them, or the sequence has not ended
   change: number | null; // probability that the class changes until the end of the sequence, of an early prediction (docs/early.md); null: the sequence has ended, or the readout has no rule
   value: number | null; // the number that a regression predicts, in the unit of the training's numbers (docs/regression.md); null: the model predicts classes
-  low: number | null; // lower end of the interval that has the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); null: the model predicts classes
+  low: number | null; // lower end of the interval of the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); null: the model predicts classes
   high: number | null; // upper end of that interval, in the unit of the training's numbers (docs/regression.md); null: the model predicts classes
-  integrity: Integrity; // how far to trust the prediction, in one word: the worst that the flags say; look at it first
-  flags: number; // bits: what was unusual; 0: nothing
+  integrity: Integrity; // trust in the prediction, in one word: the worst of the flags; read it before the class
+  flags: number; // anomalies of the samples, as bits; 0: none
   readout: string | null; // fingerprint of the readout that answered (docs/models.md); null: no readout of the job was promoted
   // End of the columns.
   message: number; // in the job's output: continue with from one higher

@@ -148,7 +148,8 @@ func writeGroup(file *archiveFile, b *array.RecordBuilder) error {
 }
 
 // WriteTable writes the rows appended by fill to a Parquet file of one row group, in the way of an archive: path
-// holds the old file or the whole new file. Columns in dictionary repeat their values often.
+// holds the old file or the whole new file. The columns in dictionary have
+// few distinct values. WriteTable calls fill once.
 func WriteTable(path string, schema *arrow.Schema, dictionary []string, fill func(*array.RecordBuilder)) error {
 	file, err := createArchive(path, schema, writerProps(dictionary, false))
 	if err != nil {

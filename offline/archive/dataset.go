@@ -203,7 +203,7 @@ func hashNames(h hash.Hash, names []string) {
 	h.Write(buf)
 }
 
-// SetNumber sets a series's number, and the matching label.
+// SetNumber sets a series's number, and its label: 0, or -1 for NaN.
 func (s *Series) SetNumber(v float64) {
 	if s.Number, s.Label = v, 0; v != v {
 		s.Label = -1

@@ -46,7 +46,7 @@ type LabelFit struct {
 	Fit      int    `json:"fit"`                 // labels that a sample has
 	NoStream int    `json:"no_stream,omitempty"` // of the labels that do not fit: of a stream outside the recording
 	NoTime   int    `json:"no_time,omitempty"`   // of a time, or a sequence, without a sample
-	Reason   string `json:"reason,omitempty"`    // of one that does not fit
+	Reason   string `json:"reason,omitempty"`    // of the first label that does not fit
 }
 
 // Fit returns the fit of the labels to the recording read; nil without a file.

@@ -87,7 +87,7 @@ func (c *RecordingChunk) Check(channels int, recorded bool) error {
 // memory and a query can skip groups.
 const groupRows = 1 << 16
 
-// GroupRows is how many samples a row group of a recording has.
+// GroupRows returns the number of samples in a row group of a recording.
 func GroupRows(channels int) int { return max(1, min(groupRows, groupValues/channels)) }
 
 // RecordingWriter writes a recording archive. It belongs to one goroutine.
@@ -277,7 +277,7 @@ func (w *RecordingWriter) Close() error {
 	return w.file.commit()
 }
 
-// Abort gives the recording up and removes its temporary file.
+// Abort discards the recording and removes the temporary file.
 func (w *RecordingWriter) Abort() {
 	w.build.Release()
 	w.file.abort()

@@ -284,7 +284,7 @@ func (r *RecordingReader) each(ctx context.Context, take func(*RecordingChunk) e
 	}
 }
 
-// Close ends the reading.
+// Close closes the file.
 func (r *RecordingReader) Close() error {
 	if err := r.in.file.Close(); err != nil {
 		return fmt.Errorf("offline: %w", err)

@@ -77,12 +77,12 @@ var Columns = [...]Column{
 		Name: "class", Arrow: "class", Type: ClassName, Means: "predicted class: an index into the list `eusn.labels` of the schema's metadata, a name elsewhere; of a regression always 0, the name of the number",
 	},
 	{
-		Name: "score", Arrow: "score", Type: Float32, Means: "the class's score: the readout's own number, comparable only within one model",
+		Name: "score", Arrow: "score", Type: Float32, Means: "score of the class, comparable only within one model",
 		Known: always, Float: func(a *Answer) *float32 { return &a.Score },
 	},
 	{
-		Name: "probability", Arrow: "probability", Type: Float32, Null: true, Means: "the class's among the trained classes, above 0 to 1",
-		Absent: "the model makes none of its scores",
+		Name: "probability", Arrow: "probability", Type: Float32, Null: true, Means: "probability of the class among the trained classes, above 0, at most 1",
+		Absent: "the model gives no probabilities",
 		Known:  func(a *Answer) bool { return a.Probability != 0 }, Float: func(a *Answer) *float32 { return &a.Probability },
 	},
 	{
@@ -90,17 +90,17 @@ var Columns = [...]Column{
 		Known: func(a *Answer) bool { return len(a.Scores) > 0 }, Floats: func(a *Answer) *[]float32 { return &a.Scores },
 	},
 	{
-		Name: "set", Arrow: "set", Type: ClassList, Part: Coverage, Null: true, Means: "the classes that the true one is among, at the model's coverage: one is an answer, none or several are none",
+		Name: "set", Arrow: "set", Type: ClassList, Part: Coverage, Null: true, Means: "the classes that include the true class, at the model's coverage; only a single class is an answer",
 		Absent: "the readout makes no sets", Docs: "sets.md",
 		Known: func(a *Answer) bool { return a.Set != nil }, Classes: func(a *Answer) *[]int32 { return &a.Set },
 	},
 	{
-		Name: "novelty", Arrow: "novelty", Type: Float32, Part: Detector, Null: true, Means: "how unlike the training part the sequence is: 1 is usual, there is no upper bound",
+		Name: "novelty", Arrow: "novelty", Type: Float32, Part: Detector, Null: true, Means: "distance of the sequence from the training part: 1 is usual, there is no upper bound",
 		Absent: "the readout has no detector, or the sequence has not ended", Docs: "novelty.md",
 		Known: judged, Float: func(a *Answer) *float32 { return &a.Novelty },
 	},
 	{
-		Name: "novelty_p", Arrow: "novelty_p", Type: Float32, Part: Detector, Null: true, Means: "p-value of novelty, above 0 to 1: the share of sequences like the training's that are as unlike, or more",
+		Name: "novelty_p", Arrow: "novelty_p", Type: Float32, Part: Detector, Null: true, Means: "p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty",
 		Absent: "there is no novelty", Docs: "novelty.md",
 		Known: judged, Float: func(a *Answer) *float32 { return &a.NoveltyP },
 	},
@@ -120,7 +120,7 @@ var Columns = [...]Column{
 		Known: numeric, Float: func(a *Answer) *float32 { return &a.Number.Value },
 	},
 	{
-		Name: "low", Arrow: "low", Type: Float32, Part: Regressor, Null: true, Means: "lower end of the interval that has the true number, at the model's coverage", Unit: "the unit of the training's numbers",
+		Name: "low", Arrow: "low", Type: Float32, Part: Regressor, Null: true, Means: "lower end of the interval of the true number, at the model's coverage", Unit: "the unit of the training's numbers",
 		Absent: "the model predicts classes", Docs: "regression.md",
 		Known: numeric, Float: func(a *Answer) *float32 { return &a.Number.Low },
 	},
@@ -129,8 +129,8 @@ var Columns = [...]Column{
 		Absent: "the model predicts classes", Docs: "regression.md",
 		Known: numeric, Float: func(a *Answer) *float32 { return &a.Number.High },
 	},
-	{Name: "integrity", Type: Word, Means: "how far to trust the prediction, in one word: the worst that the flags say"},
-	{Name: "flags", Arrow: "flags", Type: Flags, Means: "what was unusual: bits in messages, names in JSON and CSV; 0: nothing"},
+	{Name: "integrity", Type: Word, Means: "trust in the prediction, in one word: the worst of the flags"},
+	{Name: "flags", Arrow: "flags", Type: Flags, Means: "anomalies of the samples: bits in messages, names in JSON and CSV; 0: none"},
 	{Name: "readout", Arrow: "readout", Type: Text, Means: "fingerprint of the readout that answered", Absent: "no readout of the job was promoted", Docs: "models.md"},
 }
 

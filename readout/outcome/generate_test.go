@@ -104,11 +104,11 @@ func (c *Column) comment() string {
 	text := c.Means
 	switch {
 	case c.Type == Flags:
-		text = "bits: what was unusual; 0: nothing"
+		text = "anomalies of the samples, as bits; 0: none"
 	case c.Type == ClassName:
 		text = "the predicted class; of a regression always the name of the number"
 	case c.Type == Word:
-		text += "; look at it first"
+		text += "; read it before the class"
 	}
 	if c.Unit != "" {
 		text += ", in " + c.Unit

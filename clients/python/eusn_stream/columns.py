@@ -14,20 +14,20 @@ class Prediction:
     row: int  # row of that sample in the message, from 0
     time: Optional[int]  # time of that sample, in ns since 1970, UTC; None: the samples have no times
     cls: str  # the predicted class; of a regression always the name of the number
-    score: float  # the class's score: the readout's own number, comparable only within one model
-    probability: Optional[float]  # the class's among the trained classes, above 0 to 1; None: the model makes none of its scores
+    score: float  # score of the class, comparable only within one model
+    probability: Optional[float]  # probability of the class among the trained classes, above 0, at most 1; None: the model gives no probabilities
     scores: Optional[list[float]]  # scores of all classes; of two classes one, positive for the second; None: the job publishes none
-    integrity: str  # how far to trust the prediction, in one word: the worst that the flags say; look at it first
-    flags: int  # bits: what was unusual; 0: nothing
+    integrity: str  # trust in the prediction, in one word: the worst of the flags; read it before the class
+    flags: int  # anomalies of the samples, as bits; 0: none
     message: int  # number of the message in the job's output: continue with from_ = message + 1
     index: int  # place in the message
-    set: Optional[list[str]] = None  # the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md); None: the readout makes no sets
-    novelty: Optional[float] = None  # how unlike the training part the sequence is: 1 is usual, there is no upper bound (docs/novelty.md); None: the readout has no detector, or the sequence has not ended
-    novelty_p: Optional[float] = None  # p-value of novelty, above 0 to 1: the share of sequences like the training's that are as unlike, or more (docs/novelty.md); None: there is no novelty
+    set: Optional[list[str]] = None  # the classes that include the true class, at the model's coverage; only a single class is an answer (docs/sets.md); None: the readout makes no sets
+    novelty: Optional[float] = None  # distance of the sequence from the training part: 1 is usual, there is no upper bound (docs/novelty.md); None: the readout has no detector, or the sequence has not ended
+    novelty_p: Optional[float] = None  # p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty (docs/novelty.md); None: there is no novelty
     inputs: Optional[list[float]] = None  # level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); None: the readout does not read them, or the sequence has not ended
     change: Optional[float] = None  # probability that the class changes until the end of the sequence, of an early prediction (docs/early.md); None: the sequence has ended, or the readout has no rule
     value: Optional[float] = None  # the number that a regression predicts, in the unit of the training's numbers (docs/regression.md); None: the model predicts classes
-    low: Optional[float] = None  # lower end of the interval that has the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); None: the model predicts classes
+    low: Optional[float] = None  # lower end of the interval of the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); None: the model predicts classes
     high: Optional[float] = None  # upper end of that interval, in the unit of the training's numbers (docs/regression.md); None: the model predicts classes
     readout: Optional[str] = None  # fingerprint of the readout that answered (docs/models.md); None: no readout of the job was promoted
 
