@@ -67,7 +67,7 @@ func NewExitCodesTopic() *cobra.Command {
 		}
 		b.WriteString(line + "\n")
 	}
-	return &cobra.Command{Use: ExitCodesTopic, Short: "What each exit code means", Long: b.String()}
+	return &cobra.Command{Use: ExitCodesTopic, Short: "Meaning of each exit code", Long: b.String()}
 }
 
 // Failure is an error with an exit code and a next step.

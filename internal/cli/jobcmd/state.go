@@ -48,7 +48,11 @@ func ShowSnapshot(ctx context.Context, a *cli.App, js jetstream.JetStream, job s
 	if a.JSON {
 		return a.PrintJSON(s)
 	}
-	a.Print("partition %d after input message %d: %d streams", s.Partition, s.InSeq, len(s.Streams))
+	noun := "streams"
+	if len(s.Streams) == 1 {
+		noun = "stream"
+	}
+	a.Print("partition %d after input message %d: %d %s", s.Partition, s.InSeq, len(s.Streams), noun)
 	for _, st := range s.Streams {
 		a.Print("%s/%s  seq %d  samples %d  held %d  integrity %s  flags %q  state %s", st.Key, st.ID, st.LastSeq, st.Samples, st.Held, st.Integrity, st.Flags, st.Digest)
 	}

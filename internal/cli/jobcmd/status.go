@@ -34,7 +34,7 @@ func NewStatus(a *cli.App) *cobra.Command {
 	with := server.Beside{As: "status", Stage: func() bool { return watch }, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
 	cmd := server.RunningCommand(a, &cobra.Command{
 		Use:   "status",
-		Short: "Show how a job is, and what to do first",
+		Short: "Show the health of a job and the first step to take",
 		Long: `Ask all processes of a job (workers, gateways, alarms) and its server how the job is. The
 first line is the verdict, the second one says what to do first. Then follow what was found,
 the workers with their models, partitions, lag, alarms, disk and the last errors.

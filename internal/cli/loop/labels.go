@@ -22,7 +22,7 @@ import (
 
 // NewLabels returns "labels" and its subcommands.
 func NewLabels(a *cli.App) *cobra.Command {
-	return cli.Group("labels", "Say what streams were, for training: add, list and export labels", newLabelsAdd(a), newLabelsList(a), newLabelsExport(a))
+	return cli.Group("labels", "Add, list and export labels for training", newLabelsAdd(a), newLabelsList(a), newLabelsExport(a))
 }
 
 // labelsCommand makes a command that works with the labels of a job.

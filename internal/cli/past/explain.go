@@ -42,7 +42,7 @@ func NewExplain(a *cli.App) *cobra.Command {
 	var cmd *cobra.Command
 	cmd = server.JobCommand(a, &cobra.Command{
 		Use:   "explain",
-		Short: "Explain a prediction: what made it, of which samples; and compute it again",
+		Short: "Explain a prediction by its samples and model, and recompute it",
 		Long: `Explain one prediction: which worker made it, with which readout, of which samples, and
 what speaks for its class. It computes the prediction again from the job's log and says
 whether the scores are the same, bit for bit; if they are not, it says why. A running

@@ -38,7 +38,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 	o := options{server: server{Cores: runtime.GOMAXPROCS(0)}}
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Say how many cores, servers and disks a plant needs",
+		Short: "Estimate the cores, servers and disks for a plant",
 		Long: `Say what a plant needs: cores, memory, network, disk, servers and partitions, and how
 long a restart takes.
 

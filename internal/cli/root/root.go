@@ -55,10 +55,10 @@ func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "eusn-stream",
 		Short: "Streaming time-series classification with Euler State Networks on NATS",
-		Long: `eusn-stream says which of the classes in your recordings each stream of sensor samples
-is, as they arrive. Samples come in on NATS subjects (Arrow, JSON, CSV, line protocol) or
-through the gateway (MQTT, HTTP, field buses). Each stream has its own state of a network,
-which every sample advances. Predictions go out as Arrow, and as text with tail.
+		Long: `eusn-stream classifies streams of sensor samples as the samples arrive. The classes are
+those of your recordings. Samples come from NATS subjects (Arrow, JSON, CSV, line protocol)
+or through the gateway (MQTT, HTTP, field buses). Each sample advances the state of its
+stream. Predictions are published as Arrow messages, and tail prints them as text.
 
   eusn-stream demo              try everything, in under a minute
   eusn-stream train DATA        train a model on a CSV recording or an archive
@@ -67,8 +67,8 @@ which every sample advances. Predictions go out as Arrow, and as text with tail.
   eusn-stream replay DATA       publish a recording as live data
   eusn-stream tail              print the predictions
 
-A document that a message names, such as docs/nats.md, is beside the program in the archive,
-and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
+Messages name documents, such as docs/nats.md. The folder docs is next to the program in the
+archive. A deb or rpm installs it: zless /usr/share/doc/eusn-stream/docs/nats.md.gz.`,
 		SilenceErrors: true, // report prints each error once
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -105,9 +105,9 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		commands  []*cobra.Command
 	}{
 		{"train", "Train, evaluate and predict:", []*cobra.Command{offlinecmd.NewTrain(a, "train"), offlinecmd.NewEvaluate(a), live.NewPredict(a), offlinecmd.NewImport(a), loop.NewRecord(a), model, offlinecmd.NewCommand(a)}},
-		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a, live.CheckGateway), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
-		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewLabels(a), loop.NewLearn(a)}},
-		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewState(a, past.NewStateShow(a), past.NewStateDiff(a)), jobcmd.NewJob(a, live.NewBackfill(a)), jobcmd.NewDeadLetter(a), past.NewExplain(a), plan.NewCommand(a), bench.NewCommand(a)}},
+		{"stage", "Run:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a, live.CheckGateway), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
+		{"loop", "Learn during operation (with eusn-stream model promote):", []*cobra.Command{loop.NewLabels(a), loop.NewLearn(a)}},
+		{"look", "Inspect and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewState(a, past.NewStateShow(a), past.NewStateDiff(a)), jobcmd.NewJob(a, live.NewBackfill(a)), jobcmd.NewDeadLetter(a), past.NewExplain(a), plan.NewCommand(a), bench.NewCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {
