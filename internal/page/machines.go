@@ -168,7 +168,7 @@ type machines struct {
 	classes *classes // of the last message
 
 	next    uint64        // the next message of the output; 0 = none was read
-	from    time.Time     // storage time of the oldest message read
+	from    time.Time     // storage time of the oldest predictions read
 	whole   bool          // from is the begin of the output
 	read    bool          // the existing output has been read
 	ready   chan struct{} // closed with read
@@ -183,11 +183,11 @@ func (t *machines) addOutput(o *consumer.Output) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.next = o.Seq + 1
-	if t.from.IsZero() {
-		t.from = o.Stored
-	}
 	if len(o.Predictions) == 0 {
 		return
+	}
+	if t.from.IsZero() {
+		t.from = o.Stored
 	}
 	if t.classes == nil || !slices.Equal(t.classes.names, o.Meta.Labels) {
 		t.classes = newClasses(o.Meta.Labels)

@@ -200,6 +200,14 @@ func TestListOfMachines(t *testing.T) {
 			t.Errorf("%s: a trace of %d, conditions of %d", r.Name, len(r.Trace), len(r.Shows))
 		}
 	}
+	// The first machines of a job that begins late are not new.
+	var late machines
+	late.start(1, true, 0)
+	late.addOutput(&consumer.Output{Seq: 1, Stored: start.Add(-time.Hour)}) // a record without predictions
+	late.predict("p", 0, 0, start)
+	if p := late.summarize(start, 0); p.Counts.New != 0 || p.Since != start.UnixMilli() {
+		t.Errorf("the first machine of a job: %+v", p)
+	}
 	// A machine that joins later is new.
 	table.predict("hall9.pump-9", 0, 0, start.Add(2*newFor))
 	if got := table.rows(query{condition: allNew}, start.Add(2*newFor)); !slices.Equal(got, []string{"hall9.pump-9 normal"}) {
