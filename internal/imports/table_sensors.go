@@ -324,7 +324,6 @@ type longReader struct {
 	known   map[string]int32 // numbers of the sensors
 	sensors int              // that are channels
 	next    int
-	files   []archive.SourceFile
 }
 
 type longEntry struct {
