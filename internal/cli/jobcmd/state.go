@@ -347,6 +347,10 @@ stage's configuration and model.`,
 			return a.PrintJSON(all)
 		}
 		for _, v := range all {
+			if v.InSeq == 0 {
+				a.Print("partition %d: no input yet", v.Partition)
+				continue
+			}
 			a.Print("partition %d: equal up to input message %d, %d messages replayed, digest %s", v.Partition, v.InSeq, v.Replayed, v.Digest)
 		}
 		return nil
