@@ -286,7 +286,7 @@ type Alarms struct {
 	// imbalance >= 0.8, 3 of 5, hold 10m}. Conditions: class C|D >= P, flag F|G, novel P,
 	// value|low|high > X, drift probability|score|novelty|inputs|interval|class C, silent T.
 	// Clauses: K of N, clear below Q, clear above Q, clear after M, between N, shift D, hold T,
-	// quiet 22:00-06:00, streams S, by "REGEXP", only CONDITION, final.
+	// quiet 22:00-06:00, streams S, by "REGEXP", only CONDITION, unless CONDITION, accept T, final.
 	Rules Mapping `mapstructure:"rules" default:"{}" pattern:"^(class|flag|novel|value|low|high|drift|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`
 	// URL to post each event to, at least once and in order. Empty: no webhook.
 	Webhook string `mapstructure:"webhook" default:"" pattern:"^$|^https?://[^ ]+$" want:"a URL such as https://host/path, or nothing"`
