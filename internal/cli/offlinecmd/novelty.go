@@ -120,7 +120,7 @@ func sayLater(a *cli.App, l *novelty.Later, detects bool) {
 	a.Print("later      %s", models.LaterText(l))
 	switch {
 	case !l.Holds():
-		a.Say("warning: the promised share of false alarms does not hold on later healthy data: healthy operation changes in time; train on more healthy runs, of other days and other loads, and require several predictions in an alarm rule, such as: class novel, 3 of 5")
+		a.Say("warning: the promised share of false alarms does not hold on later healthy data: healthy operation changes in time; train on more healthy runs, of other days and other loads, and require several predictions in an alarm rule, such as: novel %.3g, 3 of 5", l.Level)
 	case l.Separate < l.Needed():
 		a.Say("note: the healthy data are too short to confirm the promised share of false alarms: this requires at least %d sequences without common samples in the last thirds; train on more or longer healthy runs", l.Needed())
 	}

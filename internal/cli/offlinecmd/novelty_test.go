@@ -110,7 +110,7 @@ func TestMeasuredFalseAlarms(t *testing.T) {
 			t.Errorf("model show lacks %q:\n%s", line, show)
 		}
 	}
-	if strings.Contains(steady.Out+steady.ErrOut, warning) || !strings.Contains(drifting.Out+drifting.ErrOut, warning) {
+	if strings.Contains(steady.Out+steady.ErrOut, warning) || !strings.Contains(drifting.Out+drifting.ErrOut, warning) || !strings.Contains(drifting.Out+drifting.ErrOut, "such as: novel 0.1, 3 of 5\n") {
 		t.Errorf("steady:\n%s%s\ndrifting:\n%s%s", steady.Out, steady.ErrOut, drifting.Out, drifting.ErrOut)
 	}
 }
