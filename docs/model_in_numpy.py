@@ -17,7 +17,7 @@ front = json.loads(meta.get("eusn.front", "{}"))
 
 
 def front_end(x):  # of a whole sequence
-    level, envelope, decimate = (front.get(k, 0) for k in ("normalize", "envelope", "decimate"))
+    level, smooth, envelope, decimate = (front.get(k, 0) for k in ("normalize", "smooth", "envelope", "decimate"))
     mean, variance, e, y = 0, 0, 0, np.array(x)
     if "regimes" in front:
         g = {k: np.array(v) for k, v in front["regimes"].items()}
@@ -34,6 +34,9 @@ def front_end(x):  # of a whole sequence
         if level:
             s = np.sqrt(variance)
             row[:] = np.where(s > 2.0 ** -22 * abs(mean), row / np.where(s > 0, s, 1), 0)
+        if smooth:
+            e = e + (row - e) / min(k, smooth)
+            row[:] = e
         if envelope:
             e = e + (abs(row) - e) / min(k, envelope)
             row[:] = e

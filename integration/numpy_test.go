@@ -57,6 +57,8 @@ func TestModelInNumPy(t *testing.T) {
 		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Front: front})
 		front.Center, front.Normalize = front.Normalize, offline.Span{}
 		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Front: front})
+		front.Envelope, front.Smooth = offline.Span{}, offline.Span{Samples: 4}
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Front: front})
 		opt := offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Settings: d.Channels[:1], Regimes: 3}
 		checkInNumPy(t, python, d, opt)
 		opt.Front.Decimate = 3

@@ -15,8 +15,8 @@ import (
 
 // Front describes the front end of a model; see reservoir.Front. The zero value is no front end.
 type Front struct {
-	Center, Normalize, Envelope Span
-	Decimate                    int // samples; 0: not
+	Center, Normalize, Smooth, Envelope Span
+	Decimate                            int // samples; 0: not
 }
 
 // Span is a length in samples, or in time, converted with the sampling rate. The zero value is
@@ -30,13 +30,13 @@ type Span struct {
 // samples or with a unit of time.
 func (f *Front) UnmarshalText(text []byte) (err error) {
 	*f = Front{}
-	parts := map[string]*Span{"center": &f.Center, "normalize": &f.Normalize, "envelope": &f.Envelope, "decimate": {}}
+	parts := map[string]*Span{"center": &f.Center, "normalize": &f.Normalize, "smooth": &f.Smooth, "envelope": &f.Envelope, "decimate": {}}
 	for _, part := range strings.Split(string(text), ",") {
 		name, length, _ := strings.Cut(strings.TrimSpace(part), "=")
 		to := parts[name]
 		switch {
 		case to == nil:
-			return fmt.Errorf("front end %q: want center, normalize, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
+			return fmt.Errorf("front end %q: want center, normalize, smooth, envelope or decimate, each with its length, such as envelope=10ms,decimate=20", part)
 		case *to != Span{}:
 			return fmt.Errorf("front end: %s twice, want it once", name)
 		}
@@ -72,6 +72,7 @@ func (f Front) String() string {
 	}
 	add("center", f.Center)
 	add("normalize", f.Normalize)
+	add("smooth", f.Smooth)
 	add("envelope", f.Envelope)
 	add("decimate", Span{Samples: f.Decimate})
 	return strings.Join(parts, ",")
@@ -88,7 +89,7 @@ func (f Front) at(hertz float64) (*reservoir.Front, error) {
 		name string
 		span Span
 		to   *int
-	}{{"center", f.Center, &out.Center}, {"normalize", f.Normalize, &out.Normalize}, {"envelope", f.Envelope, &out.Envelope}} {
+	}{{"center", f.Center, &out.Center}, {"normalize", f.Normalize, &out.Normalize}, {"smooth", f.Smooth, &out.Smooth}, {"envelope", f.Envelope, &out.Envelope}} {
 		switch *part.to = part.span.Samples; {
 		case part.span.Time == 0:
 		case hertz == 0:
@@ -106,7 +107,7 @@ func (f Front) at(hertz float64) (*reservoir.Front, error) {
 
 // check finds errors before any data are read, at any sampling rate.
 func (f Front) check(p reservoir.Policy) error {
-	for _, s := range []*Span{&f.Center, &f.Normalize, &f.Envelope} {
+	for _, s := range []*Span{&f.Center, &f.Normalize, &f.Smooth, &f.Envelope} {
 		if s.Time > 0 {
 			*s = Span{Samples: 2}
 		}
@@ -138,7 +139,7 @@ func frontText(f *reservoir.Front) string {
 	if f.Regimes != nil {
 		text = fmt.Sprintf("%d operating regimes", len(f.Regimes.Centers))
 	}
-	lengths := Front{Center: Span{Samples: f.Center}, Normalize: Span{Samples: f.Normalize}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
+	lengths := Front{Center: Span{Samples: f.Center}, Normalize: Span{Samples: f.Normalize}, Smooth: Span{Samples: f.Smooth}, Envelope: Span{Samples: f.Envelope}, Decimate: f.Decimate}.String()
 	return strings.Trim(text+","+lengths, ",")
 }
 

@@ -22,6 +22,7 @@ func TestParseFront(t *testing.T) {
 	for text, want := range map[string]Front{
 		"decimate=20":                          {Decimate: 20},
 		"normalize=60s, envelope=7,decimate=2": {Normalize: Span{Time: time.Minute}, Envelope: Span{Samples: 7}, Decimate: 2},
+		"smooth=5,center=2":                    {Center: Span{Samples: 2}, Smooth: Span{Samples: 5}},
 		"envelope=1.5ms,center=2":              {Center: Span{Samples: 2}, Envelope: Span{Time: 1500 * time.Microsecond}},
 	} {
 		got, err := parseFront(text)
@@ -33,7 +34,7 @@ func TestParseFront(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                        `"": want center, normalize, envelope or decimate, each with its length`,
+		"":                        `"": want center, normalize, smooth, envelope or decimate, each with its length`,
 		"resample=10":             `"resample=10": want center`,
 		"envelope":                `"envelope": want a number of samples from 1, or a time such as 10ms`,
 		"envelope=0":              `"envelope=0": want a number`,

@@ -16,6 +16,7 @@ type Front struct {
 
 	Center    int `json:"center,omitzero"`    // subtracts a running mean of about this many samples
 	Normalize int `json:"normalize,omitzero"` // also divides by a running deviation; not together with Center
+	Smooth    int `json:"smooth,omitzero"`    // running mean; not together with Envelope
 	Envelope  int `json:"envelope,omitzero"`  // running mean of the magnitude
 	Decimate  int `json:"decimate,omitzero"`  // replaces this many samples by their mean
 
@@ -36,7 +37,7 @@ func (f *Front) CheckParts(p Policy) error {
 	for _, part := range []struct {
 		name       string
 		value, min int
-	}{{"center", f.Center, 2}, {"normalize", f.Normalize, 2}, {"envelope", f.Envelope, 1}, {"decimate", f.Decimate, 2}} {
+	}{{"center", f.Center, 2}, {"normalize", f.Normalize, 2}, {"smooth", f.Smooth, 2}, {"envelope", f.Envelope, 1}, {"decimate", f.Decimate, 2}} {
 		if part.value != 0 && (part.value < part.min || part.value > MaxFront) {
 			bad("%s of %d samples, want %d to %d", part.name, part.value, part.min, MaxFront)
 		}
@@ -44,8 +45,11 @@ func (f *Front) CheckParts(p Policy) error {
 	if f.Center != 0 && f.Normalize != 0 {
 		bad("center and normalize, want one of them: normalize subtracts the mean, too")
 	}
+	if f.Smooth != 0 && f.Envelope != 0 {
+		bad("smooth and envelope, want one of them: an envelope is a running mean, too")
+	}
 	if f.Regimes == nil && !f.runs() {
-		bad("no part, want at least one of regimes, center, normalize, envelope, decimate")
+		bad("no part, want at least one of regimes, center, normalize, smooth, envelope, decimate")
 	}
 	if f.Decimate > 1 {
 		f.checkDecimate(p, bad)
@@ -55,7 +59,7 @@ func (f *Front) CheckParts(p Policy) error {
 
 // runs reports whether a part with a length follows the regimes.
 func (f *Front) runs() bool {
-	return f.Center != 0 || f.Normalize != 0 || f.Envelope != 0 || f.Decimate != 0
+	return f.Center != 0 || f.Normalize != 0 || f.Smooth != 0 || f.Envelope != 0 || f.Decimate != 0
 }
 
 // checkDecimate reports to bad a policy whose sequences may end within a mean.
@@ -87,7 +91,7 @@ func (f *Front) validate(p Policy, channels int) error {
 }
 
 // frontNumbers of each channel continue from one sample to the next: mean, variance,
-// envelope, sum. Numbers of unused parts stay 0.
+// envelope (or smooth), sum. Numbers of unused parts stay 0.
 const frontNumbers = 4
 
 // StateSize returns the number of float64 values in the state of a stream: 0 for a nil front
@@ -125,6 +129,7 @@ func (f *Front) Out(n int64) int64 {
 //	normalize:          variance = (1 - 1/min(k, length)) * (variance + d*d/min(k, length))
 //	                    y = x - mean; normalize: y = y/sqrt(variance), or 0 if
 //	                    sqrt(variance) is not above 2^-22 * |mean|
+//	smooth:             e = e + (y - e)/min(k, length);  y = e
 //	envelope:           e = e + (|y| - e)/min(k, length);  y = e
 //	decimate:           sum = sum + y; if k is a multiple of the length: y = sum/length, sum = 0;
 //	                    else no output
@@ -174,6 +179,10 @@ func (f *Front) channel(state *[frontNumbers]float64, n int64, x []float32, stri
 					y = 0
 				}
 			}
+		}
+		if f.Smooth > 0 {
+			envelope += float64(share(n, f.Smooth) * (y - envelope))
+			y = envelope
 		}
 		if f.Envelope > 0 {
 			envelope += float64(share(n, f.Envelope) * (math.Abs(y) - envelope))

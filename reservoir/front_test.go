@@ -181,3 +181,16 @@ func TestFrontInModelFile(t *testing.T) {
 		t.Errorf("a part of a later program: %v", err)
 	}
 }
+
+// TestSmooth: a running mean with equal weights at first, then with decaying weights.
+func TestSmooth(t *testing.T) {
+	f := Front{Smooth: 2}
+	x := []float32{4, -2, 5, 1}
+	if n := f.Run(make([]float64, f.StateSize(1)), 0, x, 1); n != 4 || !slices.Equal(x, []float32{4, 1, 3, 2}) {
+		t.Errorf("%d samples: %v", n, x)
+	}
+	f.Envelope = 3
+	if err := f.CheckParts(Policy{Kind: Marked}); err == nil || !strings.Contains(err.Error(), "smooth and envelope, want one of them") {
+		t.Error(err)
+	}
+}

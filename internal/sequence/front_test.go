@@ -16,7 +16,7 @@ import (
 // end for the sequence by itself; for overlapping windows, for the stream.
 func TestFrontIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
-	fronts := []reservoir.Front{{Normalize: 5}, {Decimate: 2}, {Center: 3, Envelope: 2, Decimate: 4}}
+	fronts := []reservoir.Front{{Normalize: 5}, {Decimate: 2}, {Center: 3, Envelope: 2, Decimate: 4}, {Smooth: 4}}
 	compared := 0
 	for _, p := range []reservoir.Policy{
 		{Kind: reservoir.Marked}, {Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 8, Early: 3}, {Kind: reservoir.Gap, Gap: 5, Early: 4},
@@ -98,7 +98,7 @@ func TestNoFront(t *testing.T) {
 func TestFrontInPieces(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
 	for range 200 {
-		front := reservoir.Front{Envelope: rng.IntN(4), Decimate: []int{0, 2, 5}[rng.IntN(3)]}
+		front := reservoir.Front{Envelope: rng.IntN(4), Smooth: []int{0, 0, 3}[rng.IntN(3)], Decimate: []int{0, 2, 5}[rng.IntN(3)]}
 		*[]*int{&front.Center, &front.Normalize}[rng.IntN(2)] = rng.IntN(2) * (2 + rng.IntN(30))
 		if front.CheckParts(reservoir.Policy{Kind: reservoir.Marked}) != nil {
 			continue
@@ -133,7 +133,7 @@ func TestFrontStaysWithinLimits(t *testing.T) {
 	for i := range x {
 		x[i] = []float32{-reservoir.MaxInput, reservoir.MaxInput, 1e-45, 0}[(i/7+i*i)%4]
 	}
-	for _, front := range []reservoir.Front{{Center: 2}, {Center: reservoir.MaxFront}, {Normalize: 2}, {Normalize: 1000}, {Normalize: reservoir.MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}} {
+	for _, front := range []reservoir.Front{{Center: 2}, {Center: reservoir.MaxFront}, {Normalize: 2}, {Normalize: 1000}, {Normalize: reservoir.MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}, {Smooth: 7}} {
 		y := slices.Clone(x)
 		state := make([]float64, front.StateSize(1))
 		y = y[:front.Run(state, 0, y, 1)]

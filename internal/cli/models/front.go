@@ -37,6 +37,7 @@ func FrontText(r Report) string {
 		text string
 	}{
 		{f.Center, "subtracts the running mean of %s"}, {f.Normalize, "subtracts the running mean of %s and divides by the running deviation"},
+		{f.Smooth, "takes the running mean of %s"},
 		{f.Envelope, "takes the envelope: the running mean of the magnitude of %s"}, {f.Decimate, "makes one sample of the mean of %s"},
 	} {
 		if p.n > 0 {

@@ -52,7 +52,7 @@ func TestFrontEnd(t *testing.T) {
 	clitest.Must(t, "evaluate", "--model", model, archive, "--min-accuracy", "0.95")
 
 	for front, want := range map[string]string{
-		"resample=5":           `want center, normalize, envelope or decimate, each with its length, such as envelope=10ms,decimate=20`,
+		"resample=5":           `want center, normalize, smooth, envelope or decimate, each with its length, such as envelope=10ms,decimate=20`,
 		"decimate=10ms":        `want a number of samples from 1`,
 		"center=20,center=20":  "center twice, want it once",
 		"normalize=0":          "want a number of samples from 1, or a time such as 10ms",

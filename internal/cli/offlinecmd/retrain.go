@@ -109,7 +109,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&r.out, "output", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
 	f.Var(&r.rate, "sample-rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
-	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of center, normalize, envelope, decimate, with lengths in samples or time")
+	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of center, normalize, smooth, envelope, decimate, with lengths in samples or time")
 	f.StringSliceVar(&r.settings, "settings", nil, "channels that determine the operating regime, such as speed,load: the others are standardized within each regime, and the settings are left out (docs/front-end.md)")
 	f.IntVar(&r.regimes, "regimes", 0, "with --settings: number of operating regimes; 0 = as many as the settings show")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
