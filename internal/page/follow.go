@@ -16,6 +16,7 @@ const (
 	followedFor = 10 * time.Minute // after the last viewer has left
 	followAgain = time.Second
 	alarmsAgain = 15 * time.Second
+	silentTime  = 2 * time.Second        // to read the machines of the alarm process
 	firstWait   = 800 * time.Millisecond // a first list waits for the existing predictions
 )
 
@@ -102,6 +103,9 @@ func (p *Page) followOutput(ctx context.Context, job *Job) error {
 		return err
 	}
 	t := &p.machines
+	if t.next == 0 && from > 1 { // older predictions existed
+		p.readSilent(ctx, job, from, now)
+	}
 	t.start(from, whole, now.Sub(time.Now()))
 	finish := func(seq uint64) {
 		if seq >= last {
@@ -113,6 +117,18 @@ func (p *Page) followOutput(ctx context.Context, job *Job) error {
 		t.addOutput(&o)
 		finish(o.Seq)
 		return nil
+	})
+}
+
+// readSilent adds machines whose last prediction is older than the predictions to read, as far as
+// the alarm process keeps their last prediction, and this worker may read it.
+func (p *Page) readSilent(ctx context.Context, job *Job, from uint64, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, silentTime)
+	defer cancel()
+	_ = watch.ReadAllLatest(ctx, job.JS, p.options.Job, func(l *alarm.Latest) { // without it these machines are unknown
+		if l.Position < from && now.Sub(l.Seen) > silentAlone {
+			p.machines.addSilent(l)
+		}
 	})
 }
 

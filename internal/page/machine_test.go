@@ -101,6 +101,42 @@ func TestFollow(t *testing.T) {
 	await("machine after another connection", func(l *List) bool { return l.Plant.Counts.All == 23 })
 }
 
+// TestSilentBefore: a machine that was silent before the predictions that the page reads is known
+// from the table of the alarm process, and is never normal.
+func TestSilentBefore(t *testing.T) {
+	r := newPumpRig(t)
+	if err := watch.EnsureStreams(t.Context(), r.js, "eusn", 1); err != nil {
+		t.Fatal(err)
+	}
+	bucket, err := r.js.KeyValue(t.Context(), "EUSN-LATEST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, l := range map[string]alarm.Latest{
+		"old":   {Stream: "old", Class: "healthy", Flags: "flat|held", Seen: time.Now().Add(-2 * time.Hour), Position: 5},
+		"late":  {Stream: "late", Class: "healthy", Seen: time.Now().Add(-2 * time.Hour), Position: 500},
+		"alive": {Stream: "alive", Class: "healthy", Seen: time.Now(), Position: 5},
+	} {
+		data, err := json.Marshal(l)
+		if err == nil {
+			_, err = bucket.Put(t.Context(), alarm.Token(name), data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.page.readSilent(t.Context(), &Job{JS: r.js}, 100, time.Now())
+	rows := r.page.machines.list(query{condition: everyone}, time.Now(), 0).Rows
+	if len(rows) != 1 || rows[0].Name != "old" || rows[0].Condition != "silent" || rows[0].Flags != "held|flat" || rows[0].Class != "healthy" {
+		t.Errorf("%+v", rows)
+	}
+	// The next prediction ends the silence, and the silence is not usual for the machine.
+	r.page.machines.predict("old", 0, 0, time.Now())
+	if m := r.page.machines.all["old"]; m.silentAfter() != silentAlone || m.shows != Normal {
+		t.Errorf("after its return: silent after %v, %s", m.silentAfter(), conditionNames[m.shows])
+	}
+}
+
 // TestSamples: the samples of a time span are the published values; a span with too many is
 // shortened.
 func TestSamples(t *testing.T) {

@@ -218,6 +218,29 @@ func (t *machines) addMachine(name string, at time.Time) *machine {
 	return m
 }
 
+// addSilent adds a machine that is silent, with its last prediction.
+func (t *machines) addSilent(l *alarm.Latest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[l.Stream] != nil {
+		return
+	}
+	m := t.addMachine(l.Stream, l.Seen)
+	if m == nil {
+		return
+	}
+	m.last, m.since, m.sinceFirst, m.cut = l.Seen, l.Seen, true, true
+	m.class, m.probability, m.noveltyP = l.Class, l.Probability, l.NoveltyP
+	if l.Estimate != nil {
+		m.number = outcome.Number{Value: l.Value, Low: l.Low, High: l.High, Known: true}
+	}
+	for name := range strings.SplitSeq(l.Flags, "|") {
+		if i := slices.Index(outcome.FlagNames[:], name); i >= 0 {
+			m.flags |= 1 << i
+		}
+	}
+}
+
 // addEvent adds an event of the alarm log.
 func (t *machines) addEvent(e *alarm.Event) {
 	t.mu.Lock()

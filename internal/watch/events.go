@@ -86,6 +86,37 @@ func ReadLatest(ctx context.Context, js jetstream.JetStream, job, stream string)
 	return known, nil
 }
 
+// ReadAllLatest passes the bucket's entries of all streams to fn. Without the bucket there are none.
+func ReadAllLatest(ctx context.Context, js jetstream.JetStream, job string, fn func(*alarm.Latest)) error {
+	failed := func(err error) error { return fmt.Errorf("watch: bucket %s: %w", wire.LatestBucket(job), err) }
+	bucket, err := js.KeyValue(ctx, wire.LatestBucket(job))
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil
+	}
+	if err != nil {
+		return failed(err)
+	}
+	entries, err := bucket.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return failed(err)
+	}
+	defer entries.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return failed(ctx.Err())
+		case e := <-entries.Updates():
+			if e == nil { // the end of the existing entries
+				return nil
+			}
+			known := new(alarm.Latest)
+			if json.Unmarshal(e.Value(), known) == nil { // else foreign
+				fn(known)
+			}
+		}
+	}
+}
+
 // CurrentRules returns the event that set the current rules; nil without any.
 func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*alarm.Event, error) {
 	s, err := openLog(ctx, js, job)
