@@ -61,7 +61,7 @@ func startServices(t *testing.T, stage string) {
 	clitest.Write(t, filepath.Join(dir, "alarms.yaml"), fmt.Sprintf("nats:\n  url: nats://127.0.0.1:%s\nalarms:\n  rules:\n    dead: silent 10m\n", port))
 	at := strings.NewReplacer("/etc/eusn-stream", dir, "/var/lib/eusn-stream-gateway", dir, "/var/lib/eusn-stream-edge", dir, "/var/lib/eusn-stream", dir)
 	var stop []func()
-	for _, s := range []struct{ unit, says string }{{stage, "reading sensors.*"}, {"eusn-stream-gateway", "publishing to sensors.*"}, {"eusn-stream-alarms", "1 rules hold"}} {
+	for _, s := range []struct{ unit, says string }{{stage, "reading sensors.*"}, {"eusn-stream-gateway", "publishing to sensors.*"}, {"eusn-stream-alarms", "alarm rules of job eusn: 1"}} {
 		text := string(clitest.Read(t, "../../configs/systemd/"+s.unit+".service"))
 		start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/eusn-stream (.*)$`).FindStringSubmatch(text)
 		if start == nil {

@@ -71,7 +71,7 @@ func (s *TableSummary) Mapping() []byte {
 	if err := node.Encode(&t); err != nil {
 		panic("BUG: imports: a mapping cannot be YAML: " + err.Error())
 	}
-	node.HeadComment = "Use of the columns, for eusn-stream import --mapping. Kinds: " + strings.Join(columnKinds, ", ")
+	node.HeadComment = "Use of the columns, read by --mapping. Kinds: " + strings.Join(columnKinds, ", ")
 	if list := node.Content[len(node.Content)-1]; list.Kind == yaml.SequenceNode && len(t.Columns) > 0 {
 		for i, item := range list.Content {
 			item.Content[len(item.Content)-1].LineComment = comments[t.Columns[i].Name]

@@ -127,7 +127,7 @@ func TestDashboardTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := string(text)
-	for old, wrong := range map[string]string{`"graphTooltip": 1`: `"graphTooltips": 1`, `"drawStyle": "line"`: `"drawStyle": "lines"`, `"colorMode": "value"`: `"colorMode": "value"`, `"collapsed": false`: `"collapsed": "no"`} {
+	for old, wrong := range map[string]string{`"graphTooltip": 1`: `"graphTooltips": 1`, `"drawStyle": "line"`: `"drawStyle": "lines"`, `"colorMode": "value"`: `"color_mode": "value"`, `"collapsed": false`: `"collapsed": "no"`} {
 		if !strings.Contains(damaged, old) {
 			t.Fatalf("stage.json lacks %s", old)
 		}
@@ -139,7 +139,7 @@ func TestDashboardTypes(t *testing.T) {
 	}
 	// One run of node for all: reading the types takes seconds.
 	out, err := exec.Command("node", filepath.Join(dir, "check.mjs"), file, filepath.Join(configs, "grafana", "gateway.json"), bad).CombinedOutput()
-	for _, want := range []string{"/stage.json: right", "/gateway.json: right", "graphTooltips", `"lines"`, "colorMode", "collapsed"} {
+	for _, want := range []string{"/stage.json: right", "/gateway.json: right", "graphTooltips", `"lines"`, "color_mode", "collapsed"} {
 		if err == nil || !strings.Contains(string(out), want) {
 			t.Errorf("the check does not say %s (%v):\n%s", want, err, out)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Patterns matches allowed names. nil allows all names.
@@ -24,8 +25,8 @@ func ParsePatterns(list string) (*Patterns, error) {
 		if pattern == "" {
 			return nil, fmt.Errorf("%q: want patterns such as pump*, line-7, with one comma between two", list)
 		}
-		if err := Check("pattern", pattern); err != nil {
-			return nil, err
+		if !utf8.ValidString(pattern) {
+			return nil, fmt.Errorf("pattern %q is not UTF-8", Cut(pattern, quoted))
 		}
 		p.patterns = append(p.patterns, regexp.MustCompile("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")+"$"))
 	}

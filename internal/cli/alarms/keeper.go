@@ -197,12 +197,12 @@ func addReports(a *cli.App, o *watch.Options, state *status) {
 	}
 	o.Begun = func(rules alarm.Rules) {
 		state.set(fleet.Watch{Begun: true, Rules: len(rules)})
-		a.Say("%d rules hold for job %s; Ctrl-C stops", len(rules), o.Job)
+		a.Say("alarm rules of job %s: %d; Ctrl-C stops", o.Job, len(rules))
 		for _, r := range rules {
 			state.log.Info("rule", "name", r.Name, "text", r.Text)
 		}
 		if len(rules) == 0 {
-			state.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules set")
+			state.log.Warn("there are no rules, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules set")
 		}
 	}
 	o.Event = func(e *alarm.Event) {

@@ -116,7 +116,7 @@ func TestAdvice(t *testing.T) {
 		stage = clitest.Start(t, "reading sensors.*", at("run", "--model", in("active.safetensors"))...)
 
 		// Nobody has kept alarms, and no worker runs.
-		alarms := clitest.Start(t, "0 rules hold", p.call(p.advised(cli.ExitFailure, "alarms run", at("alarms", "list")...), "alarms run")...)
+		alarms := clitest.Start(t, "alarm rules of job eusn: 0", p.call(p.advised(cli.ExitFailure, "alarms run", at("alarms", "list")...), "alarms run")...)
 		clitest.Must(t, at("alarms", "list")...)
 		alarms.Stop(t).Want(t, cli.ExitOK)
 		stage.Stop(t).Want(t, cli.ExitOK)

@@ -30,7 +30,7 @@ func TestStatus(t *testing.T) {
 
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--nats-url", url, "--partitions", "2")
 	gateway := clitest.Start(t, "HTTP at", "gateway", "--model", model, "--nats-url", url, "--http-listen", "127.0.0.1:0", "--outbox", filepath.Join(dir, "outbox"))
-	alarms := clitest.Start(t, "0 rules hold", "alarms", "run", "--nats-url", url)
+	alarms := clitest.Start(t, "alarm rules of job eusn: 0", "alarms", "run", "--nats-url", url)
 	clitest.Must(t, "replay", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--json")
 	clitest.Await(t, url, 24, 0)
 	var rep fleet.Report

@@ -196,7 +196,7 @@ func TestSecurePlant(t *testing.T) {
 	as("operator")
 	clitest.Exec(t, t.Context(), "alarms", "list").Want(t, cli.ExitFailure, "the job has no alarm log", "alarms run -c FILE")
 	as("alarms")
-	keeper := clitest.Start(t, "0 rules hold", "alarms", "run")
+	keeper := clitest.Start(t, "alarm rules of job eusn: 0", "alarms", "run")
 	as("operator")
 	rules := clitest.Write(t, filepath.Join(dir, "rules.yaml"), "any: class fast|slow\n")
 	if r := clitest.Must(t, "alarms", "rules", "set", rules, "--dry-run"); r.Out != "+ any: class fast|slow\n" || !strings.HasSuffix(r.ErrOut, "nothing was changed\n") {

@@ -28,7 +28,7 @@ func TestRunWithAFullOutboxDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	p := startProcess(t, "run", "-c", file)
-	p.await(t, "1 rules hold for job eusn")
+	p.await(t, "alarm rules of job eusn: 1")
 	send(t, mqtt, "pump1", 0, 20)
 	p.await(t, "alarm raised")
 

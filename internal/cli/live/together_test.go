@@ -102,7 +102,7 @@ func TestRunStartsGatewayAndAlarms(t *testing.T) {
 	url := "nats://127.0.0.1:" + port
 	start := func() *process {
 		p := startProcess(t, "run", "-c", file)
-		p.await(t, "1 rules hold for job eusn")
+		p.await(t, "alarm rules of job eusn: 1")
 		return p
 	}
 	get := func(path string) (code int, body string) {
@@ -223,8 +223,8 @@ func TestAlarmsOfRunAndAnotherKeeper(t *testing.T) {
 	file, port, mqtt := plantFile(t, "")
 	url := "nats://127.0.0.1:" + port
 	p := startProcess(t, "run", "-c", file)
-	p.await(t, "1 rules hold for job eusn")
-	other := clitest.Start(t, "1 rules hold for job eusn", "alarms", "run", "-c", file, "--nats-url", url, "--take-over")
+	p.await(t, "alarm rules of job eusn: 1")
+	other := clitest.Start(t, "alarm rules of job eusn: 1", "alarms", "run", "-c", file, "--nats-url", url, "--take-over")
 	send(t, mqtt, "pump1", 0, 20)
 	p.await(t, "stands by")
 	clitest.Await(t, url, 1, 0)
@@ -253,7 +253,7 @@ func TestAlarmsOfRunMissPredictions(t *testing.T) {
 	without := clitest.Write(t, file+"x.yaml", strings.Replace(text, "alarms:", "#", 1))
 
 	p := startProcess(t, "run", "-c", file)
-	p.await(t, "1 rules hold for job eusn")
+	p.await(t, "alarm rules of job eusn: 1")
 	send(t, mqtt, "pump1", 0, 20)
 	p.await(t, "alarm raised")
 	p.kill()
@@ -277,7 +277,7 @@ func TestAlarmsOfRunMissPredictions(t *testing.T) {
 		t.Errorf("/readyz: %s", r)
 	}
 	send(t, mqtt, "pump2", 0, 20)
-	other := clitest.Start(t, "1 rules hold for job eusn", "alarms", "run", "-c", file, "--nats-url", url, "--missing")
+	other := clitest.Start(t, "alarm rules of job eusn: 1", "alarms", "run", "-c", file, "--nats-url", url, "--missing")
 	p.await(t, "stands by")
 	for end := time.Now().Add(pipelinetest.Patience); !strings.HasPrefix(readiness(metrics), "200"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -334,7 +334,7 @@ func TestAlarmLogOfRunDeleted(t *testing.T) {
 	file, port, mqtt := plantFile(t, fmt.Sprintf("metrics: {listen: \"127.0.0.1:%s\"}", metrics))
 	url := "nats://127.0.0.1:" + port
 	p := startProcess(t, "run", "-c", file)
-	p.await(t, "1 rules hold for job eusn")
+	p.await(t, "alarm rules of job eusn: 1")
 	send(t, mqtt, "pump1", 0, 20)
 	p.await(t, "alarm raised")
 	clitest.OnServer(t, url, func(js jetstream.JetStream) error { return js.DeleteStream(t.Context(), "EUSN-ALARMS") })
@@ -384,7 +384,7 @@ func TestRunTogetherWithUsers(t *testing.T) {
 	users := filepath.Join(filepath.Dir(file), "eusn-secure", "users")
 	clitest.Write(t, file, strings.Replace(string(clitest.Read(t, file)), "server: {", "server: {users: "+users+", ", 1))
 	p := startProcess(t, "run", "-c", file)
-	p.await(t, "1 rules hold for job eusn")
+	p.await(t, "alarm rules of job eusn: 1")
 	send(t, mqtt, "pump1", 0, 20)
 	p.await(t, "alarm raised")
 }

@@ -68,7 +68,7 @@ stream. Predictions are published as Arrow messages, and tail prints them as tex
   eusn-stream tail              print the predictions
 
 Messages name documents, such as docs/nats.md. The folder docs is next to the program in the
-archive. A deb or rpm installs it: zless /usr/share/doc/eusn-stream/docs/nats.md.gz.`,
+archive. A deb or rpm installs it in /usr/share/doc/eusn-stream, for zless.`,
 		SilenceErrors: true, // report prints each error once
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
