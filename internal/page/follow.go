@@ -106,7 +106,7 @@ func (p *Page) followOutput(ctx context.Context, job *Job) error {
 	if t.next == 0 && from > 1 { // older predictions existed
 		p.readSilent(ctx, job, from, now)
 	}
-	t.start(from, whole, now.Sub(time.Now()))
+	t.start(from, whole, time.Until(now))
 	finish := func(seq uint64) {
 		if seq >= last {
 			t.finishReading()
