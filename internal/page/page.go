@@ -103,7 +103,7 @@ func Start(o Options) *Page {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Page{options: o, cancel: cancel, reportWhy: "the stage has not connected to its server yet"}
+	p := &Page{options: o, cancel: cancel, reportWhy: "the first report is not complete yet"}
 	p.worker.history = newHistory()
 	p.viewers.all = map[*viewer]bool{}
 	p.finder.slot = make(chan struct{}, 1)
