@@ -145,8 +145,8 @@ func (s *settingsSample) regimes(k int) (*reservoir.Regimes, error) {
 	return g, nil
 }
 
-// cluster is k-means: the centers in ascending order, and the sum of the squared distances from the nearest center. If
-// there are fewer distinct points, there are fewer centers.
+// cluster is k-means: the centers in ascending order, and the sum of the squared distances from the nearest center. Fewer
+// distinct points than n give fewer centers.
 func cluster(points [][]float64, k int) (least float64, best [][]float64) {
 	least = math.Inf(1)
 	for start := range uint64(restarts) {

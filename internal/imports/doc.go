@@ -32,12 +32,14 @@
 //   - read_npz.go: reads NPZ files as tables
 //   - table.go: defines the options of tables
 //   - table_dialect.go: finds delimiter, decimal sign and header; splits lines
+//   - table_rows.go: reads the rows of a text file
 //   - table_columns.go: finds the kind of each column
 //   - table_profile.go: grades channels and measures the sampling rate
 //   - table_files.go: finds and opens the files of a recording
 //   - table_set.go: reads all tables of a recording
 //   - table_runs.go: reads the table with a row for each stream
-//   - table_sensors.go: reads files of one sensor, runs in rows, and rows of one value
+//   - table_sensors.go: reads files of one sensor, and runs in rows
+//   - table_values.go: reads tables with a row for each value
 //   - table_mapping.go: reads and writes mapping files
 //   - read_idx.go: parses IDX images
 //   - read_ts.go: parses TS files

@@ -54,8 +54,8 @@ type Found struct {
 	hits []hit // newest first
 }
 
-// Predicted is a prediction with its storage time, its place, and the condition that it shows, in
-// one JSON object.
+// Predicted is a prediction of a machine: storage time, place in the output, columns, and the
+// resulting condition, in one JSON object.
 type Predicted struct {
 	Stored time.Time
 	Shows  Condition

@@ -2,7 +2,8 @@
 //
 // # Files
 //
-//   - models.go: defines the commands model, model show and model verify; loads models
+//   - models.go: defines the commands model and model show; loads models
+//   - verify.go: defines the command model verify
 //   - export.go: defines the command model export
 //   - front.go: describes a front end in words
 //   - modes.go: describes how long the states of a network remember

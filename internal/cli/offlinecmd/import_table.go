@@ -23,11 +23,9 @@ import (
 type tableFlags struct {
 	table          imports.Table
 	names, classes string
-	read, write    string // mapping files
+	read, write    string   // mapping files
+	own            []string // names of the flags
 }
-
-// tableFlagNames are the flags of addFlags.
-var tableFlagNames []string
 
 func (t *tableFlags) addFlags(f *pflag.FlagSet) {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -57,15 +55,14 @@ func (t *tableFlags) addFlags(f *pflag.FlagSet) {
 	own.Float64Var(&t.table.Cap, "cap", 0, "with --target: larger numbers become this number")
 	own.StringVar(&t.table.Runs, "runs", "", "table with a row for each stream in order, with the columns of --label, --group or --target; with --target remaining: what remains after the last sample")
 	own.BoolVar(&t.table.Ends, "ends", false, "the last sample of each stream ends a sequence, for train --policy marked")
-	tableFlagNames = nil
-	own.VisitAll(func(flag *pflag.Flag) { tableFlagNames = append(tableFlagNames, flag.Name) })
+	own.VisitAll(func(flag *pflag.Flag) { t.own = append(t.own, flag.Name) })
 	f.AddFlagSet(own)
 }
 
 // readFlags returns the description of the tables, and the name of a used flag.
 func (t *tableFlags) readFlags(f *pflag.FlagSet) (table imports.Table, used string, err error) {
 	f.Visit(func(flag *pflag.Flag) {
-		if slices.Contains(tableFlagNames, flag.Name) {
+		if slices.Contains(t.own, flag.Name) {
 			used = flag.Name
 		}
 	})
