@@ -1,6 +1,7 @@
 package archives
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
-	"github.com/eusn-stream/eusn-stream/internal/imports"
-	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -53,12 +52,13 @@ func archivesIn(path string) (found []string, folder bool) {
 	return found, true
 }
 
-// archiveAt returns the file for Read.
-func archiveAt(path string) string {
-	if found, _ := archivesIn(path); len(found) == 1 {
+// archive returns the file of a data set.
+func (m *Labeled) archive() string {
+	folder := cmp.Or(m.temporary, m.Path)
+	if found, _ := archivesIn(folder); len(found) == 1 {
 		return found[0]
 	}
-	return path
+	return m.Path
 }
 
 // recordingChannels counts the channels of a recording archive.
@@ -78,70 +78,27 @@ type Labeled struct {
 	Files    []string           // of a recording, in order
 	Labels   *archive.LabelFile // labels of a recording's samples; nil: its column label
 
-	temporary string // folder of the archive of a CSV recording
+	Target string // column of numbers that the tables have; empty: none, or unknown
+
+	temporary string // folder of the archive of tables
 }
 
-// Close removes the temporary archive of a CSV recording.
+// Close removes the temporary archive of tables.
 func (m Labeled) Close() {
 	if m.temporary != "" {
 		os.RemoveAll(m.temporary)
 	}
 }
 
-// IsCSV reports whether the name is the name of a CSV file.
-func IsCSV(path string) bool {
-	lower := strings.ToLower(path)
-	return strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".csv.gz")
-}
-
-// openCSV imports a CSV recording into a temporary archive.
-func openCSV(ctx context.Context, a *cli.App, path string) (m Labeled, err error) {
-	if err := cli.WholeFile(path); err != nil {
-		return m, err
-	}
-	dir, err := os.MkdirTemp("", "eusn-stream-csv-")
-	if err != nil {
-		return m, cli.Fail(cli.ExitFailure, err, "set TMPDIR to a folder with free space")
-	}
-	m = Labeled{Path: path, Files: []string{filepath.Join(dir, "recording.parquet")}, temporary: dir}
-	p := a.Progress()
-	sum, err := imports.ImportRecording(ctx, imports.RecordingImport{Path: path, Out: m.Files[0], Tool: cli.ToolName()}, p.Report)
-	p.Close()
-	if err != nil {
-		m.Close()
-		return m, cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream import --help, which describes the columns of a CSV recording")
-	}
-	m.Channels = len(sum.Channels)
-	sayColumns(a, path, sum)
-	return m, nil
-}
-
-// sayColumns reports the use of columns that was guessed, because the table has no column stream.
-func sayColumns(a *cli.App, path string, sum imports.RecordingSummary) {
-	var other []string
-	for _, c := range sum.Table.Columns {
-		switch c.Kind {
-		case "stream":
-			if c.Name == "stream" {
-				return
-			}
-		case "channel":
-			continue
-		}
-		other = append(other, fmt.Sprintf("%s (%s)", names.Cut(c.Name, 40), c.Kind))
-	}
-	text := ""
-	if len(other) > 0 {
-		text = "; not " + strings.Join(other, ", ")
-	}
-	a.Say("note: channels of %s are %s%s; eusn-stream import --dry-run shows each column", path, strings.Join(sum.Channels, ", "), text)
-}
-
-// Open opens the data set or recording at path. A folder, or a pattern, of files of eusn-stream record is one
-// recording. Close removes the temporary form of a CSV recording.
+// Open opens the data set or recording at path: a Parquet archive, a folder or pattern of files of eusn-stream record, or
+// tables that eusn-stream import reads. Close removes the temporary archive of tables.
 func Open(ctx context.Context, a *cli.App, path string) (Labeled, error) {
-	if IsCSV(path) {
-		return openCSV(ctx, a, path)
+	switch parquet, _ := archivesIn(path); {
+	case len(parquet) > 0:
+	case HasTables(path, ""):
+		return openTables(ctx, a, path)
+	case isPublished(path):
+		return openPublished(ctx, a, path)
 	}
 	files := recordedFiles(path)
 	if len(files) > 0 {
@@ -215,7 +172,7 @@ func (m *Labeled) ReadGroups(rule *groups.Rule) error {
 	if m.Set == nil || !ok {
 		return nil
 	}
-	return cli.Fail(cli.ExitFailure, m.Set.SetGroups(archiveAt(m.Path), column), "the same command with one of these columns, or with a regular expression over the series' ids")
+	return cli.Fail(cli.ExitFailure, m.Set.SetGroups(m.archive(), column), "the same command with one of these columns, or with a regular expression over the series' ids")
 }
 
 // ReadTarget reads a column of numbers of a data set, unless its name is empty; a recording is read later.
@@ -223,7 +180,7 @@ func (m *Labeled) ReadTarget(column string) error {
 	if m.Set == nil || column == "" {
 		return nil
 	}
-	return cli.Fail(cli.ExitFailure, m.Set.SetTarget(archiveAt(m.Path), column), "the same command with one of these columns; docs/parquet.md shows how numbers stand in an archive")
+	return cli.Fail(cli.ExitFailure, m.Set.SetTarget(m.archive(), column), "the same command with one of these columns; docs/parquet.md shows how numbers stand in an archive")
 }
 
 // ReadTargetOf reads the column of numbers predicted by a model's readout, if the data set has this column.
@@ -232,7 +189,7 @@ func (m *Labeled) ReadTargetOf(model *reservoir.Model, name string) error {
 		if name != "" && h.Name != name {
 			continue
 		}
-		if h.Interval != nil && m.Set != nil && archive.HasColumn(archiveAt(m.Path), h.Classes[0]) {
+		if h.Interval != nil && m.Set != nil && archive.HasColumn(m.archive(), h.Classes[0]) {
 			return m.ReadTarget(h.Classes[0])
 		}
 		return nil

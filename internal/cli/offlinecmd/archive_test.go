@@ -128,3 +128,50 @@ func TestRunRefusesOtherLengths(t *testing.T) {
 		t.Errorf("evaluate does not warn:\n%s", r.ErrOut)
 	}
 }
+
+// train and evaluate read what import reads: a text table, a folder with a table for each stream, and a published data set.
+func TestTrainReadsTables(t *testing.T) {
+	dir, model := t.TempDir(), filepath.Join(t.TempDir(), "m.safetensors")
+	table := func(stream string, scale int) string {
+		var b strings.Builder
+		b.WriteString("stream x y label\n")
+		for r := range 200 {
+			fmt.Fprintf(&b, "%s %d %d %s\n", stream, r*r%7*(1+r/100*scale), r%5, []string{"calm", "busy"}[r/100])
+		}
+		return b.String()
+	}
+	one := clitest.Write(t, filepath.Join(dir, "plant.txt"), table("m1", 3))
+	folder := filepath.Join(dir, "days")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Write(t, filepath.Join(folder, "a.dat"), table("m1", 3))
+	clitest.Write(t, filepath.Join(folder, "b.dat"), table("m2", 3))
+	published := filepath.Join(dir, "Steps")
+	if err := os.Mkdir(published, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"TRAIN", "TEST"} {
+		var b strings.Builder
+		for i := range 12 {
+			fmt.Fprintf(&b, "%d", i%2)
+			for r := range 20 {
+				fmt.Fprintf(&b, "\t%d", (i%2)*(r/10)+r*i%3)
+			}
+			b.WriteString("\n")
+		}
+		clitest.Write(t, filepath.Join(published, "Steps_"+part+".tsv"), b.String())
+	}
+	for _, c := range []struct {
+		data, cut string
+		policy    []string
+	}{
+		{one, "cut from 1 streams", []string{"--policy", "count", "--length", "20"}},
+		{folder, "cut from 2 streams", []string{"--policy", "count", "--length", "20"}},
+		{published, "training on 12 sequences of 20 samples, cut from 12 series", nil},
+	} {
+		train := append([]string{"train", c.data, "--output", model, "--members", "2", "--units", "8"}, c.policy...)
+		clitest.Must(t, train...).Want(t, cli.ExitOK, c.cut)
+		clitest.Must(t, "evaluate", c.data, "--model", model)
+	}
+}

@@ -41,7 +41,7 @@ func NewEvaluate(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evaluate DATA",
 		Short: "Predict labeled data and print the accuracy",
-		Long: `DATA is a Parquet archive or a CSV recording (` + dataColumns + `).
+		Long: `DATA is a Parquet archive, or tables or a published data set (` + dataColumns + `).
 
 Predict one part of an archive. The model's policy cuts its series into sequences,
 as in the live stage. Prints accuracy, balanced accuracy and confusion matrix of the

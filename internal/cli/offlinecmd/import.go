@@ -23,7 +23,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 }
 
 // dataColumns describes DATA of train, evaluate and split.
-const dataColumns = "stream, channels, label; see eusn-stream import --help"
+const dataColumns = "a file, folder or pattern; see eusn-stream import --help"
 
 // oneData requires one archive or recording.
 func oneData(cmd *cobra.Command, args []string) error {
@@ -81,7 +81,7 @@ The command looks for NAME_TRAIN.* and NAME_TEST.*; or give the files with --tra
 		if err != nil {
 			return err
 		}
-		if len(args) == 1 && (used != "" || isRecording(args[0], o.Name)) {
+		if len(args) == 1 && (used != "" || archives.HasTables(args[0], o.Name)) {
 			if o.Train != "" || o.Test != "" {
 				return errors.New("--train and --test name the files of a data set, and a table is a recording: give one of them")
 			}
@@ -100,19 +100,6 @@ The command looks for NAME_TRAIN.* and NAME_TEST.*; or give the files with --tra
 		return a.Do(func(ctx context.Context, _ []string) error { return importDataset(ctx, a, o, to) })(cmd, args)
 	}
 	return cmd
-}
-
-// isRecording reports whether path has tables, and no published data set.
-func isRecording(path, name string) bool {
-	info, err := os.Stat(path)
-	if err == nil && !info.IsDir() || archives.IsCSV(path) {
-		return imports.IsTable(path)
-	}
-	if sets, err := imports.Datasets(path); err == nil && (len(sets) > 0 || name != "") {
-		return false
-	}
-	files, err := imports.TableFiles(path)
-	return err == nil && len(files) > 0
 }
 
 // importTarget is the archive to write.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/names"
@@ -91,18 +90,6 @@ func (t *tableFlags) readFlags(f *pflag.FlagSet) (table imports.Table, used stri
 	return table, used, nil
 }
 
-// nameRecording returns the name of a recording: of its file, or of its folder.
-func nameRecording(path string) string {
-	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		return imports.BaseName(path)
-	}
-	folder, err := filepath.Abs(path)
-	if err == nil && strings.ContainsAny(filepath.Base(folder), "*?[") {
-		folder = filepath.Dir(folder)
-	}
-	return filepath.Base(folder)
-}
-
 // importRecording converts tables, and writes the mapping file with this name unless the
 // name is empty.
 func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport, to importTarget, mapping string) error {
@@ -110,7 +97,7 @@ func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport,
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream import --help")
 	}
-	name := nameRecording(r.Path)
+	name := archives.NameRecording(r.Path)
 	if r.Dry, r.Out = to.dry, cmp.Or(to.out, name+".parquet"); name != imports.BaseName(r.Path) {
 		r.Name = cmp.Or(r.Name, name)
 	}

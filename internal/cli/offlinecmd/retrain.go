@@ -42,7 +42,7 @@ func NewTrain(a *cli.App, name string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name + " DATA | --merge FILES",
 		Short: "Train a model on a data set or a recording",
-		Long: `DATA is a Parquet archive or a CSV recording (` + dataColumns + `).
+		Long: `DATA is a Parquet archive, or tables or a published data set (` + dataColumns + `).
 
 Draw a reservoir from its seed, run every training series through it, and fit a
 linear classifier to its features. --policy cuts series into
