@@ -27,19 +27,22 @@ type Event struct {
 	Kind   string `json:"event"`  // raised, acknowledged, cleared or rules
 	ID     string `json:"id"`     // of the event, for receivers that must act once
 	// Alarm is the number of the event that raised the alarm.
-	Alarm    uint64    `json:"alarm,omitempty"`
-	Rule     string    `json:"rule,omitempty"`
-	Key      string    `json:"key,omitempty"`    // a stream, or the match of the rule's by
-	Stream   string    `json:"stream,omitempty"` // of the deciding prediction
-	Class    string    `json:"class,omitempty"`  // of the deciding prediction
-	Evidence           // of the deciding prediction
-	Since    time.Time `json:"since,omitzero"`     // storage time of the first prediction that raised the alarm; for a silence, of the last prediction
-	Time     time.Time `json:"time"`               // server time of the deciding message
-	Position uint64    `json:"position"`           // in the job's output: all messages up to this message have been judged
-	Change   string    `json:"change,omitempty"`   // drift: up, down, wider, narrower, or several joined by +
-	Accepted float32   `json:"accepted,omitempty"` // cleared by accept: novelty up to this level raises no alarm
-	Who      string    `json:"who,omitempty"`      // the person who acknowledged the alarm or changed the rules
-	Why      string    `json:"why,omitempty"`      // reason for clearing, if not a prediction
+	Alarm    uint64 `json:"alarm,omitempty"`
+	Rule     string `json:"rule,omitempty"`
+	Key      string `json:"key,omitempty"`    // a stream, or the match of the rule's by
+	Stream   string `json:"stream,omitempty"` // of the deciding prediction
+	Class    string `json:"class,omitempty"`  // of the deciding prediction
+	Evidence        // of the deciding prediction
+	// Channels are the channels of the raising prediction that are unlike the training data, if the
+	// model reads its inputs; not of cleared.
+	Channels []ChannelShare `json:"channels,omitempty"`
+	Since    time.Time      `json:"since,omitzero"`     // storage time of the first prediction that raised the alarm; for a silence, of the last prediction
+	Time     time.Time      `json:"time"`               // server time of the deciding message
+	Position uint64         `json:"position"`           // in the job's output: all messages up to this message have been judged
+	Change   string         `json:"change,omitempty"`   // drift: up, down, wider, narrower, or several joined by +
+	Accepted float32        `json:"accepted,omitempty"` // cleared by accept: novelty up to this level raises no alarm
+	Who      string         `json:"who,omitempty"`      // the person who acknowledged the alarm or changed the rules
+	Why      string         `json:"why,omitempty"`      // reason for clearing, if not a prediction
 
 	Rules      map[string]string `json:"rules,omitempty"`      // kind rules: the complete set
 	Configured string            `json:"configured,omitempty"` // kind rules: fingerprint of the configuration

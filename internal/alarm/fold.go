@@ -38,6 +38,7 @@ type counter struct {
 	Stream   string    `json:"stream,omitempty"`
 	Class    string    `json:"class,omitempty"`
 	Evidence
+	Channels []ChannelShare `json:"channels,omitempty"` // see Event
 
 	// For rules with accept.
 	Peak       float32   `json:"peak,omitempty"`       // largest novelty while the alarm is active
@@ -207,8 +208,8 @@ func (f *Fold) judgeByRule(r *Rule, key alarmKey, m *Message, p *codec.Predictio
 		if kind == Cleared && !c.shouldClear(r, f.time) {
 			e.Accepted = c.Peak
 		}
-		if kind == Raised {
-			e.Change = c.Change
+		if e.Channels = nil; kind == Raised {
+			e.Change, e.Channels = c.Change, shareChannels(p.Inputs)
 		}
 		f.attachJudged(&e)
 		f.applyEvent(&e, c)
@@ -313,7 +314,7 @@ func (c *counter) shouldClear(r *Rule, now time.Time) bool {
 func (f *Fold) newEvent(kind string, key alarmKey, c *counter) Event {
 	e := Event{
 		Kind: kind, Rule: key.rule, Key: key.key, Alarm: c.Alarm, Since: c.Since, Time: f.time, Position: f.position,
-		Stream: c.Stream, Class: c.Class, Evidence: c.Evidence,
+		Stream: c.Stream, Class: c.Class, Evidence: c.Evidence, Channels: c.Channels,
 	}
 	f.assignNumber(&e)
 	if kind == Raised {
@@ -345,7 +346,7 @@ func (c *counter) applyEvent(e *Event) {
 	case Raised:
 		c.Alarm, c.Acked, c.RaisedAt, c.Off = e.Number, false, e.Time, 0
 		c.Peak = e.Novelty
-		c.Stream, c.Class, c.Evidence, c.Since = e.Stream, e.Class, e.Evidence, e.Since
+		c.Stream, c.Class, c.Evidence, c.Channels, c.Since = e.Stream, e.Class, e.Evidence, e.Channels, e.Since
 	case Acknowledged:
 		c.Acked = true
 	case Cleared:

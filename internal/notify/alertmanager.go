@@ -323,6 +323,7 @@ func newAnnotations(e *alarm.Event) map[string]string {
 		parts = append(parts, fmt.Sprintf("novelty p %.3g", e.NoveltyP))
 	}
 	add("change", e.Change, "%s")
+	add("channels", e.ChannelsText(), "%s")
 	if e.Kind == alarm.Acknowledged {
 		add("acknowledged_by", e.Who, "acknowledged by %s")
 	}

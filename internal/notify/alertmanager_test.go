@@ -233,6 +233,7 @@ func TestAlertSays(t *testing.T) {
 	e := raisedEvent("hot", "pump.7 ä")
 	e.Class, e.Probability = "heat", .5
 	e.Evidence.Novelty, e.NoveltyP, e.Estimate = 2, .25, &alarm.Estimate{Value: 90, Low: 80, High: 100}
+	e.Channels = []alarm.ChannelShare{{Channel: 2, Share: 1, Input: "pace", Deviation: -3}}
 	n := r.publishEvent(e)
 	old := clearedEvent("hot", "a", 1)
 	old.Time = time.Now().Add(-3 * notify.Expire).UTC()
@@ -249,8 +250,8 @@ func TestAlertSays(t *testing.T) {
 	r.waitFor("the alarm", func() bool { on, _ := m.keys(); return on == "pump.7 ä" })
 	first := said()
 	want := map[string]string{
-		"id": "log-1", "alarm": "1", "stream": "pump.7 ä", "class": "heat", "probability": "0.5", "novelty": "2", "novelty_p": "0.25", "value": "90", "low": "80", "high": "100",
-		"summary": "hot pump.7 ä: heat, probability 0.5, 90 [80, 100], novelty p 0.25",
+		"id": "log-1", "alarm": "1", "stream": "pump.7 ä", "class": "heat", "probability": "0.5", "novelty": "2", "novelty_p": "0.25", "value": "90", "low": "80", "high": "100", "channels": "channel 2: 100 % (pace -3)",
+		"summary": "hot pump.7 ä: heat, probability 0.5, 90 [80, 100], novelty p 0.25, channel 2: 100 % (pace -3)",
 	}
 	if fmt.Sprint(first.Annotations) != fmt.Sprint(want) {
 		t.Errorf("it says %v\nwant %v", first.Annotations, want)

@@ -35,6 +35,8 @@ type AlarmEvent struct {
 	Class string    `json:"class,omitempty"`
 	Who   string    `json:"who,omitempty"`
 	Why   string    `json:"why,omitempty"`
+
+	Channels string `json:"channels,omitempty"` // with shares, see alarm.ChannelShare
 }
 
 // GivenLabel is a person's statement about a part of a stream.
@@ -89,7 +91,7 @@ func (t *machines) find(found *Found, now time.Time, late time.Duration) *Row {
 func readAlarmEvents(ctx context.Context, js jetstream.JetStream, job, stream string) []AlarmEvent {
 	all := []AlarmEvent{}
 	err := watch.ReadKeyEvents(ctx, js, job, stream, time.Now().Add(-pastEvents), func(e alarm.Event) error {
-		all = append(all, AlarmEvent{e.Time, e.Kind, e.Rule, e.Class, e.Who, e.Why})
+		all = append(all, AlarmEvent{e.Time, e.Kind, e.Rule, e.Class, e.Who, e.Why, e.ChannelsText()})
 		all = all[max(0, len(all)-mostPast):]
 		return nil
 	})
