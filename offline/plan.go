@@ -46,7 +46,7 @@ type prefix struct {
 // makePlan cuts the source for a front end, which may be nil. also, unless nil, gets every chunk.
 func makePlan(ctx context.Context, src labeledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
 	pl := &plan{cutter: newCutter(src.sampleSource, track.Rules{Policy: p, Front: front}, training, src.channels)}
-	pl.sites, pl.prefixes, pl.every = src.sites, src.prefixes, src.every
+	pl.sites, pl.prefixes, pl.every, pl.share = src.sites, src.prefixes, src.every, src.share
 	var done []*cutSequence
 	err := src.read(ctx, func(pc *chunk) (err error) {
 		if done, err = pl.cut(done[:0], pc); err != nil {

@@ -40,40 +40,46 @@ import (
 //
 // progress may be nil. A canceled ctx ends the training with ctx's error.
 func Retrain(ctx context.Context, data archive.Data, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
-	rule, parts, err := parseGroups(opt.Groups, opt.Parts)
+	src, unlabeled, err := openTraining(ctx, data, opt)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
-	if f, ok := data.(archive.RecordingFiles); ok {
-		return retrainFiles(ctx, f, opt, rule, parts, progress)
+	m, report, err := retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
+	if _, set := data.(*archive.Dataset); set {
+		report.Unlabeled = unlabeled
 	}
-	d, err := divideDataset(data.(*archive.Dataset), parts)
-	if err != nil {
-		return nil, RetrainReport{}, err
-	}
-	src, unlabeled, err := trainingPart(d, opt.Novelty)
-	if err != nil {
-		return nil, RetrainReport{}, err
-	}
-	src.sites = groups.NewTable(rule)
-	m, report, err := retrain(ctx, src, opt.withDefaults(len(d.Channels)), progress)
-	report.Unlabeled = unlabeled
 	return m, report, err
 }
 
-// retrainFiles is Retrain on a recording.
-func retrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, rule *groups.Rule, parts *groups.Parts, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
-	src, err := openLabeled(ctx, from, opt.Target, rule)
+// openTraining opens the training part of data. unlabeled is the number of series without a label that were left out.
+func openTraining(ctx context.Context, data archive.Data, opt RetrainOptions) (src labeledData, unlabeled int, err error) {
+	rule, parts, err := parseGroups(opt.Groups, opt.Parts)
+	if err != nil {
+		return src, 0, err
+	}
+	if f, ok := data.(archive.RecordingFiles); ok {
+		src, err = openRecording(ctx, f, opt, rule, parts)
+		return src, 0, err
+	}
+	d, err := divideDataset(data.(*archive.Dataset), parts)
+	if err != nil {
+		return src, 0, err
+	}
+	src, unlabeled, err = trainingPart(d, opt.Novelty)
+	src.sites = groups.NewTable(rule)
+	return src, unlabeled, err
+}
+
+// openRecording is openTraining of a recording.
+func openRecording(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, rule *groups.Rule, parts *groups.Parts) (src labeledData, err error) {
+	src, err = openLabeled(ctx, from, opt.Target, rule)
 	if err == nil {
 		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), parts, archive.Train)
 	}
-	if err != nil {
-		return nil, RetrainReport{}, err
+	if err == nil && len(src.classes) == 0 && !opt.Novelty.all() {
+		err = datafile.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
 	}
-	if len(src.classes) == 0 && !opt.Novelty.all() {
-		return nil, RetrainReport{}, datafile.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
-	}
-	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
+	return src, err
 }
 
 // trainingPart lists the labeled training series.
@@ -171,6 +177,10 @@ func newTraining(ctx context.Context, src labeledData, opt RetrainOptions) (*tra
 	src.every = opt.TrainHop
 	seen := newInputs(len(src.channels))
 	pl, err := makePlan(ctx, src, opt.Policy, true, opt.Front.decimation(), seen.add)
+	if err == nil && opt.most > 0 && pl.points > opt.most {
+		src.share = float64(opt.most) / float64(pl.points)
+		pl, err = makePlan(ctx, src, opt.Policy, true, opt.Front.decimation(), nil)
+	}
 	if err == nil {
 		err = cmp.Or(pl.checkSites(src.what), pl.check(src.what))
 	}

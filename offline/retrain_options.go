@@ -63,6 +63,7 @@ type RetrainOptions struct {
 	Planned func(RetrainReport) // optional: gets the planned training before the work begins
 
 	adaptive float64 // see bridge.Sequences
+	most     int     // about so many sequences are learned from, an equal share of each class; 0: all
 }
 
 // RetrainReport describes the training data and the results.

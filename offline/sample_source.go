@@ -110,6 +110,7 @@ type labeledData struct {
 	sites       *groups.Table // of the groups that are asked for; nil: none
 	prefixes    bool          // early points are learned from, too
 	every       int           // samples from one learned point of a stream to the next; 0: all points are learned from
+	share       float64       // of the points of each class that are learned from; 0: all
 }
 
 // inputs follow the labeled samples of a source, stream by stream, for the input statistics of a model.

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sort"
 
@@ -57,6 +58,7 @@ type cutter struct {
 	keeps    bool          // the samples; else only the points are wanted
 	prefixes bool          // training: keep the early points, too
 	every    int           // training: samples from one kept point of a stream to the next; 0: all are kept
+	share    float64       // training: of the points of each class that are kept; 0: all
 	rows     func(*chunk)  // optional: gets the output of the front end
 	sites    *groups.Table // of the groups that sequences are in; nil: none are asked for
 
@@ -64,6 +66,7 @@ type cutter struct {
 	points  int                   // kept so far
 	origins int                   // so far
 	kept    int                   // values in all buffers
+	learned map[int]int           // points of each class, with the points that are not drawn
 	counts
 }
 
@@ -89,7 +92,7 @@ func newCutter(t sampleSource, r track.Rules, training bool, channels []string) 
 	r.Policy, r.Channels, r.Hold = t.policy(r.Policy), len(channels), true
 	return &cutter{
 		Tracker: track.NewTracker(r), word: t.word(), channels: channels, training: training, keeps: len(r.Mean) > 0,
-		cutters: map[int]*streamCutter{}, counts: counts{heard: make([]bool, len(channels))},
+		cutters: map[int]*streamCutter{}, learned: map[int]int{}, counts: counts{heard: make([]bool, len(channels))},
 	}
 }
 
@@ -271,7 +274,21 @@ func (c *streamCutter) wants(p *point) bool {
 	case p.label < 0:
 		c.unlabeled++
 	}
-	return p.label >= 0 && (c.sites == nil || p.site != groups.None)
+	if p.label < 0 || c.sites != nil && p.site == groups.None {
+		return false
+	}
+	return c.share == 0 || c.draw(p.label)
+}
+
+// fewest is the number of points of a class that are always drawn.
+const fewest = 8
+
+// draw reports whether the next point of a class is drawn. The draw has no period, because windows of equal streams have
+// one.
+func (c *cutter) draw(label int) bool {
+	n := c.learned[label]
+	c.learned[label]++
+	return n < fewest || float64(rand.NewPCG(uint64(label), uint64(n)).Uint64()>>11)*0x1p-53 < c.share
 }
 
 // finish completes a sequence with its samples, if it has a point.

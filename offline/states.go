@@ -92,7 +92,7 @@ func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, call
 	rules := p.rules
 	rules.Policy = pl.Policy
 	cuts := newCutter(t, rules, pl.training, pl.channels)
-	cuts.sites, cuts.prefixes, cuts.every = pl.sites, pl.prefixes, pl.every
+	cuts.sites, cuts.prefixes, cuts.every, cuts.share = pl.sites, pl.prefixes, pl.every, pl.share
 	var done, call []*cutSequence
 	values, points := 0, 0
 	send := func() error {

@@ -26,7 +26,29 @@ var (
 	// the edges of their intervals, at a rate above 0 and below 1 (package adaptive). late is the number of further
 	// predictions before a label comes.
 	Adapt func(evaluation any, m *reservoir.Model, rate float64, late int) (Adapted, error)
+	// OpenTrials opens the data that offline.Retrain learns from, for several trainings. options is an
+	// offline.RetrainOptions.
+	OpenTrials func(ctx context.Context, d archive.Data, options any) (*Trials, error)
 )
+
+// Trials are data for several trainings.
+type Trials struct {
+	Channels, Classes []string
+	Read              func(ctx context.Context, visit func(Samples)) error
+	// Try is offline.Retrain on at most most sequences, an equal share of each class, without the model. options is an
+	// offline.RetrainOptions with the data's settings of OpenTrials, and report an offline.RetrainReport.
+	Try func(ctx context.Context, options any, most int) (report any, err error)
+}
+
+// Samples are the next samples of a stream, valid until the next call.
+type Samples struct {
+	Stream int       // number of the stream
+	Values []float32 // samples x channels, row-major; NaN if missing
+	Labels []int     // class of each sample; -1: unknown
+	Times  []int64   // of each sample, ns, archive.NoTime if unknown; nil: no sample has a time
+	Ends   []bool    // whether a sequence ends with the sample; nil: nowhere
+	Last   bool      // the stream ends
+}
 
 // Adapted is the result of adapting. Both reports are nil if nothing is labeled.
 type Adapted struct {

@@ -32,7 +32,7 @@ func (dir folder) Load(url string) (any, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		v, err := read(name)
+		v, err := readJSON(name)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (dir folder) Load(url string) (any, error) {
 	return nil, fmt.Errorf("no schema in %s has the address %s", string(dir), url)
 }
 
-func read(name string) (any, error) {
+func readJSON(name string) (any, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func checkDocument(schema string, files []string) error {
 		return err
 	}
 	for _, name := range files {
-		v, err := read(name)
+		v, err := readJSON(name)
 		if err == nil {
 			err = s.Validate(v)
 		}
