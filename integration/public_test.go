@@ -28,7 +28,7 @@ var public = map[string]int{
 	"readout":            7,
 	"readout/novelty":    6,
 	"readout/outcome":    50,
-	"reservoir":          71, // Regimes: a part of Front in the model file
+	"reservoir":          72, // Regimes: a part of Front in the model file; Choice: a part of Training
 	"reservoir/classify": 5,
 	"reservoir/cpu":      6,
 }

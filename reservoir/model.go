@@ -54,6 +54,18 @@ type Training struct {
 
 	Rate            float64 `json:"rate,omitzero"`                // samples per second, Hz; 0: not known
 	LongestInterval int64   `json:"longest_interval_ns,omitzero"` // between two samples, in all but 2 % of the training sequences, ns; 0: not known
+
+	Choices []Choice `json:"choices,omitempty"` // settings that the training compared; nil: none
+}
+
+// Choice is a setting that a training tried on a part of its data.
+type Choice struct {
+	Settings  string  `json:"settings"`  // flags
+	Error     float64 `json:"error"`     // of left-out sequences: 1 less the mean AUROC of the classes, or the root mean squared error
+	Deviation float64 `json:"deviation"` // standard error of Error
+	Sequences int     `json:"sequences"`
+	Cost      float64 `json:"cost"` // network steps for each sample
+	Chosen    bool    `json:"chosen,omitzero"`
 }
 
 // Validate reports all errors in the model.

@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/groups"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/offline/bridge"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
@@ -257,6 +258,31 @@ func (m Labeled) Continuous(ctx context.Context) (continuous bool, samples int, 
 		rate = intervals / (float64(last-first) / 1e9)
 	}
 	return true, samples, rate, err
+}
+
+// Task returns the classes of the labels, and the column of numbers for a target; empty: none.
+func (m Labeled) Task(ctx context.Context) (classes []string, target string, err error) {
+	if m.Set != nil {
+		return m.Set.Classes, "", nil
+	}
+	rec, err := m.recording().Open("", "")
+	if err == nil {
+		err = rec.Scan(ctx)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	for _, column := range []string{m.Target, "rul", imports.Remaining, imports.RemainingTime} {
+		if target == "" && column != "" && archive.HasColumn(m.recording().Paths[0], column) && !slices.Contains(rec.RecordingInfo.Channels, column) {
+			target = column
+		}
+	}
+	return rec.Classes, target, nil
+}
+
+// Trials opens m for several trainings.
+func (m Labeled) Trials(ctx context.Context, o offline.RetrainOptions) (*bridge.Trials, error) {
+	return bridge.OpenTrials(ctx, m.data(), o)
 }
 
 // Retrain trains a model on m.

@@ -186,10 +186,25 @@ func Print(a *cli.App, r Report) {
 			printRow(a, "lengths", "trained on sequences of %d to %d samples; predictions are flagged beyond half or twice that", t.MinLength, t.MaxLength)
 		}
 	}
+	printChoices(a, r.Training.Choices)
 	printRow(a, "rate", "%s", RateText(r))
 	printRanges(a, r)
 	for _, remark := range r.Remarks {
 		printRow(a, "warning", "%s", RemarkText(remark))
+	}
+}
+
+// printChoices prints the settings that the training compared.
+func printChoices(a *cli.App, choices []reservoir.Choice) {
+	for i, c := range choices {
+		name, mark := "", ""
+		if i == 0 {
+			name = "search"
+		}
+		if c.Chosen {
+			mark = "  <- chosen"
+		}
+		printRow(a, name, "error %.4g +- %.2g of %d, cost %.3g: %s%s", c.Error, c.Deviation, c.Sequences, c.Cost, c.Settings, mark)
 	}
 }
 

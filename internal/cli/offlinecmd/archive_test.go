@@ -50,8 +50,8 @@ func TestRecordingTrains(t *testing.T) {
 	if again := clitest.Must(t, "offline", "evaluate", csv, "--model", fromCSV).Out; again != out {
 		t.Errorf("the CSV file evaluates to\n%s, its archive to\n%s", again, out)
 	}
-	// No sequence ends in the archive: without --policy, the data choose windows.
-	chosen := clitest.Must(t, "train", archive, "--output", model, "--sample-rate", "20Hz", "--members", "2", "--units", "8")
+	// No sequence ends in the archive: without --policy and a search, training uses windows.
+	chosen := clitest.Must(t, "train", archive, "--output", model, "--search", "0", "--sample-rate", "20Hz", "--members", "2", "--units", "8")
 	if want := "continuous series: windows of 2 s, every 1 s; change with --policy window --length 40 --hop 20"; !strings.Contains(chosen.ErrOut, want) {
 		t.Errorf("train does not say %q:\n%s", want, chosen.ErrOut)
 	}
@@ -98,7 +98,7 @@ func TestRecordingHasRate(t *testing.T) {
 	}
 	clitest.Must(t, append(train, "--sample-rate", "25.6kHz")...).Want(t, cli.ExitOK, "sampling rate 25600 Hz")
 	// Without --policy, the windows of 2 s are shortened for a recording of 0.2 s.
-	clitest.Must(t, "train", record("short", 1), "--output", model, "--members", "2", "--units", "8").Want(t, cli.ExitOK, "--policy window --length 32 --hop 16")
+	clitest.Must(t, "train", record("short", 1), "--output", model, "--search", "0", "--members", "2", "--units", "8").Want(t, cli.ExitOK, "--policy window --length 32 --hop 16")
 	for _, bad := range []string{"0", "-5Hz", "fast", "1e12", "NaN"} {
 		clitest.Exec(t, t.Context(), append(train, "--sample-rate", bad)...).Want(t, cli.ExitUsage, "want a sampling rate of 1e-06 to 1e+09 Hz, such as 100Hz or 25.6kHz")
 	}

@@ -6,6 +6,7 @@
 //   - import.go: defines the commands offline and import
 //   - import_table.go: imports recordings, and prints their columns
 //   - retrain.go: defines the command train
+//   - choose.go: searches settings for the command train; prints the candidates
 //   - retrain_print.go: prints the plan of a training and the trained model
 //   - network.go: parses the flags of the network
 //   - policy.go: parses the flags of the policy

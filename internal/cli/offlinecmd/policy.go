@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/eusn-stream/eusn-stream/internal/choose"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -49,32 +49,21 @@ func (p *PolicyFlags) Parse(f *pflag.FlagSet) (reservoir.Policy, error) {
 	return p.Policy, nil
 }
 
-// Windows of a continuous recording, if no policy is given.
-const (
-	windowSeconds = 2
-	windowSamples = 256 // if the sampling rate is unknown
-	leastSamples  = 32  // of a window
-	leastWindows  = 8   // in a stream, if the windows do not overlap
-)
-
 // choosePolicy returns the policy for data without --policy: end marks, or for a continuous recording, in which no
-// sequence ends, windows that overlap by half, shorter in a short recording. rate is the sampling rate in Hz; 0: the rate of the recording's times.
-func choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled, marked reservoir.Policy, rate float64) (reservoir.Policy, error) {
+// sequence ends, windows that overlap by half. rate is the sampling rate in Hz; 0: the rate of the recording's times.
+func choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled, marked reservoir.Policy, rate float64, say bool) (reservoir.Policy, error) {
 	continuous, samples, measured, err := src.Continuous(ctx)
 	if err != nil || !continuous {
 		return marked, err
 	}
-	p := reservoir.Policy{Kind: reservoir.Window, Length: windowSamples, Early: marked.Early}
 	rate = cmp.Or(rate, measured)
-	if rate > 0 {
-		p.Length = int(math.Round(windowSeconds * rate))
-	}
-	p.Length = max(leastSamples, min(p.Length, samples/leastWindows)/2*2)
-	p.Hop = p.Length / 2
+	p := choose.DefaultPolicy(samples, rate, marked.Early)
 	length, hop := fmt.Sprintf("%d samples", p.Length), fmt.Sprint(p.Hop)
 	if rate > 0 {
 		length, hop = fmt.Sprintf("%.3g s", float64(p.Length)/rate), fmt.Sprintf("%.3g s", float64(p.Hop)/rate)
 	}
-	a.Say("continuous series: windows of %s, every %s; change with --policy window --length %d --hop %d", length, hop, p.Length, p.Hop)
+	if say {
+		a.Say("continuous series: windows of %s, every %s; change with --policy window --length %d --hop %d", length, hop, p.Length, p.Hop)
+	}
 	return p, p.Validate()
 }

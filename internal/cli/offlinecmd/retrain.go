@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/eusn-stream/eusn-stream/internal/choose"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/fit"
-	"github.com/eusn-stream/eusn-stream/internal/groups"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -23,6 +25,7 @@ import (
 type retrainFlags struct {
 	archive, labels, out, readout string
 	threads, hop                  int
+	search                        time.Duration
 	group                         groupFlags
 	rate                          rateFlag
 	front                         frontFlag
@@ -114,9 +117,10 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&r.regimes, "regimes", 0, "with --settings: number of operating regimes; 0 = as many as the settings show")
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	f.IntVar(&r.hop, "train-hop", 0, "window, endless: samples from one training sequence of a stream to the next, a multiple of --hop or --early; 0 = learn from every prediction")
+	f.DurationVar(&r.search, "search", defaultSearch, searchUsage)
 	r.net.addFlags(f)
 	r.policy.Add(f)
-	f.Lookup("policy").Usage += "; without it, a recording in which no sequence ends has windows of 2 s, every 1 s, or shorter ones if it is shorter than 16 s"
+	f.Lookup("policy").Usage += "; without it, chosen for a recording in which no sequence ends (--search)"
 	r.certainty.addFlags(f)
 	r.scale.addFlags(f)
 	r.novelty.addFlags(f)
@@ -130,9 +134,11 @@ type training struct {
 	shard   offline.Shard
 	policy  reservoir.Policy
 	choose  bool // the policy is chosen by the data
+	asked   bool // for a search
 	groups  grouping
 	novelty *offline.NoveltyOptions
 	early   *offline.EarlyOptions
+	choices []reservoir.Choice
 }
 
 // readFlags checks the flags and the arguments.
@@ -153,13 +159,16 @@ func (r *retrainFlags) readFlags(cmd *cobra.Command, args []string) (t training,
 			return t, err
 		}
 	}
-	t.choose = !f.Changed("policy")
+	t.choose, t.asked = !f.Changed("policy"), f.Changed("search")
 	t.policy, err = r.policy.Parse(f)
 	if err := errors.Join(err, r.net.checkFlags(f), r.certainty.checkFlags(f)); err != nil {
 		return t, err
 	}
 	if r.threads < 0 {
 		return t, fmt.Errorf("--threads %d: want 0 or more", r.threads)
+	}
+	if r.search < 0 {
+		return t, fmt.Errorf("--search %v: want a time, or 0 for no search", r.search)
 	}
 	if r.hop < 0 {
 		return t, fmt.Errorf("--train-hop %d: want 0 or more", r.hop)
@@ -204,15 +213,18 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 		return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: t.memory}, r.out)
 	}
 	src, err := openGrouped(ctx, a, r.archive, r.labels, t.groups.rule)
-	if err == nil {
-		err = src.ReadTarget(r.certainty.target)
-	}
 	if err != nil {
 		return err
 	}
 	defer src.Close()
+	if err := t.chooseTask(ctx, a, &src, &r.certainty); err != nil {
+		return err
+	}
+	if err := src.ReadTarget(r.certainty.target); err != nil {
+		return err
+	}
 	if t.choose {
-		if t.policy, err = choosePolicy(ctx, a, src, t.policy, float64(r.rate)); err != nil {
+		if t.policy, err = choosePolicy(ctx, a, src, t.policy, float64(r.rate), !t.searches()); err != nil {
 			return err
 		}
 	}
@@ -227,7 +239,50 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	if r.scale.shard != "" {
 		return retrainShard(ctx, a, src, o, t.shard, r.out)
 	}
-	return retrain(ctx, a, src, o, t.groups.parts, r.group.parts, r.out)
+	if err := t.search(ctx, a, src, &o); err != nil {
+		return err
+	}
+	return t.retrain(ctx, a, src, o)
+}
+
+// searches reports whether settings are to be searched, and whether the user asked for the search.
+func (t *training) searches() bool {
+	r := t.flags
+	return r.search > 0 && r.scale.shard == "" && r.hop == 0 && (t.novelty == nil || !t.novelty.HealthyOnly)
+}
+
+// chooseTask selects numbers, or healthy data alone, for data without two classes, unless the user asked for something.
+func (t *training) chooseTask(ctx context.Context, a *cli.App, src *archives.Labeled, c *certaintyFlags) error {
+	if c.target != "" || t.novelty != nil || t.early != nil || t.flags.labels != "" || t.flags.search == 0 || t.flags.scale.shard != "" {
+		return nil
+	}
+	classes, target, err := src.Task(ctx)
+	switch {
+	case err != nil || len(classes) > 1:
+		return err
+	case target != "":
+		a.Say("the data have no two classes, and numbers in the column %s: learning these, as with --target %s", names.Cut(target, 40), cli.QuoteForShell(target))
+		c.target = target
+	case c.coverage == 0 && c.maxError == 0 && c.priors == "" && c.weights == "":
+		a.Say("the data have no two classes: learning from healthy data alone, as with --healthy-only")
+		t.novelty = &offline.NoveltyOptions{HealthyOnly: true}
+	}
+	return nil
+}
+
+// search chooses the settings that the user left open.
+func (t *training) search(ctx context.Context, a *cli.App, src archives.Labeled, o *offline.RetrainOptions) (err error) {
+	if !t.searches() {
+		return nil
+	}
+	open := choose.Open{
+		Policy: t.choose && o.Policy.Kind == reservoir.Window, Numbers: o.Target != "",
+		Front: o.Front == (offline.Front{}) && len(o.Settings) == 0,
+	}
+	if open.Front = open.Front && (open.Policy || t.asked); open.Policy || open.Front {
+		t.choices, err = searchSettings(ctx, a, src, o, open, choose.BudgetOf(t.flags.search.Seconds()), t.groups.rule != nil)
+	}
+	return notTrained(err, t.flags.out, o.Spec)
 }
 
 func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (reservoir.Engine, error), error) {
@@ -263,7 +318,8 @@ func notTrained(err error, out string, s reservoir.Spec) error {
 	return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "%s is unchanged, or complete and new", out), next)
 }
 
-func retrain(ctx context.Context, a *cli.App, src archives.Labeled, o offline.RetrainOptions, divided *groups.Parts, parts, out string) error {
+func (t *training) retrain(ctx context.Context, a *cli.App, src archives.Labeled, o offline.RetrainOptions) error {
+	divided, parts, out := t.groups.parts, t.flags.group.parts, t.flags.out
 	if divided != nil {
 		a.Say("training on %d groups by %s; what the other %d have counts as without a label", len(divided.Train), divided.Rule, len(divided.Test))
 	}
@@ -271,6 +327,9 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labeled, o offline.Re
 	p := a.Progress()
 	m, report, err := src.Retrain(ctx, o, p.Report)
 	p.Close()
+	if err == nil {
+		m.Training.Choices = t.choices
+	}
 	if err := saveTrained(ctx, m, err, out, o.Spec); err != nil {
 		return err
 	}

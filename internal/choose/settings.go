@@ -1,0 +1,164 @@
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Setting is a candidate.
+type Setting struct {
+	Policy reservoir.Policy
+	Front  offline.Front
+}
+
+// String returns the flags of a setting.
+func (s Setting) String() string {
+	text := "--policy " + string(s.Policy.Kind)
+	if s.Policy.Length > 0 {
+		text += fmt.Sprintf(" --length %d", s.Policy.Length)
+	}
+	if s.Policy.Hop > 0 {
+		text += fmt.Sprintf(" --hop %d", s.Policy.Hop)
+	}
+	if s.Policy.Early > 0 {
+		text += fmt.Sprintf(" --early %d", s.Policy.Early)
+	}
+	if front := s.Front.String(); front != "" {
+		text += " --front " + front
+	}
+	return strings.TrimSpace(text)
+}
+
+// Cost returns the network's steps for each incoming sample.
+func (s Setting) Cost() float64 {
+	return float64(s.Policy.States()) / float64(max(1, s.Front.Decimate))
+}
+
+// rows returns the network's steps for a sequence.
+func (s Setting) rows(signal Signal) float64 {
+	return float64(cmp.Or(s.Policy.Length, signal.Longest)) / float64(max(1, s.Front.Decimate))
+}
+
+// Windows of a continuous recording without a search.
+const (
+	windowSeconds = 2
+	windowSamples = 256 // if the sampling rate is unknown
+	leastSamples  = 32  // of a window
+	leastWindows  = 8   // in a stream, if the windows do not overlap
+)
+
+// DefaultPolicy returns windows that overlap by half, shorter in a short recording. rate is the sampling rate in Hz; 0:
+// unknown.
+func DefaultPolicy(samples int, rate float64, early int) reservoir.Policy {
+	p := reservoir.Policy{Kind: reservoir.Window, Length: windowSamples, Early: early}
+	if rate > 0 {
+		p.Length = int(math.Round(windowSeconds * rate))
+	}
+	p.Length = max(leastSamples, min(p.Length, samples/leastWindows)/2*2)
+	p.Hop = p.Length / 2
+	return p
+}
+
+// Open names what the user left open.
+type Open struct {
+	Policy, Front bool
+	Numbers       bool // numbers are learned
+}
+
+// mostLength bounds the length of a sequence that is a whole stream.
+const mostLength = 1 << 16
+
+// Settings lists candidates, the default first, then by their expected use.
+func Settings(s Signal, given Setting, open Open) []Setting {
+	policies := []reservoir.Policy{given.Policy}
+	if open.Policy {
+		policies = append(policies, otherPolicies(s, given.Policy, open.Numbers)...)
+	}
+	all := []Setting{}
+	for _, p := range policies {
+		all = append(all, Setting{p, given.Front})
+	}
+	if !open.Front {
+		return all
+	}
+	for _, p := range policies {
+		for _, f := range fronts(s, p) {
+			all = append(all, Setting{p, f})
+		}
+	}
+	return all
+}
+
+// otherPolicies lists the whole stream, if streams are alike, and windows of other lengths, near lengths first.
+func otherPolicies(s Signal, given reservoir.Policy, numbers bool) (list []reservoir.Policy) {
+	if s.Whole && s.Shortest == s.Longest && s.Longest <= mostLength && s.Streams >= 2*len(s.Classes) && given.Early == 0 && !numbers {
+		list = append(list, reservoir.Policy{Kind: reservoir.Count, Length: s.Longest})
+	}
+	if numbers && given.Early == 0 {
+		list = append(list, reservoir.Policy{Kind: reservoir.Endless, Early: max(1, given.Length/8)})
+	}
+	most := min(s.Run, s.Shortest) / 2
+	for _, length := range []int{4 * given.Length, given.Length / 4, 2 * given.Length, 16 * given.Length, given.Length / 16} {
+		length -= length % 32 // so that halves and eighths are whole
+		if length < max(leastSamples, 4*s.Memory) || length > most {
+			continue
+		}
+		list = append(list, reservoir.Policy{Kind: reservoir.Window, Length: length, Hop: length / 2, Early: given.Early})
+	}
+	return list
+}
+
+// fastPeriods is the number of correlation lengths in a sequence of a fast signal, such as vibration.
+const fastPeriods = 64
+
+// fronts lists front ends for the time scales of a signal.
+func fronts(s Signal, p reservoir.Policy) (list []offline.Front) {
+	length := cmp.Or(p.Length, s.Longest)
+	span := func(n int) offline.Span { return offline.Span{Samples: n} }
+	if length < fastPeriods*s.Memory || length < 512 {
+		return []offline.Front{{Smooth: span(4)}, {Normalize: span(max(2, length))}, {Center: span(max(2, length))}}
+	}
+	envelope := min(max(4, s.Envelope), length/fastPeriods)
+	reduce := divisor(p, envelope/2)
+	list = append(list,
+		offline.Front{Center: span(16 * envelope), Envelope: span(envelope), Decimate: reduce},
+		offline.Front{Center: span(4), Envelope: span(envelope), Decimate: reduce},
+		offline.Front{Normalize: span(length)})
+	if d := divisor(p, s.Memory/2); d > 0 {
+		list = append(list, offline.Front{Decimate: d})
+	}
+	return list
+}
+
+// divisor returns the largest decimation up to most that the policy allows; 0: none.
+func divisor(p reservoir.Policy, most int) int {
+	for d := most; d >= 2; d-- {
+		f := reservoir.Front{Decimate: d}
+		if f.CheckParts(p) == nil && (p.Early == 0 || p.Early >= d) {
+			return d
+		}
+	}
+	return 0
+}
+
+// hops lists shorter hops of a setting.
+func (s Setting) hops() (list []Setting) {
+	if s.Policy.Kind != reservoir.Window {
+		return nil
+	}
+	for _, part := range []int{8} {
+		next := s
+		next.Policy.Hop = s.Policy.Length / part
+		front := reservoir.Front{Decimate: s.Front.Decimate}
+		if s.Policy.Length%part == 0 && next.Policy.Hop >= 1 && next.Policy.Hop < s.Policy.Hop && (front.Decimate == 0 || front.CheckParts(next.Policy) == nil) {
+			list = append(list, next)
+		}
+	}
+	return slices.Clip(list)
+}
