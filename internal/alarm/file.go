@@ -8,14 +8,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ReadRules reads rules from a YAML file of names and texts.
+// ReadRules reads rules from a YAML file of names and texts, or from alarms.rules of a
+// configuration file.
 func ReadRules(file string) (Rules, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
+	var config struct {
+		Alarms struct{ Rules map[string]string }
+	}
 	var texts map[string]string
-	if err := yaml.Unmarshal(text, &texts); err != nil {
+	if yaml.Unmarshal(text, &config) == nil && len(config.Alarms.Rules) > 0 {
+		texts = config.Alarms.Rules
+	} else if err := yaml.Unmarshal(text, &texts); err != nil {
 		return nil, fmt.Errorf("%s: want names with a text each, such as imbalance: class imbalance >= 0.8: %w", file, err)
 	}
 	rules, err := ParseRules(texts)

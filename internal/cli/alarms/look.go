@@ -163,7 +163,7 @@ func newRulesSet(a *cli.App) *cobra.Command {
 		Use:   "set FILE",
 		Short: "Replace all rules in force with those of a file",
 		Long: `Replace all rules in force with those of a file: YAML with names and texts, as alarms.rules
-of the configuration has them. The process of the job's alarms (alarms run) must be running.
+of the configuration has them, or a configuration file. The process of the job's alarms (alarms run) must be running.
 The rules hold until others are set, or until that process starts with a configuration whose
 rules were changed.
 

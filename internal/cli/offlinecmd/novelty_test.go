@@ -154,6 +154,7 @@ func TestEvaluateAlarms(t *testing.T) {
 	if flat := ev.Alarms.Rules[1]; flat.Rule != "flat" || flat.Faults != 0 {
 		t.Errorf("flat: %+v", flat)
 	}
+	clitest.Write(t, rules, "model: m.safetensors\nalarms: {rules: {fault: 'class novel, 2 of 3', flat: flag flat}}\n") // a configuration
 	out := clitest.Must(t, evaluate...).Out
 	if want := fmt.Sprintf("           %-20s %7d %8.3g %6d %6d %6d %6d %6d", "fault", r.Alarms, *r.PerWeek, 2, r.False, 0, 2, 0); !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
