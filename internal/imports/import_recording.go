@@ -120,13 +120,21 @@ func (s *RecordingSummary) copyAll(w *archive.RecordingWriter, r *tableSet) erro
 // describeSet describes the tables after the last sample.
 func (s *RecordingSummary) describeSet(r *tableSet) error {
 	if s.Rows == 0 {
+		if r.t.Samples != "" && len(r.streams) > 0 {
+			return datafile.InContent(fmt.Errorf("%s: no stream has a sample of the range %s", r.files[0].path, r.t.Samples))
+		}
 		return datafile.InContent(fmt.Errorf("%s: no samples after the header line", r.files[0].path))
 	}
 	form, err := r.finishAll()
 	if err != nil {
 		return err
 	}
-	s.Streams, s.Channels, s.Files = len(r.last), r.Channels, r.sources
+	for _, of := range r.streams {
+		if of.rows >= r.kept.from {
+			s.Streams++
+		}
+	}
+	s.Channels, s.Files = r.Channels, r.sources
 	s.Columns = []string{kindStream}
 	for _, kind := range []string{kindSeq, kindTime, kindEnd, kindLabel} {
 		if r.columnOf(kind) != nil {

@@ -3,6 +3,7 @@ package imports
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,6 +45,7 @@ type Table struct {
 	Cap      float64           `yaml:"cap,omitempty"`      // largest number of the target; 0: no limit
 	Runs     string            `yaml:"runs,omitempty"`     // table with a line for each stream: labels, groups, numbers
 	Ends     bool              `yaml:"ends,omitempty"`     // the last sample of each stream ends a sequence
+	Samples  string            `yaml:"samples,omitempty"`  // of each stream, such as 1..400 or 401..; empty: all
 
 	Columns []MappedColumn `yaml:"columns,omitempty"`
 }
@@ -114,7 +116,8 @@ func (t *Table) Override(o Table) {
 		*t.field(kind) = cmp.Or(*o.field(kind), *t.field(kind))
 	}
 	for _, pair := range [][2]*string{{&t.Delimiter, &o.Delimiter}, {&t.Decimal, &o.Decimal}, {&t.Header, &o.Header}, {&t.Files, &o.Files},
-		{&t.Rows, &o.Rows}, {&t.TimeUnit, &o.TimeUnit}, {&t.Every, &o.Every}, {&t.Channels, &o.Channels}, {&t.Ignore, &o.Ignore}, {&t.Runs, &o.Runs}} {
+		{&t.Rows, &o.Rows}, {&t.TimeUnit, &o.TimeUnit}, {&t.Every, &o.Every}, {&t.Channels, &o.Channels}, {&t.Ignore, &o.Ignore}, {&t.Runs, &o.Runs},
+		{&t.Samples, &o.Samples}} {
 		*pair[0] = cmp.Or(*pair[1], *pair[0])
 	}
 	if len(o.Names) > 0 {
@@ -151,6 +154,9 @@ func (t *Table) Check() error {
 	if _, err := t.interval(); err != nil {
 		return err
 	}
+	if _, err := t.sampleRange(); err != nil {
+		return err
+	}
 	if (t.Sensor == "") != (t.Value == "") {
 		return fmt.Errorf("sensor %q, value %q: want both columns, or none", t.Sensor, t.Value)
 	}
@@ -168,6 +174,31 @@ func (t *Table) interval() (time.Duration, error) {
 		return 0, fmt.Errorf("every %q: want an interval such as 3m, 1s or 100us", names.Cut(t.Every, 40))
 	}
 	return d, nil
+}
+
+// numberRange is a range of numbers from 1, with both ends.
+type numberRange struct{ from, to int64 }
+
+// sampleRange returns the range of Samples.
+func (t *Table) sampleRange() (numberRange, error) {
+	all := numberRange{1, math.MaxInt64}
+	if t.Samples == "" {
+		return all, nil
+	}
+	from, to, ok := strings.Cut(t.Samples, "..")
+	for _, end := range []struct {
+		text string
+		n    *int64
+	}{{from, &all.from}, {to, &all.to}} {
+		if end.text != "" && ok {
+			n, err := strconv.ParseInt(end.text, 10, 64)
+			*end.n, ok = n, err == nil
+		}
+	}
+	if !ok || from+to == "" || all.from < 1 || all.from > all.to {
+		return all, fmt.Errorf("samples %q: want a range such as 1..400 or 401..", names.Cut(t.Samples, 40))
+	}
+	return all, nil
 }
 
 // labelRule returns the rule for the label of a stream; nil: none.

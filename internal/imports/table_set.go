@@ -45,6 +45,7 @@ type tableSet struct {
 	times  map[string]int64 // time of this sample; nil: not kept
 	ends   *streamEnds
 	runs   *runTable
+	kept   numberRange // samples of each stream
 
 	streams map[string]*streamState
 	current *streamState // of the previous sample
@@ -56,6 +57,7 @@ type tableSet struct {
 type streamState struct {
 	number int    // of the stream, in the order of the files
 	label  string // by the rule; "": none
+	rows   int64  // samples
 }
 
 // findStream returns the state of a stream.
@@ -130,6 +132,7 @@ func newTableSet(ctx context.Context, t Table, files []tableFile, progress archi
 	if d, err := t.interval(); err == nil {
 		s.every = int64(d)
 	}
+	s.kept, _ = t.sampleRange()
 	if t.TimeUnit != "" {
 		s.clock = clock{unit: t.TimeUnit, given: true, known: true}
 	}
@@ -263,7 +266,7 @@ func (s *tableSet) addNote(format string, args ...any) {
 	s.notes = append(s.notes, fmt.Sprintf(format, args...))
 }
 
-// addSample appends a sample, whose values c has, to c.
+// addSample appends a sample, whose values c has, to c, or removes the values of a sample that is not kept.
 func (s *tableSet) addSample(c *archive.RecordingChunk, p sample) error {
 	if err := s.completeSample(&p); err != nil {
 		return err
@@ -271,6 +274,11 @@ func (s *tableSet) addSample(c *archive.RecordingChunk, p sample) error {
 	s.last[p.stream] = p.seq
 	if s.times != nil {
 		s.times[p.stream] = p.time
+	}
+	if s.current.rows++; s.current.rows < s.kept.from || s.current.rows > s.kept.to {
+		c.Values = c.Values[:len(c.Values)-len(s.profiles)]
+		s.current, s.before = nil, ""
+		return nil
 	}
 	c.Stream, c.Seq, c.Time = append(c.Stream, p.stream), append(c.Seq, p.seq), append(c.Time, p.time)
 	c.End, c.Label = append(c.End, p.end), append(c.Label, p.label)

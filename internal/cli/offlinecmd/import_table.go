@@ -54,6 +54,7 @@ func (t *tableFlags) addFlags(f *pflag.FlagSet) {
 	own.Float64Var(&t.table.Cap, "cap", 0, "with --target: larger numbers become this number")
 	own.StringVar(&t.table.Runs, "runs", "", "table with a row for each stream in order, with the columns of --label, --group or --target; with --target remaining: what remains after the last sample")
 	own.BoolVar(&t.table.Ends, "ends", false, "the last sample of each stream ends a sequence, for train --policy marked")
+	own.StringVar(&t.table.Samples, "samples", "", "samples of each stream to import, such as 1..400 for a training and 401.. for a test (default: all)")
 	own.VisitAll(func(flag *pflag.Flag) { t.own = append(t.own, flag.Name) })
 	f.AddFlagSet(own)
 }
