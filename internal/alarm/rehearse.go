@@ -110,9 +110,9 @@ type keyState struct {
 	waiting bool // active at such a prediction
 }
 
-// isFault reports whether the true class of a prediction is in the rule. known is false without a label, and for rules
+// IsFault reports whether the true class of a prediction is in the rule. known is false without a label, and for rules
 // without classes.
-func (r *Rule) isFault(k *Known) (fault, known bool) {
+func (r *Rule) IsFault(k *Known) (fault, known bool) {
 	if k.Label == "" {
 		return false, false
 	}
@@ -140,7 +140,7 @@ func (c *keyCounts) add(k *Known, events []Event) {
 	if raised {
 		c.count.Alarms++
 	}
-	fault, known := c.rule.isFault(k)
+	fault, known := c.rule.IsFault(k)
 	switch {
 	case known && fault:
 		c.addFaulty(s, raised)

@@ -20,6 +20,7 @@
 //   - shard.go: defines the commands of trainings in shards; parses sizes
 //   - evaluate.go: defines the command evaluate
 //   - rehearse.go: judges evaluated predictions by alarm rules; prints the counts
+//   - timeline.go: draws the alarms of an evaluation
 //   - quality.go: prints precision, recall and other measures
 //   - paper.go: defines the command offline paper; runs the experiments of memory and compare
 //   - memory.go: defines the command offline paper memory

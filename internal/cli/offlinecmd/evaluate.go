@@ -72,6 +72,7 @@ func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.StringVar(&e.alarms, "alarms", "", "YAML file of alarm rules, or the configuration of the stage (docs/alarm-rules.md): also judge the predictions by these, as live, and count true, false and missed alarms")
+	f.StringVar(&e.picture, "picture", "", "with --alarms: also draw faults, numbers and alarms of each stream: an SVG file, which a browser shows; replaces an older one")
 	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
@@ -91,6 +92,7 @@ func (e *evaluateFlags) readFlags(f *pflag.FlagSet) (err error) {
 		{Broken: f.Changed("label-delay") && e.adaptive == 0, Message: fmt.Sprintf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", e.delay)},
 		{Broken: e.out != "" && e.adaptive == 0, Message: fmt.Sprintf("--output %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
 		{Broken: e.out != "" && e.out == e.predictions, Message: fmt.Sprintf("--output and --predictions are both %s: want two files", e.out)},
+		{Broken: e.picture != "" && e.alarms == "", Message: fmt.Sprintf("--picture %s: want --alarms, too: the picture shows the alarms", e.picture)},
 		{Broken: e.delay < 0, Message: fmt.Sprintf("--label-delay %d: want a number of predictions, 0 or more", e.delay)},
 		{Broken: e.tolerance < -1 || e.tolerance == 0 || e.tolerance > 100, Message: fmt.Sprintf("--rate-tolerance %d: want 1 to 100, or -1", e.tolerance)},
 		{Broken: o.Threads < 0, Message: fmt.Sprintf("--threads %d: want 0 or more", o.Threads)},
@@ -110,6 +112,9 @@ func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	if err := cli.OutputFile(e.out, e.archive, e.labels, e.model, e.group.parts, e.predictions); err != nil {
+		return err
+	}
+	if err := cli.OutputFile(e.picture, e.archive, e.labels, e.model, e.group.parts, e.predictions, e.out, e.alarms); err != nil {
 		return err
 	}
 	if e.alarms != "" {
@@ -144,6 +149,7 @@ type evaluated struct {
 	delay                  int     // of labels, in predictions
 	out                    string
 	rules                  alarm.Rules // of alarms, to judge the predictions by
+	picture                string      // of the alarms; empty: none
 }
 
 // evaluation is an evaluation with the effect of labels, as printed.
@@ -176,8 +182,14 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 		return ev, cli.Fail(cli.ExitFailure, err, nextEvaluation(of, src, o))
 	}
 	if of.rules != nil {
-		if ev.Alarms, err = rehearse(ev.Evaluation, m, of.rules); err != nil {
+		var judged []alarm.Known
+		if ev.Alarms, judged, err = rehearse(ev.Evaluation, m, of.rules); err != nil {
 			return ev, cli.Fail(cli.ExitConfig, err, "docs/alarm-rules.md describes the rules")
+		}
+		if of.picture != "" {
+			if err := cli.ReplaceFile(of.picture, drawTimeline(ev.Evaluation, of.rules, judged, ev.Alarms.Events), cli.Public); err != nil {
+				return ev, cli.Fail(cli.ExitFailure, err, "")
+			}
 		}
 	}
 	if err := of.saveAdapted(ev); err != nil {

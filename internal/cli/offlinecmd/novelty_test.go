@@ -155,7 +155,12 @@ func TestEvaluateAlarms(t *testing.T) {
 		t.Errorf("flat: %+v", flat)
 	}
 	clitest.Write(t, rules, "model: m.safetensors\nalarms: {rules: {fault: 'class novel, 2 of 3', flat: flag flat}}\n") // a configuration
-	out := clitest.Must(t, evaluate...).Out
+	picture := filepath.Join(dir, "alarms.svg")
+	out := clitest.Must(t, append(evaluate, "--picture", picture)...).Out
+	if svg := string(clitest.Read(t, picture)); !strings.HasPrefix(svg, "<svg") || !strings.Contains(svg, "fault: class novel, 2 of 3; flat: flag flat") {
+		t.Errorf("the picture is %.300s", svg)
+	}
+	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--picture", picture).Want(t, cli.ExitUsage, "want --alarms, too")
 	if want := fmt.Sprintf("           %-20s %7d %8.3g %6d %6d %6d %6d %6d", "fault", r.Alarms, *r.PerWeek, 2, r.False, 0, 2, 0); !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
 	}

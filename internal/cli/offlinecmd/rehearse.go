@@ -16,9 +16,9 @@ import (
 )
 
 // rehearse judges the predictions of an evaluation by alarm rules. Without times, a prediction has the time of its
-// position at the model's sampling rate.
-func rehearse(ev *offline.Evaluation, m *reservoir.Model, rules alarm.Rules) (*alarm.Rehearsal, error) {
-	all := make([]alarm.Known, len(ev.Predictions))
+// position at the model's sampling rate. all are the judged predictions.
+func rehearse(ev *offline.Evaluation, m *reservoir.Model, rules alarm.Rules) (r *alarm.Rehearsal, all []alarm.Known, err error) {
+	all = make([]alarm.Known, len(ev.Predictions))
 	detects := slices.ContainsFunc(m.Readouts, func(l *readout.Linear) bool { return l.Name == ev.Readout && l.Detects })
 	spans, timed := map[string][2]time.Time{}, true
 	for i := range ev.Predictions {
@@ -42,9 +42,8 @@ func rehearse(ev *offline.Evaluation, m *reservoir.Model, rules alarm.Rules) (*a
 		}
 		spans[p.ID] = span
 	}
-	r, err := alarm.Rehearse(rules, ev.Classes, all)
-	if err != nil {
-		return nil, err
+	if r, err = alarm.Rehearse(rules, ev.Classes, all); err != nil {
+		return nil, nil, err
 	}
 	if timed {
 		weeks := 0.
@@ -53,7 +52,7 @@ func rehearse(ev *offline.Evaluation, m *reservoir.Model, rules alarm.Rules) (*a
 		}
 		r.SetWeeks(weeks)
 	}
-	return r, nil
+	return r, all, nil
 }
 
 // strangeClass is the label of classes that a model does not know.
