@@ -16,7 +16,7 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsR
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -132,6 +132,11 @@ CASES_PORT ?= 22100
 cases: ## inputs, scripts and attacks that have shown faults, from ../shared/cases: does each hold now? two hours, prints a table
 	npm ci --omit=optional --ignore-scripts --silent --no-audit --no-fund --prefix internal/cli/live/testdata/fieldbus
 	EUSN_CASES=all EUSN_CASES_PORT=$(CASES_PORT) go test -count=1 -timeout 240m -v -run '$(CASES)' ./integration/cases
+
+PLANTS ?= ../shared/datasets/industrial
+plants: ## the commands of docs/plants on public recordings of machines, live too: prints the table, and with the default folder writes it into the pages; minutes (PLANTS=DIR; ONLY=turbofans for one page)
+	EUSN_PLANTS=$(abspath $(PLANTS)) EUSN_PLANTS_WRITE=$(if $(filter ../shared/datasets/industrial,$(PLANTS)),1) \
+	  go test -count=1 -v -timeout 60m -run '^TestPlants$$/$(ONLY)' ./integration/plants
 
 # The directories that it names keep what was stored, and the programs' logs.
 RUN      ?= 200x5000x30

@@ -171,6 +171,7 @@ var graph = map[string]struct {
 	"tools/peers/gonum":      {nil, "a peer to compare with shares nothing with us"},
 	"tools/peers/recipe":     {[]string{"reservoir", "reservoir/cpu"}, "peers of a bank need its weights, and the engine's features to be held to"},
 	"integration/cases":      {nil, "runs the built program from outside; only whether its inputs are there is asked of internal/testing/parts"},
+	"integration/plants":     {nil, "runs the commands of docs/plants as main does, and compares the live stage with package offline"},
 	"integration/chaos":      {[]string{"codec", "readout", "readout/outcome", "reservoir", "reservoir/cpu"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
 	"integration/goldens":    {[]string{"internal/testing", "internal/natsserver"}, "runs the program as main does, so that it does not depend on how packages are cut"},
 }

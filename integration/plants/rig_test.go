@@ -1,0 +1,128 @@
+package plants
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// rig runs commands in a folder that has the data.
+type rig struct {
+	t    *testing.T
+	data string // the folder with the data of all sets
+	all  figures
+
+	pictures map[string][]byte // the first picture of each name
+	posts    int               // requests to gateways
+}
+
+// dataFolder returns the folder with public recordings of machines.
+func dataFolder(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("EUSN_PLANTS")
+	if dir == "" {
+		dir = filepath.Join(root, "..", "shared", "datasets", "industrial")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		parts.Absent(t, "industrial", "no folder %s", dir)
+	}
+	return dir
+}
+
+// newRig returns a rig in a new folder. It links the folders of the data, or build writes parts of them.
+func newRig(t *testing.T, data string, build func(t *testing.T, data string)) *rig {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if build != nil {
+		build(t, data)
+		return &rig{t: t, data: data, all: figures{}, pictures: map[string][]byte{}}
+	}
+	entries, err := os.ReadDir(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		target, err := filepath.EvalSymlinks(filepath.Join(data, e.Name()))
+		if err == nil {
+			err = os.Symlink(target, e.Name())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &rig{t: t, data: data, all: figures{}, pictures: map[string][]byte{}}
+}
+
+// trained is the part of a training's result that figures are computed from.
+type trained struct {
+	Training struct {
+		Accuracy float64 `json:"accuracy"`
+		Groups   []group `json:"groups"`
+	}
+}
+
+type group struct {
+	Name     string  `json:"name"`
+	Accuracy float64 `json:"accuracy"`
+}
+
+// evaluated is an evaluation on the command line.
+type evaluated struct {
+	offline.Evaluation
+	Alarms alarm.Rehearsal `json:"alarms"`
+	args   []string
+}
+
+// results are the outputs of a page's commands.
+type results struct {
+	trained   []json.RawMessage
+	evaluated []evaluated
+}
+
+// runPage runs the commands of a page up to its evaluations. replace lists pairs of words in the commands and their
+// replacements, for another part of the data.
+func (r *rig) runPage(p page, replace ...string) (all results) {
+	r.t.Helper()
+	clitest.Write(r.t, p.file, p.config)
+	with := strings.NewReplacer(replace...)
+	for _, c := range p.commands {
+		args := make([]string, len(c))
+		for i, word := range c {
+			args[i] = with.Replace(word)
+		}
+		args = append(args, "--progress", "none")
+		switch c[0] {
+		case "import", "offline":
+			clitest.Must(r.t, append(args, "--force")...)
+		case "train":
+			all.trained = append(all.trained, json.RawMessage(clitest.Must(r.t, append(args, "--json")...).Out))
+		case "evaluate":
+			e := evaluated{args: args}
+			clitest.Must(r.t, append(args, "--json")...).Parse(r.t, &e)
+			all.evaluated = append(all.evaluated, e)
+			if name := option(c, "--picture"); name != "" && r.pictures[name] == nil {
+				r.pictures[name] = clitest.Read(r.t, name)
+			}
+		}
+	}
+	return all
+}
+
+// rehearsed returns the evaluation with alarms.
+func (all results) rehearsed() evaluated {
+	return all.evaluated[slices.IndexFunc(all.evaluated, func(e evaluated) bool { return slices.Contains(e.args, "--alarms") })]
+}
+
+// note adds a row to the table.
+func (r *rig) note(p page, figure, text string) {
+	r.t.Logf("%s: %s: %s", p.name, figure, text)
+	r.all[[2]string{p.name, figure}] = cells{figure, text, ""}
+}
