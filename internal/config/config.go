@@ -421,13 +421,17 @@ type Gateway struct {
 	// permission to send (https://dash.example), separated by commas. IP addresses, localhost
 	// and names without a dot are always accepted.
 	Hosts string `mapstructure:"hosts" default:""`
-	// Time between two samples of a field bus: each sample has the values known at its time.
-	// 0s: one sample per source time in a message, or per poll.
+	// Time between two samples of a field bus or of single values: each sample has the values
+	// known at its time. 0s: one sample per source time in a message, per poll, or per new value
+	// of all channels.
 	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
 	// TLS of mqtt and http.
 	TLS TLS `mapstructure:"tls"`
 	// TLS to the other broker (broker).
 	BrokerTLS TLS `mapstructure:"broker_tls"`
+	// Each message over MQTT, or another broker, or HTTP has a single value: the last level of
+	// its key is the channel, and the levels before are the key of the stream. See period.
+	Values bool `mapstructure:"values" default:"false"`
 	// Sparkplug B (docs/fieldbus.md), over mqtt or broker.
 	Sparkplug Sparkplug `mapstructure:"sparkplug"`
 	// An OPC UA server (docs/fieldbus.md).

@@ -125,7 +125,8 @@
 // stage may refuse (not finite, too large, without a time among samples with times)
 // shares its batch with no other message, so that only it becomes a dead letter.
 //
-// Field buses have packages of their own: sparkplug, opcua and modbus. Package
+// Messages with a single value each become samples in package values (Config.Values). Field
+// buses have packages of their own: sparkplug, opcua and modbus. Package
 // internal/outbox keeps batches on disk.
 //
 // # Files

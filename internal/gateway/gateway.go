@@ -50,6 +50,7 @@ type Config struct {
 	NewStreams int
 	Channels   []string // of the samples, in order
 	Decoder    Decoder  // of payloads
+	Values     Values   // of messages with a single value each, instead of Decoder; nil: none
 	// Reads returns an error if the gateway's Arrow messages do not match the job's
 	// input format (wire.Entry's Input). nil: no check.
 	Reads       func(input string) error

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
@@ -101,6 +102,13 @@ type Part struct {
 	raw   []byte // an unreadable payload, published unchanged, as a separate message
 	why   string // the reason; empty: raw is nil
 	alone bool   // the stage may refuse the part: no message shared with other parts
+}
+
+// Values makes samples from messages with a single value each. Parts returns the key of the
+// stream, and the samples that are complete with this message. An error is a *Refused. Parts may
+// be called by many goroutines.
+type Values interface {
+	Parts(key string, payload []byte, at time.Time) (stream string, parts []Part, err error)
 }
 
 // Decoder reads payloads. Decode may be called by many goroutines. The result belongs

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -86,7 +87,11 @@ func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 		return nil, nil
 	}
 	parts, err := m.Parts, error(nil)
-	if parts == nil {
+	switch {
+	case parts != nil:
+	case g.cfg.Values != nil && !m.Lines && m.Decoder == nil:
+		m.Key, parts, err = g.cfg.Values.Parts(m.Key, m.Payload, time.Now())
+	default:
 		parts, err = g.decodeMessage(m)
 	}
 	for i := range parts {

@@ -174,7 +174,7 @@ func (o *gatewayInputs) open(a *cli.App, nc *nats.Conn, c config.Config, spans *
 		tracer = spans
 	}
 	g, err := gateway.New(nc, gateway.Config{
-		Job: c.Job, Subject: c.Input.Subject, Keys: o.keys, NewStreams: c.Gateway.NewStreams, Channels: o.schema.Channels, Decoder: o.decoder, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
+		Job: c.Job, Subject: c.Input.Subject, Keys: o.keys, NewStreams: c.Gateway.NewStreams, Channels: o.schema.Channels, Decoder: o.decoder, Values: o.values, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
 		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log, Tracer: tracer,
 	})
 	if err != nil {
@@ -248,6 +248,9 @@ func (o *gatewayInputs) useModel(m *reservoir.Model, c config.Config) (err error
 	o.in = server.InputOf(c.Input)
 	if o.decoder, err = newPayloads(o.in, formats.Format(c.Gateway.Format), o.schema); err != nil {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
+	}
+	if o.values, err = newValues(o.c, o.in, o.schema); err != nil {
+		return cli.Fail(cli.ExitConfig, err, "names of values in input.channels; see docs/gateway.md")
 	}
 	if o.lines, err = newLines(o.in, o.schema); err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
 		return cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")

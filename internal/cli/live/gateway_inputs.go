@@ -34,6 +34,7 @@ type gatewayInputs struct {
 	sparkplug *sparkplug.Host
 	lines     func(unit time.Duration) gateway.Decoder
 	decoder   *payloads
+	values    gateway.Values // nil: messages have all channels
 	in        formats.Input
 	schema    codec.Schema
 }

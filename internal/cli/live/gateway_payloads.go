@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/values"
 )
 
 // noLines refuses line protocol if input.* locates values in a way that line protocol
@@ -94,6 +96,18 @@ func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads,
 	}}}
 	p.free.Put(&payloadDecoder{d: first})
 	return p, nil
+}
+
+// newValues returns the assembler of single values, nil if not configured.
+func newValues(c config.Gateway, in formats.Input, s codec.Schema) (gateway.Values, error) {
+	if !c.Values {
+		return nil, nil
+	}
+	named, err := formats.NewNamed(in, s)
+	if err != nil {
+		return nil, err
+	}
+	return values.New(named, len(s.Channels), c.Period), nil
 }
 
 // Decode reads a payload and returns the part of each stream.

@@ -9,6 +9,7 @@
 //   - sessions.go: forgets sessions without a connection
 //   - timed.go: closes connections that send too slowly
 //   - client.go: receives messages from another broker
+//   - observe.go: shows the messages of another broker, without a session
 //   - connection.go: tracks which acknowledgements the other broker has read
 //   - acks.go: sends acknowledgements in the order of the messages
 package mqtt
