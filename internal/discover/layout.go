@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/values"
@@ -27,9 +28,10 @@ type Kind struct {
 	Lists    bool              // a message has lists of samples
 	Time     string            // place of the time; empty: none
 	TimeUnit string
-	Stream   string // place of the name of the machine; empty: the topic
-	Topics   string // patterns
-	Keys     string // patterns of keys; empty: all that match the topics
+	TimeStep time.Duration // between the samples of a list; 0: no lists, or no time
+	Stream   string        // place of the name of the machine; empty: the topic
+	Topics   string        // patterns
+	Keys     string        // patterns of keys; empty: all that match the topics
 	LeftOut  []string
 }
 
@@ -47,6 +49,9 @@ type topicState struct {
 	lists    bool
 	times    map[string]float64
 	texts    map[string]map[string]bool
+	rows     int // samples of all messages but the last
+	lastRows int
+	clock    [2]float64 // time of the first and of the last message
 }
 
 // Find finds the kinds of machines in messages.
@@ -112,6 +117,13 @@ func (t *topicState) addMessage(c content) {
 			delete(t.times, at)
 		}
 	}
+	t.rows += t.lastRows
+	t.lastRows = c.rows
+	if at, _ := t.place(); at != "" {
+		if t.clock[1] = c.times[at]; t.messages == 1 {
+			t.clock[0] = t.clock[1]
+		}
+	}
 	for at, v := range c.texts {
 		if t.texts[at] == nil {
 			t.texts[at] = map[string]bool{}
@@ -150,6 +162,16 @@ func (t *topicState) place() (at, unit string) {
 	return "", ""
 }
 
+// timeStep returns the time between the samples of a list, 0 if unknown.
+func (t *topicState) timeStep() time.Duration {
+	_, unit := t.place()
+	ns := map[string]float64{"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1}[unit]
+	if !t.lists || unit == "" || t.rows == 0 || t.clock[1] <= t.clock[0] {
+		return 0
+	}
+	return time.Duration((t.clock[1] - t.clock[0]) * ns / float64(t.rows))
+}
+
 // stream returns the place of a text that names several machines.
 func (t *topicState) stream() string {
 	for _, at := range sortedKeys(t.texts) {
@@ -178,6 +200,7 @@ func addTo(kinds map[string]*builder, signature string, t *topicState, topic str
 	if b == nil {
 		b = &builder{kind: Kind{Sources: map[string]string{}, Stream: t.stream(), Lists: t.lists}}
 		b.kind.Time, b.kind.TimeUnit = t.place()
+		b.kind.TimeStep = t.timeStep()
 		for at, name := range t.channels() {
 			b.kind.Channels = append(b.kind.Channels, name)
 			if at != "$."+name || strings.Contains(name, ".") {

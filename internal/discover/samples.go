@@ -25,6 +25,33 @@ type Samples struct {
 	Count    int // samples of all machines
 }
 
+// Names returns the names of the machines in order.
+func (s *Samples) Names() []string { return sortedKeys(s.Machines) }
+
+// Snapshot returns the present samples; later samples do not change the snapshot.
+func (s *Samples) Snapshot() *Samples {
+	c := NewSamples(s.Channels)
+	c.Count = s.Count
+	for name, m := range s.Machines {
+		copied := *m
+		c.Machines[name] = &copied
+	}
+	return c
+}
+
+// Split divides the samples of each machine: the first share, and the rest.
+func (s *Samples) Split(share float64) (first, rest *Samples) {
+	first, rest = NewSamples(s.Channels), NewSamples(s.Channels)
+	for name, m := range s.Machines {
+		n := int(share * float64(len(m.Times)))
+		k := n * len(s.Channels)
+		first.Machines[name] = &Series{Times: m.Times[:n], Values: m.Values[:k]}
+		rest.Machines[name] = &Series{Times: m.Times[n:], Values: m.Values[k:]}
+		first.Count, rest.Count = first.Count+n, rest.Count+len(m.Times)-n
+	}
+	return first, rest
+}
+
 // NewSamples returns an empty set of samples.
 func NewSamples(channels []string) *Samples {
 	return &Samples{Channels: channels, Machines: map[string]*Series{}}

@@ -243,8 +243,13 @@ func (o *gatewayInputs) readModel(ctx context.Context, a *cli.App, nc *nats.Conn
 }
 
 // useModel makes the decoders of the model's channels.
-func (o *gatewayInputs) useModel(m *reservoir.Model, c config.Config) (err error) {
-	o.schema = codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
+func (o *gatewayInputs) useModel(m *reservoir.Model, c config.Config) error {
+	return o.useChannels(m.Channels, c)
+}
+
+// useChannels makes the decoders of channels.
+func (o *gatewayInputs) useChannels(channels []string, c config.Config) (err error) {
+	o.schema = codec.Schema{Channels: channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
 	o.in = server.InputOf(c.Input)
 	if o.decoder, err = newPayloads(o.in, formats.Format(c.Gateway.Format), o.schema); err != nil {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")

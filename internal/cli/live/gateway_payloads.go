@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/values"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // noLines refuses line protocol if input.* locates values in a way that line protocol
@@ -96,6 +97,53 @@ func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads,
 	}}}
 	p.free.Put(&payloadDecoder{d: first})
 	return p, nil
+}
+
+// Intake decodes messages as the gateway of a configuration does, for samples of these channels.
+type Intake struct {
+	topics  *gateway.Topics
+	keys    *names.Patterns
+	decoder *payloads
+	values  gateway.Values
+}
+
+// NewIntake makes an intake.
+func NewIntake(c config.Config, channels []string) (*Intake, error) {
+	o := &gatewayInputs{c: c.Gateway}
+	var err error
+	if o.topics, err = gateway.ParseTopics(c.Gateway.Topics); err != nil {
+		return nil, err
+	}
+	if o.keys, err = names.ParsePatterns(c.Input.Keys); err != nil {
+		return nil, err
+	}
+	if err := o.useChannels(channels, c); err != nil {
+		return nil, err
+	}
+	return &Intake{topics: o.topics, keys: o.keys, decoder: o.decoder, values: o.values}, nil
+}
+
+// Take decodes a message. The keys of the parts are the keys of their streams. Parts of streams
+// outside input.keys are left out.
+func (i *Intake) Take(topic string, payload []byte, at time.Time) ([]gateway.Part, error) {
+	key, err := i.topics.Key(topic)
+	if err != nil {
+		return nil, err
+	}
+	var parts []gateway.Part
+	if i.values != nil {
+		key, parts, err = i.values.Parts(key, payload, at)
+	} else {
+		parts, err = i.decoder.Decode(payload)
+	}
+	for k := range parts {
+		if parts[k].Key != "" {
+			parts[k].Key = key + "/" + parts[k].Key
+		} else {
+			parts[k].Key = key
+		}
+	}
+	return slices.DeleteFunc(parts, func(p gateway.Part) bool { return !i.keys.Allow(p.Key) }), err
 }
 
 // newValues returns the assembler of single values, nil if not configured.

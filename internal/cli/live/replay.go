@@ -81,7 +81,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.archive = args[0]
 		var err error
-		if o.speed, err = parseSpeed(speed); err != nil {
+		if o.speed, err = ParseSpeed(speed); err != nil {
 			return err
 		}
 		if o.split != string(archive.Train) && o.split != string(archive.Test) {
@@ -106,8 +106,8 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 	return cmd
 }
 
-// parseSpeed reads 10x, 10 or max; 0 means max.
-func parseSpeed(s string) (float64, error) {
+// ParseSpeed reads 10x, 10 or max; 0 means max.
+func ParseSpeed(s string) (float64, error) {
 	if s == "max" {
 		return 0, nil
 	}

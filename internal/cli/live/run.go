@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
@@ -102,10 +104,14 @@ It serves a live page at http://127.0.0.1:9464/ (--metrics-listen), /metrics for
 		if stageOnly {
 			c.Gateway, c.Alarms = config.Gateway{}, config.Alarms{}
 		}
-		return runStage(ctx, a, c)
+		return RunStage(ctx, a, c, nil)
 	})
 	return cmd
 }
+
+// Guest works next to a stage from the time when the stage reads its input, until ctx ends. The
+// function open connects to the server of the job.
+type Guest func(ctx context.Context, open func(ctx context.Context, name string) (*nats.Conn, jetstream.JetStream, error))
 
 // stageRun is a run of the stage, with its accompanying services.
 type stageRun struct {
@@ -119,13 +125,16 @@ type stageRun struct {
 	broker    *server.Broker
 	embedded  atomic.Pointer[natsserver.Server] // nil: none, or not started
 	parts     *companions
+	guest     Guest      // nil: none
 	live      *page.Page // nil: none is served
 	printer   *printer   // nil: predictions are not printed
 	printed   error      // of the printer, after followers have ended
 	followers sync.WaitGroup
 }
 
-func runStage(ctx context.Context, a *cli.App, c config.Config) error {
+// RunStage runs the stage of a configuration with its gateway, its alarms and a guest (nil: none)
+// until ctx ends.
+func RunStage(ctx context.Context, a *cli.App, c config.Config, guest Guest) error {
 	if err := engines.Check(c.Stage.Engine); err != nil {
 		return err
 	}
@@ -137,7 +146,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return err
 	}
-	r := &stageRun{app: a, conf: c, journal: new(fleet.Journal), counters: new(pipeline.Counters)}
+	r := &stageRun{app: a, conf: c, guest: guest, journal: new(fleet.Journal), counters: new(pipeline.Counters)}
 	r.log = r.journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	if r.parts, err = newCompanions(a, c, m); err != nil {
 		return err
@@ -238,6 +247,9 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 	r.followers.Go(func() { logStatus(ctx, log, r.counters) })
 	r.followers.Go(func() { service.Notify(ctx, log, func() string { return statusLine(r.counters) }) })
 	r.followers.Go(func() { disk.Watch(ctx, log, b, c, disk.First, disk.Every) })
+	if r.guest != nil {
+		r.followers.Go(func() { r.guest(ctx, b.Open) })
+	}
 	if r.printer != nil {
 		r.followers.Go(func() {
 			if r.printed = r.printer.printOutput(ctx); r.printed != nil {

@@ -79,12 +79,12 @@ func TestStopWithoutCommitIsAFailure(t *testing.T) {
 
 func TestParseSpeed(t *testing.T) {
 	for s, want := range map[string]float64{"max": 0, "1x": 1, "10x": 10, "2.5": 2.5} {
-		if v, err := parseSpeed(s); err != nil || v != want {
+		if v, err := ParseSpeed(s); err != nil || v != want {
 			t.Errorf("speed %s is %v, %v; want %v", s, v, err, want)
 		}
 	}
 	for _, s := range []string{"", "x", "0x", "-1x", "fast", "NaNx"} {
-		if _, err := parseSpeed(s); err == nil {
+		if _, err := ParseSpeed(s); err == nil {
 			t.Errorf("speed %q is taken", s)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/plan"
 	"github.com/eusn-stream/eusn-stream/internal/cli/servicecmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
+	"github.com/eusn-stream/eusn-stream/internal/cli/watchcmd"
 )
 
 // Run is the whole program except signals and the exit, so that tests run the same code as the
@@ -105,7 +106,7 @@ archive. A deb or rpm installs it in /usr/share/doc/eusn-stream, for zless.`,
 		commands  []*cobra.Command
 	}{
 		{"train", "Train, evaluate and predict:", []*cobra.Command{offlinecmd.NewTrain(a, "train"), offlinecmd.NewEvaluate(a), live.NewPredict(a), offlinecmd.NewImport(a), loop.NewRecord(a), model, offlinecmd.NewCommand(a)}},
-		{"stage", "Run:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a, live.CheckGateway), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
+		{"stage", "Run:", []*cobra.Command{demo.NewCommand(a), watchcmd.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a, live.CheckGateway), configcmd.NewSecure(a), servicecmd.NewCommand(a)}},
 		{"loop", "Learn during operation (with eusn-stream model promote):", []*cobra.Command{loop.NewLabels(a), loop.NewLearn(a)}},
 		{"look", "Inspect and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewState(a, past.NewStateShow(a), past.NewStateDiff(a)), jobcmd.NewJob(a, live.NewBackfill(a)), jobcmd.NewDeadLetter(a), past.NewExplain(a), plan.NewCommand(a), bench.NewCommand(a)}},
 	} {
