@@ -19,7 +19,7 @@ var pageKinds = []struct {
 	{"how-to: one task", 600, "docs/alarms.md docs/capacity.md docs/early.md docs/edge.md docs/explain.md docs/fieldbus.md docs/front-end.md docs/gateway.md " +
 		"docs/go-live.md docs/gpu.md docs/groups.md docs/import.md docs/install.md docs/kubernetes.md docs/learn.md docs/models.md docs/nats.md docs/novelty.md docs/old-data.md " +
 		"docs/operations.md docs/parquet.md docs/policies.md docs/quality.md docs/record.md docs/regression.md docs/second-job.md docs/secure.md " +
-		"docs/services.md docs/sets.md docs/traces.md UPGRADING.md"},
+		"docs/services.md docs/sets.md docs/traces.md docs/watch.md UPGRADING.md"},
 	{"plant: from public data to an alarm", 230, "docs/plants/bearings.md docs/plants/chemical-plant.md docs/plants/hydraulic-rig.md docs/plants/pump-bed.md docs/plants/turbofans.md"},
 	{"on call: a fault or an alert", 2000, "docs/faults.md docs/runbook.md docs/status.md"},
 	{"reference: tables to look up", 2000, "docs/alarm-rules.md docs/configuration.md docs/formats.md docs/licenses.md docs/metrics.md docs/page.md docs/reference.md docs/subjects.md " +

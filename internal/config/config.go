@@ -370,9 +370,9 @@ type Traces struct {
 
 // Gateway configures the inputs of a gateway.
 type Gateway struct {
-	// Address of the gateway's own MQTT broker, such as 127.0.0.1:1883. Other machines can
-	// reach an address without a host, or with any host except this machine's loopback: then
-	// user, password, tls.cert and tls.key, or insecure, must be set. Empty: no broker.
+	// Address of the gateway's own MQTT broker, such as 127.0.0.1:1883. An address that other
+	// machines can reach requires user, password, tls.cert and tls.key, or insecure. Empty: no
+	// broker.
 	MQTT string `mapstructure:"mqtt" default:"" flag:"mqtt-listen"`
 	// Address for HTTP: POST /v1/TOPIC, and POST /write for line protocol. Empty: no HTTP.
 	HTTP string `mapstructure:"http" default:"" flag:"http-listen"`
@@ -413,25 +413,22 @@ type Gateway struct {
 	// Accept messages from other machines without a login and in clear text. Set it only in a
 	// network where you trust all users.
 	Insecure bool `mapstructure:"insecure" default:"false"`
-	// Maximum number of new streams per minute from one address; a stream is new if the input
-	// has no message of it. Further new streams are refused. UDP counts as one address. 0: no
-	// limit.
+	// Maximum number of streams per minute that are new to the input, from one address. Further
+	// new streams are refused. UDP counts as one address. 0: no limit.
 	NewStreams int `mapstructure:"new_streams" default:"1000" minimum:"0"`
-	// Host names for HTTP without a login (plant.example), and origins of web pages with
-	// permission to send (https://dash.example), separated by commas. IP addresses, localhost
-	// and names without a dot are always accepted.
+	// Host names for HTTP without a login (plant.example), and origins of web pages that may
+	// send (https://dash.example), separated by commas. IP addresses, localhost and names
+	// without a dot are always accepted.
 	Hosts string `mapstructure:"hosts" default:""`
-	// Time between two samples of a field bus or of single values: each sample has the values
-	// known at its time. 0s: one sample per source time in a message, per poll, or per new value
-	// of all channels.
+	// Each message has one value: the last level of its key is the channel.
+	Values bool `mapstructure:"values" default:"false"`
+	// Time between two samples of a field bus: each sample has the values known at its time.
+	// 0s: one sample per source time in a message, or per poll.
 	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
 	// TLS of mqtt and http.
 	TLS TLS `mapstructure:"tls"`
 	// TLS to the other broker (broker).
 	BrokerTLS TLS `mapstructure:"broker_tls"`
-	// Each message over MQTT, or another broker, or HTTP has a single value: the last level of
-	// its key is the channel, and the levels before are the key of the stream. See period.
-	Values bool `mapstructure:"values" default:"false"`
 	// Sparkplug B (docs/fieldbus.md), over mqtt or broker.
 	Sparkplug Sparkplug `mapstructure:"sparkplug"`
 	// An OPC UA server (docs/fieldbus.md).

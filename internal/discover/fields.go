@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -158,22 +159,22 @@ func (c *content) settleLists(row map[string]any) {
 			length = f.rows
 		}
 	}
-	samples := lists > 0 && equal && c.rows == 1 && (lists > 1 && lists == len(c.fields) || length >= fewestList)
-	for at, f := range c.fields {
-		switch {
-		case f.rows == 0 && samples, f.rows == 0:
-			if samples { // one value for all samples: no channel of the samples
-				delete(c.fields, at)
-			}
-		case !samples:
-			delete(c.fields, at)
-			for i := range f.rows {
-				c.fields[fmt.Sprintf("%s[%d]", at, i)] = field{name: fmt.Sprintf("%s.%d", f.name, i)}
-			}
-		}
+	if lists == 0 {
+		return
 	}
-	if samples {
+	if equal && c.rows == 1 && (lists > 1 && lists == len(c.fields) || length >= fewestList) {
 		c.rows = length
+		maps.DeleteFunc(c.fields, func(_ string, f field) bool { return f.rows == 0 }) // one value for all samples: no channel
+		return
+	}
+	for at, f := range maps.Clone(c.fields) {
+		if f.rows == 0 {
+			continue
+		}
+		delete(c.fields, at)
+		for i := range f.rows {
+			c.fields[fmt.Sprintf("%s[%d]", at, i)] = field{name: fmt.Sprintf("%s.%d", f.name, i)}
+		}
 	}
 }
 

@@ -35,6 +35,7 @@
 //   - table_rows.go: reads the rows of a text file
 //   - table_columns.go: finds the kind of each column
 //   - table_profile.go: grades channels and measures the sampling rate
+//   - profile_runs.go: grades channels of samples in memory
 //   - table_files.go: finds and opens the files of a recording
 //   - table_set.go: reads all tables of a recording
 //   - table_runs.go: reads the table with a row for each stream

@@ -39,6 +39,7 @@ type collector struct {
 	extended int
 	reported time.Time
 	said     string
+	lacked   bool         // the last report named a lack
 	results  chan trained // nil: no training runs
 }
 
@@ -202,9 +203,10 @@ func (c *collector) seenEnough(l discover.Layout) bool {
 
 // report reports the progress of the learning.
 func (c *collector) report(elapsed time.Duration, l lack) {
-	if time.Since(c.reported) < reportEvery {
+	if told := l.text == "" || c.lacked; told && time.Since(c.reported) < reportEvery {
 		return
 	}
+	c.lacked = l.text != ""
 	c.reported = time.Now()
 	machines := len(c.samples.Machines)
 	text := fmt.Sprintf("learning healthy: %.0f of %.0f s, %d %s of one kind, %d samples", elapsed.Seconds(), c.until.Seconds(), machines, plural(machines, "machine"), c.samples.Count)

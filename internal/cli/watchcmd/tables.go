@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
@@ -140,17 +141,24 @@ func (w *watcher) readHealthy(ctx context.Context, t *tables, rate float64) (fir
 // replayTables runs the stage and sends the samples that keep (nil: all) selects.
 func (w *watcher) replayTables(ctx context.Context, s *saved, t *tables, keep func(number int) bool) error {
 	path := filepath.Join(t.dir, "rest.parquet")
-	channels := s.model.Channels
+	if err := t.writeRest(ctx, path, s.model.Channels, keep); err != nil {
+		err = cli.OrInterrupted(err, "the configuration is saved in %s", w.o.dir)
+		return cli.Fail(cli.ExitFailure, err, "the tables of this folder, or --save with another folder")
+	}
+	return w.runStage(ctx, s, func(ctx context.Context, open opener) {
+		if err := w.publish(ctx, s, path, open); err != nil && ctx.Err() == nil {
+			w.out.say("the replay has ended: %v", err)
+		}
+	})
+}
+
+// writeRest writes the selected samples of some channels.
+func (t *tables) writeRest(ctx context.Context, path string, channels []string, keep func(number int) bool) error {
 	var numbers []int
 	for _, name := range channels {
-		at := -1
-		for i, c := range t.sum.Channels {
-			if c == name {
-				at = i
-			}
-		}
+		at := slices.Index(t.sum.Channels, name)
 		if at < 0 {
-			return cli.Fail(cli.ExitFailure, fmt.Errorf("the tables have no channel %q, which the model of %s has", name, w.o.dir), "the tables of this folder, or --save with another folder")
+			return fmt.Errorf("the tables have no channel %q, which the saved model has", name)
 		}
 		numbers = append(numbers, at)
 	}
@@ -181,16 +189,9 @@ func (w *watcher) replayTables(ctx context.Context, s *saved, t *tables, keep fu
 	}
 	if err != nil {
 		out.Abort()
-		return cli.OrInterrupted(err, "the configuration is saved in %s", w.o.dir)
-	}
-	if err := out.Close(); err != nil {
 		return err
 	}
-	return w.runStage(ctx, s, func(ctx context.Context, open opener) {
-		if err := w.publish(ctx, s, path, open); err != nil && ctx.Err() == nil {
-			w.out.say("the replay has ended: %v", err)
-		}
-	})
+	return out.Close()
 }
 
 // publish sends a recording to the stage.

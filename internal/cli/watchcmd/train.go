@@ -39,8 +39,9 @@ func usedChannels(sensors []discover.Sensor) (names []string, numbers []int) {
 	return names, numbers
 }
 
-// writeSamples writes samples of the used channels as a recording.
-func writeSamples(path string, s *discover.Samples, sensors []discover.Sensor) error {
+// writeSamples writes samples of the used channels as a recording. The samples of each machine are
+// divided into streams of block samples (0: one stream); the last one may be longer.
+func writeSamples(path string, s *discover.Samples, sensors []discover.Sensor, block int) error {
 	names, numbers := usedChannels(sensors)
 	w, err := archive.WriteRecording(path, archive.RecordingInfo{Name: "watch", Channels: names, Source: archive.Provenance{Format: "watch", Tool: cli.ToolName()}})
 	if err != nil {
@@ -48,9 +49,16 @@ func writeSamples(path string, s *discover.Samples, sensors []discover.Sensor) e
 	}
 	for _, name := range s.Names() {
 		m := s.Machines[name]
+		blocks, stream := 1, name
+		if block > 0 {
+			blocks = max(1, len(m.Times)/block)
+		}
 		var c archive.RecordingChunk
 		for i, t := range m.Times {
-			c.Stream, c.Seq, c.Time = append(c.Stream, name), append(c.Seq, int64(i+1)), append(c.Time, t)
+			if blocks > 1 {
+				stream = fmt.Sprintf("%s~%d", name, min(i/block, blocks-1))
+			}
+			c.Stream, c.Seq, c.Time = append(c.Stream, stream), append(c.Seq, int64(i+1)), append(c.Time, t)
 			c.End, c.Label = append(c.End, false), append(c.Label, "")
 			for _, k := range numbers {
 				c.Values = append(c.Values, m.Values[i*len(s.Channels)+k])
@@ -99,20 +107,25 @@ type trainer struct {
 	rate    float64
 }
 
-// write writes samples to a temporary archive.
-func (t *trainer) write(s *discover.Samples) (archives.Labeled, error) {
+// write writes samples to a temporary archive, see writeSamples.
+func (t *trainer) write(s *discover.Samples, block int) (archives.Labeled, error) {
 	path := filepath.Join(t.dir, "samples.parquet")
 	names, _ := usedChannels(t.sensors)
-	return archives.Labeled{Path: path, Channels: len(names), Files: []string{path}}, writeSamples(path, s, t.sensors)
+	return archives.Labeled{Path: path, Channels: len(names), Files: []string{path}}, writeSamples(path, s, t.sensors, block)
 }
 
 // retrain trains a detector of the samples with a level; 0: the default level.
 func (t *trainer) retrain(ctx context.Context, s *discover.Samples, level float64) (*reservoir.Model, offline.RetrainReport, error) {
-	data, err := t.write(s)
+	p := policyOf(t.rate)
+	longest := 0
+	for _, m := range s.Machines {
+		longest = max(longest, len(m.Times))
+	}
+	data, err := t.write(s, max(blockWindows*p.Length, longest/blocks))
 	if err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
-	o := offline.RetrainOptions{Tool: cli.ToolName(), Rate: t.rate, Policy: policyOf(t.rate), Novelty: &offline.NoveltyOptions{HealthyOnly: true, Level: level}}
+	o := offline.RetrainOptions{Tool: cli.ToolName(), Rate: t.rate, Policy: p, Novelty: &offline.NoveltyOptions{HealthyOnly: true, Level: level}}
 	if o.Spec, err = reservoir.Bank(bank, data.Channels); err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
@@ -121,14 +134,14 @@ func (t *trainer) retrain(ctx context.Context, s *discover.Samples, level float6
 		return nil, offline.RetrainReport{}, err
 	}
 	o.NewEngine = engines.New(kind)
-	p := t.w.app.Progress()
-	defer p.Close()
-	return data.Retrain(ctx, o, p.Report)
+	progress := t.w.app.Progress()
+	defer progress.Close()
+	return data.Retrain(ctx, o, progress.Report)
 }
 
 // evaluate returns the p-values of the samples, in ascending order.
 func (t *trainer) evaluate(ctx context.Context, m *reservoir.Model, s *discover.Samples) (p []float64, err error) {
-	data, err := t.write(s)
+	data, err := t.write(s, 0)
 	if err != nil {
 		return nil, err
 	}

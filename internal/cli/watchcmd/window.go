@@ -15,19 +15,21 @@ const (
 
 	leastSamples = 30  // of a window
 	usualSamples = 256 // of a window, if it is not longer than mostSeconds
-	leastSeconds = 2   // of a window
+	leastSeconds = 1   // of a window
 	mostSeconds  = 30  // of a window with at least leastSamples
 	hops         = 6   // predictions in a window
 
-	leastLevel    = 0.01 // of a detector
+	leastLevel    = 0.02 // of a detector
 	mostLevel     = 0.25
 	tolerated     = 2       // times leastLevel: novel share of the last third if the machines are steady
 	earlyShare    = 2. / 3. // of the samples of each machine
+	blocks        = 10      // of a machine's samples, left out in turn: the p-values are those of known machines at another time
+	blockWindows  = 2       // windows without common samples in a block, at least
 	leastWindows  = 150     // of all machines: p-values of two thirds reach leastLevel
 	leastSeparate = 4       // windows of a machine without common samples
 )
 
-// policyOf returns the windows for a sampling rate: 256 samples, not less than 2 s, not more than
+// policyOf returns the windows for a sampling rate: 256 samples, not less than 1 s, not more than
 // 30 s or 30 samples.
 func policyOf(rate float64) reservoir.Policy {
 	length := max(usualSamples, int(math.Round(leastSeconds*rate)))
@@ -102,5 +104,5 @@ func rulesOf(p reservoir.Policy, rate, level float64) map[string]string {
 	}
 }
 
-// The alarm needs alarmK novel predictions of alarmN, which are two windows without common samples.
-const alarmK, alarmN = 9, 12
+// The alarm needs alarmK novel predictions of alarmN, which cover five windows without common samples.
+const alarmK, alarmN = 18, 24
