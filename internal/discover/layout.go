@@ -69,7 +69,7 @@ func Find(messages []Message) Layout {
 	kinds := map[string]*builder{}
 	for _, name := range sortedKeys(topics) {
 		t := topics[name]
-		if why := t.check(); why != "" {
+		if why := t.refusal(); why != "" {
 			l.Other = append(l.Other, Other{name, why})
 			continue
 		}
@@ -80,7 +80,7 @@ func Find(messages []Message) Layout {
 	addSingles(kinds, topics, &l)
 	all := slices.Sorted(maps.Keys(topics))
 	for _, signature := range sortedKeys(kinds) {
-		if k := kinds[signature].finish(all, &l); len(k.Machines) > 0 && len(k.Channels) > 0 {
+		if k := kinds[signature].makeKind(all, &l); len(k.Machines) > 0 && len(k.Channels) > 0 {
 			l.Kinds = append(l.Kinds, k)
 		}
 	}
@@ -132,8 +132,8 @@ func (t *topicState) addMessage(c content) {
 	}
 }
 
-// check returns the reason against a topic.
-func (t *topicState) check() string {
+// refusal returns the reason against a topic.
+func (t *topicState) refusal() string {
 	switch {
 	case strings.HasPrefix(t.topic, "spBv1.0/"):
 		return "Sparkplug B: see docs/fieldbus.md"
@@ -221,7 +221,7 @@ func addTo(kinds map[string]*builder, signature string, t *topicState, topic str
 func addSingles(kinds map[string]*builder, topics map[string]*topicState, l *Layout) {
 	machines := map[string][]string{} // channels
 	for _, name := range sortedKeys(topics) {
-		if t := topics[name]; t.form != single || t.check() != "" {
+		if t := topics[name]; t.form != single || t.refusal() != "" {
 			continue
 		}
 		machine, channel := values.Split(name)
@@ -252,9 +252,9 @@ func addSingles(kinds map[string]*builder, topics map[string]*topicState, l *Lay
 	}
 }
 
-// finish makes the patterns of the topics and the keys of the machines. Machines with unusable
+// makeKind makes the patterns of the topics and the keys of the machines. Machines with unusable
 // names go to l.Other.
-func (b *builder) finish(all []string, l *Layout) Kind {
+func (b *builder) makeKind(all []string, l *Layout) Kind {
 	k := &b.kind
 	patterns := patternsOf(b.topics, k.Single)
 	k.Topics = strings.Join(patterns, ",")

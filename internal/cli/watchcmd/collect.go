@@ -86,12 +86,12 @@ func (w *watcher) watchSource(ctx context.Context) (*saved, error) {
 			}
 			return nil, err
 		case <-tick.C:
-			if err := c.advance(ctx); err != nil {
+			if err := c.continueLearning(ctx); err != nil {
 				return nil, err
 			}
 		case t := <-c.results:
 			c.results = nil
-			s, err := c.finish(t)
+			s, err := c.takeTrained(t)
 			if s != nil || err != nil {
 				return s, err
 			}
@@ -122,8 +122,8 @@ func (c *collector) take(m discover.Message) {
 	}
 }
 
-// advance goes on with finding or learning.
-func (c *collector) advance(ctx context.Context) error {
+// continueLearning goes on with finding or learning.
+func (c *collector) continueLearning(ctx context.Context) error {
 	elapsed := time.Since(c.w.begin)
 	if c.kind == nil {
 		return c.find(elapsed)
@@ -238,8 +238,8 @@ func (c *collector) startTraining(ctx context.Context, s *discover.Samples, sens
 	}()
 }
 
-// finish saves the configuration of a training, or extends the learning (nil).
-func (c *collector) finish(t trained) (*saved, error) {
+// takeTrained saves the configuration of a training, or extends the learning (nil).
+func (c *collector) takeTrained(t trained) (*saved, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
