@@ -37,6 +37,7 @@ var severalMeanings = map[string]string{
 	"readout":     "name of a readout",
 	"rows":        "rows of data: samples of a message, several for a comparison; or the meaning of a row",
 	"sample-rate": "samples per second",
+	"save":        "storing: how often, or the folder",
 	"seed":        "seed of the draw",
 	"seq":         "seq of a prediction; the column of seq",
 	"since":       "begin of the range",

@@ -21,7 +21,7 @@ var guesses = map[string]string{
 	"classify": "predict", "infer": "predict", "inference": "predict", "prediction": "predict", "predictions": "tail",
 	"convert": "import", "csv": "import", "load": "import", "data": "import", "send": "replay", "simulate": "replay", "play": "replay",
 	"init": "config init", "setup": "config init", "configure": "config init", "new": "config init",
-	"logs": "tail", "log": "tail", "output": "tail", "watch": "status --watch", "top": "status --watch", "ps": "status", "partitions": "status --partitions", "health": "status", "info": "status",
+	"logs": "tail", "log": "tail", "output": "tail", "top": "status --watch", "ps": "status", "partitions": "status --partitions", "health": "status", "info": "status",
 	"models": "model list", "inspect": "model show", "jobs": "job list", "rm": "job delete", "remove": "job delete", "clean": "job delete",
 	"state get": "state show", "state as-of": "state show", "tls": "secure init", "certs": "secure init", "users": "secure init",
 	"benchmark": "bench", "example": "demo", "examples": "demo", "try": "demo", "quickstart": "demo", "tutorial": "demo",

@@ -55,7 +55,7 @@ output. Ctrl-C stops; before the end of the learning nothing is saved.`,
 	f.StringVar(&o.dir, "save", "", "folder for model and configuration (default: named after URL)")
 	f.DurationVar(&o.learn, "learn", defaultLearn, "time to learn, of healthy machines")
 	f.IntVar(&o.kind, "kind", 1, "number of the kind of machines to watch, in the printed list")
-	f.StringVar(&speed, "speed", "max", "tables: 1x, 10x, ... or max")
+	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max, for tables")
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
 	f.String("metrics-listen", "", "serve the live page on this address")
 	config.ShowDefaults(f, keyFlags)
