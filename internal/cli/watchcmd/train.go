@@ -107,8 +107,8 @@ type trainer struct {
 	rate    float64
 }
 
-// write writes samples to a temporary archive, see writeSamples.
-func (t *trainer) write(s *discover.Samples, block int) (archives.Labeled, error) {
+// writeTemporary writes samples to a temporary archive, see writeSamples.
+func (t *trainer) writeTemporary(s *discover.Samples, block int) (archives.Labeled, error) {
 	path := filepath.Join(t.dir, "samples.parquet")
 	names, _ := usedChannels(t.sensors)
 	return archives.Labeled{Path: path, Channels: len(names), Files: []string{path}}, writeSamples(path, s, t.sensors, block)
@@ -121,7 +121,7 @@ func (t *trainer) retrain(ctx context.Context, s *discover.Samples, level float6
 	for _, m := range s.Machines {
 		longest = max(longest, len(m.Times))
 	}
-	data, err := t.write(s, max(blockWindows*p.Length, longest/blocks))
+	data, err := t.writeTemporary(s, max(blockWindows*p.Length, longest/blocks))
 	if err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
@@ -141,7 +141,7 @@ func (t *trainer) retrain(ctx context.Context, s *discover.Samples, level float6
 
 // evaluate returns the p-values of the samples, in ascending order.
 func (t *trainer) evaluate(ctx context.Context, m *reservoir.Model, s *discover.Samples) (p []float64, err error) {
-	data, err := t.write(s, 0)
+	data, err := t.writeTemporary(s, 0)
 	if err != nil {
 		return nil, err
 	}
