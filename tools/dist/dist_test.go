@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -162,7 +163,8 @@ func TestPackagedConfigurations(t *testing.T) {
 	}
 }
 
-// A document named in a message is in the archive and in the packages.
+// A document that docs/README.md links, or that is named in a message, is in the archive and in the packages, and so are
+// the pictures of plants.
 func TestNamedDocuments(t *testing.T) {
 	f := example(t, "1.2.0-rc.1")
 	there := map[string]bool{}
@@ -172,6 +174,14 @@ func TestNamedDocuments(t *testing.T) {
 	packed := map[string]bool{}
 	for _, file := range f.installed(true).Files {
 		packed[strings.TrimSuffix(strings.TrimPrefix(file.Path, "usr/share/doc/eusn-stream/"), ".gz")] = true
+	}
+	links := regexp.MustCompile(`\]\(([a-z/-]+\.(?:md|svg))[#)]`)
+	for _, page := range []string{"README.md", "plants/pump-bed.md"} {
+		for _, m := range links.FindAllSubmatch(f.docs[page], -1) {
+			if doc := path.Join("docs", path.Dir(page), string(m[1])); !there[doc] || !packed[doc] {
+				t.Errorf("docs/%s links %s, which no package has", page, doc)
+			}
+		}
 	}
 	sources, err := exec.Command("git", "-C", "../..", "ls-files", "*.go").Output()
 	if err != nil {

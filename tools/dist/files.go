@@ -77,16 +77,18 @@ func (s *source) files(b *built) (*files, error) {
 	return f, err
 }
 
-// docs returns the documents in docs.
+// docs returns the documents in docs by their paths, and the pictures of plants.
 func (s *source) docs() (map[string][]byte, error) {
-	paths, err := filepath.Glob(filepath.Join(s.dir, "docs", "*.md"))
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]byte{}
-	for _, path := range paths {
-		if all[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+	all, docs := map[string][]byte{}, os.DirFS(filepath.Join(s.dir, "docs"))
+	for _, pattern := range []string{"*.md", "plants/*.md", "plants/*.svg"} {
+		names, err := fs.Glob(docs, pattern)
+		if err != nil {
 			return nil, err
+		}
+		for _, name := range names {
+			if all[name], err = fs.ReadFile(docs, name); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil
