@@ -36,7 +36,7 @@ func openTrials(ctx context.Context, d archive.Data, opt RetrainOptions) (*bridg
 		Channels: src.channels, Classes: src.classes,
 		Read: func(ctx context.Context, visit func(bridge.Samples)) error {
 			return src.read(ctx, func(c *chunk) error {
-				visit(bridge.Samples{Stream: c.stream, Values: c.values, Labels: c.labels, Times: c.times, Ends: c.ends})
+				visit(bridge.Samples{Stream: c.stream, Values: c.values, Labels: learned(c), Times: c.times, Ends: c.ends})
 				return nil
 			})
 		},
@@ -47,6 +47,20 @@ func openTrials(ctx context.Context, d archive.Data, opt RetrainOptions) (*bridg
 			return report, err
 		},
 	}, nil
+}
+
+// learned returns the class of each sample; of numbers 0 if the number is known, otherwise -1.
+func learned(c *chunk) []int {
+	if c.numbers == nil {
+		return c.labels
+	}
+	labels := make([]int, len(c.numbers))
+	for i, x := range c.numbers {
+		if x != x {
+			labels[i] = -1
+		}
+	}
+	return labels
 }
 
 // mostKept bounds the values of kept chunks: 256 MiB.

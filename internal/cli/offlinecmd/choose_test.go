@@ -150,7 +150,13 @@ func TestTrainChoosesTask(t *testing.T) {
 	clitest.Exec(t, t.Context(), "train", healthy, "--bank", "tiny", "--output", model, "--search", "0").Want(t, cli.ExitIntegrity, "has no labels")
 	numbers := clitest.Write(t, filepath.Join(dir, "wear.csv"), wear.String())
 	clitest.Must(t, "train", numbers, "--bank", "tiny", "--output", model).Want(t, cli.ExitOK, "learning these, as with --target rul", "<- chosen", "root mean squared error")
-	if m := show(t, model); m.Readouts[0].Interval == nil {
+	m := show(t, model)
+	if m.Readouts[0].Interval == nil {
 		t.Errorf("the readout is %+v, want numbers", m.Readouts)
+	}
+	for _, c := range m.Training.Choices {
+		if strings.Contains(c.Settings, "center=2 ") || strings.HasSuffix(c.Settings, "center=2") {
+			t.Errorf("the length of the streams is unknown: %s", c.Settings)
+		}
 	}
 }
