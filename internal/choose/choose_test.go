@@ -70,20 +70,22 @@ func TestMeasureFindsTimeScales(t *testing.T) {
 	}
 }
 
-// Envelopes are candidates of fast signals only, and candidates obey the limits of policies.
-func TestSettingsFollowTimeScales(t *testing.T) {
-	fast := Signal{Streams: 8, Samples: 1 << 20, Shortest: 1 << 17, Longest: 1 << 17, Run: 1 << 17, Memory: 2, Envelope: 30, Whole: true, Classes: []string{"a", "b"}}
+// Envelopes are candidates of fast signals only, and candidates obey the limits of policies and the given settings.
+func TestCandidatesFollowTimeScales(t *testing.T) {
+	fast := Signal{Streams: 8, Samples: 1 << 20, Shortest: 1 << 17, Longest: 1 << 17, Run: 1 << 17, Memory: 2, Envelope: 30, Classes: []string{"a", "b"}}
 	slow := fast
 	slow.Memory, slow.Envelope = 2000, 2000
-	given := Setting{Policy: DefaultPolicy(1<<17, 12000, 0)}
+	given, open := Setting{Policy: DefaultPolicy(1<<17, 12000, 0)}, Open{Policy: true, Front: true}
 	envelopes := func(s Signal) (n int) {
-		for _, c := range Settings(s, given, Open{Policy: true, Front: true}) {
-			front := reservoir.Front{Decimate: c.Front.Decimate}
-			if err := errors.Join(c.Policy.Validate(), front.CheckParts(c.Policy)); err != nil && c.Front.Decimate > 0 {
-				t.Errorf("%s: %v", c, err)
-			}
-			if c.Front.Envelope.Samples > 0 {
-				n++
+		for _, p := range Policies(s, given, open) {
+			for _, c := range Fronts(s, p, open) {
+				front := reservoir.Front{Decimate: c.Front.Decimate}
+				if err := errors.Join(c.Policy.Validate(), front.CheckParts(c.Policy)); err != nil && c.Front.Decimate > 0 {
+					t.Errorf("%s: %v", c, err)
+				}
+				if c.Front.Envelope.Samples > 0 {
+					n++
+				}
 			}
 		}
 		return n
@@ -94,28 +96,26 @@ func TestSettingsFollowTimeScales(t *testing.T) {
 	if n := envelopes(slow); n != 0 {
 		t.Errorf("%d candidates for a slow signal have an envelope", n)
 	}
-	if all := Settings(fast, given, Open{}); len(all) != 1 || all[0] != given {
+	given.Front = offline.Front{Decimate: 8}
+	if all := slices.Concat(Policies(fast, given, Open{}), Fronts(fast, given, Open{})); len(all) != 2 || all[0] != given || all[1] != given {
 		t.Errorf("nothing is open, and the candidates are %v", all)
 	}
-	for _, c := range Settings(fast, given, Open{Front: true}) {
-		if c.Policy != given.Policy {
-			t.Errorf("the policy is given, and a candidate is %s", c)
-		}
-	}
-	given.Front = offline.Front{Decimate: 8}
-	for _, c := range Settings(fast, given, Open{Policy: true}) {
+	for _, c := range Policies(fast, given, Open{Policy: true}) {
 		if c.Front != given.Front {
 			t.Errorf("the front end is given, and a candidate is %s", c)
 		}
 	}
-	whole := slow
-	whole.Shortest, whole.Longest, whole.Run = 60, 60, 60
-	if all := Settings(whole, Setting{Policy: DefaultPolicy(60, 0, 0)}, Open{Policy: true}); !slices.ContainsFunc(all, func(s Setting) bool { return s.Policy == reservoir.Policy{Kind: reservoir.Count, Length: 60} }) {
-		t.Errorf("no candidate is a whole stream of 60 samples: %v", all)
+	cycles := Signal{Streams: 20, Samples: 1200, Shortest: 60, Longest: 60, Run: 60, Memory: 2, Whole: true, Classes: []string{"a", "b"}}
+	windows := DefaultPolicy(60, 0, 0)
+	if all := Policies(cycles, Setting{Policy: windows}, open); len(all) != 2 || all[0].Policy != (reservoir.Policy{Kind: reservoir.Count, Length: 60}) || all[1].Policy != windows {
+		t.Errorf("the candidates for cycles of 60 samples are %v, want whole cycles first", all)
+	}
+	if all := Policies(cycles, Setting{Policy: windows}, Open{Policy: true, Numbers: true}); len(all) < 2 || all[0].Policy != windows || all[1].Policy.Kind != reservoir.Endless {
+		t.Errorf("the candidates for numbers are %v", all)
 	}
 }
 
-// tried returns trials with these errors, by the end of the text of a setting; for others 0.52, or 0.5 for standard. A
+// tried returns trials with these errors, by the end of the text of a setting; for others 0.52, or 0.5 for base. A
 // negative error is a failure.
 func tried(standard string, errs map[string]float64, count *int) Try {
 	return func(_ context.Context, s Setting, most int) (Outcome, error) {
@@ -138,12 +138,11 @@ func tried(standard string, errs map[string]float64, count *int) Try {
 
 func TestSearch(t *testing.T) {
 	signal := Signal{Channels: []string{"x"}, Streams: 8, Samples: 1 << 20, Shortest: 1 << 17, Longest: 1 << 17, Run: 1 << 17, Memory: 2, Envelope: 30, Classes: []string{"a", "b"}}
-	settings := Settings(signal, Setting{Policy: DefaultPolicy(1<<17, 1000, 0)}, Open{Policy: true, Front: true})
+	given := Setting{Policy: DefaultPolicy(1<<17, 1000, 0)}
 	spec, _ := reservoir.Bank("tiny", 1)
-	standard, other := settings[0].String(), settings[2].String()
-	search := func(errs map[string]float64, b Budget) (chosen string, trials int, all []Result) {
+	search := func(errs map[string]float64, b Budget, open Open) (chosen string, trials int, all []Result) {
 		t.Helper()
-		all, err := Search(t.Context(), settings, b, signal, spec, Open{Policy: true}, tried(standard, errs, &trials), archive.Progress(nil))
+		all, err := Search(t.Context(), given, b, signal, spec, open, tried(given.String(), errs, &trials), archive.Progress(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,32 +155,60 @@ func TestSearch(t *testing.T) {
 		}
 		return chosen, trials, all
 	}
+	both := Open{Policy: true, Front: true}
 	for _, c := range []struct {
 		what   string
 		errs   map[string]float64
+		open   Open
 		chosen string
 	}{
-		{"no candidate is better", nil, standard},
-		{"better by more than a standard error", map[string]float64{other: 0.44}, other},
-		{"better by less than a standard error", map[string]float64{other: 0.46}, standard},
-		{"a front end is not worse at half the cost", map[string]float64{"--length 2000 --hop 1000 --front center=480,envelope=30,decimate=10": 0.49}, standard + " --front center=480,envelope=30,decimate=10"},
-		{"the default is not possible", map[string]float64{standard: -1, other: 0.49}, other},
-		{"a shorter hop is better", map[string]float64{"--hop 250": 0.1}, "--policy window --length 2000 --hop 250"},
+		{"no candidate is better", nil, both, given.String()},
+		{"better by more than a standard error", map[string]float64{"--length 8000 --hop 4000": 0.44}, both, "--policy window --length 8000 --hop 4000"},
+		{"better by less than a standard error", map[string]float64{"--length 8000 --hop 4000": 0.46}, both, given.String()},
+		{"a policy, then a front end", map[string]float64{"--length 8000 --hop 4000": 0.4, "--length 8000 --hop 4000 --front normalize=8000": 0.3}, both, "--policy window --length 8000 --hop 4000 --front normalize=8000"},
+		{"the policy is given", map[string]float64{"--length 8000 --hop 4000": 0.1, "--front normalize=2000": 0.4}, Open{Front: true}, given.String() + " --front normalize=2000"},
+		{"a front end is not worse at half the cost", map[string]float64{"center=480,envelope=30,decimate=10": 0.49}, both, given.String() + " --front center=480,envelope=30,decimate=10"},
+		{"the base is not possible", map[string]float64{given.String(): -1, "--length 8000 --hop 4000": 0.49}, both, "--policy window --length 8000 --hop 4000"},
+		{"a shorter hop is better", map[string]float64{"--hop 250": 0.1}, both, "--policy window --length 2000 --hop 250"},
 	} {
-		chosen, trials, all := search(c.errs, BudgetOf(1e6))
+		chosen, trials, all := search(c.errs, BudgetOf(1e6), c.open)
 		if chosen != c.chosen {
 			t.Errorf("%s: chosen is %s, want %s", c.what, chosen, c.chosen)
 		}
-		if chosenAgain, n, again := search(c.errs, BudgetOf(1e6)); chosenAgain != chosen || n != trials || !reflect.DeepEqual(all, again) {
+		if chosenAgain, n, again := search(c.errs, BudgetOf(1e6), c.open); chosenAgain != chosen || n != trials || !reflect.DeepEqual(all, again) {
 			t.Errorf("%s: two searches differ", c.what)
 		}
 	}
-	if chosen, trials, all := search(map[string]float64{other: 0.1}, BudgetOf(1e-6)); trials > 0 || len(all) != 1 || chosen != standard {
+	if chosen, trials, all := search(nil, BudgetOf(1e-6), both); trials > 0 || len(all) != 1 || chosen != given.String() {
 		t.Errorf("with no budget, %d trials chose %s of %d", trials, chosen, len(all))
 	}
-	_, many, _ := search(nil, BudgetOf(1e6))
-	if _, few, all := search(nil, Budget(workOf(settings[:3], fewSequences, signal, spec)*1.01)); len(all) != 4 || few >= many { // with the shorter hop
-		t.Errorf("a budget for three candidates gives %d trials of %d", few, len(all))
+	_, many, _ := search(nil, BudgetOf(1e6), both)
+	if _, few, _ := search(nil, BudgetOf(8), both); few >= many || few == 0 {
+		t.Errorf("a small budget gives %d trials, a large one %d", few, many)
+	}
+}
+
+// A candidate must be better in most groups: one group does not decide.
+func TestGroupsDecide(t *testing.T) {
+	groups := func(a ...float64) map[string]float64 {
+		all := map[string]float64{}
+		for i, v := range a {
+			all[string(rune('a'+i))] = v
+		}
+		return all
+	}
+	base := &Result{Outcome: Outcome{Error: 0.3, Deviation: 0.02, Groups: groups(0.5, 0.6, 0.7, 0.8, 0.9, 0.5)}}
+	for _, c := range []struct {
+		groups map[string]float64
+		want   bool
+	}{
+		{groups(0.55, 0.64, 0.76, 0.85, 0.94, 0.56), true},
+		{groups(1, 0.55, 0.66, 0.79, 0.86, 0.48), false},
+		{groups(1, 0.55), true}, // too few common groups
+	} {
+		if r := (&Result{Outcome: Outcome{Error: 0.2, Groups: c.groups}}); r.beats(base) != c.want {
+			t.Errorf("accuracies %v beat %v: %v", c.groups, base.Groups, !c.want)
+		}
 	}
 }
 
@@ -189,9 +216,8 @@ func TestSearch(t *testing.T) {
 func TestSearchIsCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	signal := Signal{Channels: []string{"x"}, Samples: 1000, Shortest: 1000, Longest: 1000, Run: 1000, Memory: 2}
-	settings := Settings(signal, Setting{Policy: DefaultPolicy(1000, 0, 0)}, Open{Front: true})
 	spec, _ := reservoir.Bank("tiny", 1)
-	_, err := Search(ctx, settings, BudgetOf(60), signal, spec, Open{}, func(context.Context, Setting, int) (Outcome, error) {
+	_, err := Search(ctx, Setting{Policy: DefaultPolicy(1000, 0, 0)}, BudgetOf(60), signal, spec, Open{Front: true}, func(context.Context, Setting, int) (Outcome, error) {
 		cancel()
 		return Outcome{}, context.Canceled
 	}, nil)

@@ -3,10 +3,10 @@
 //
 // # Search
 //
-// [Measure] reads the time scales of the data. [Settings] lists the candidates: the default first, then lengths of
-// sequences in steps of four, each with the front ends that suit the time scales. [Search] compares them by the bank tiny: all
-// on some sequences, then the better third on twice as many. The default remains unless the best candidate is better by
-// more than one standard error, or a front end is not worse at half the cost. Then a shorter hop is tried, if there are
+// [Measure] reads the time scales of the data. [Search] compares policies first, then front ends of the chosen policy, by
+// the bank tiny: all on some sequences, then the better third on twice as many. The base (a whole stream, if streams are
+// alike; otherwise the given policy; then no front end) remains unless a candidate is better by more than one standard
+// error, also over the groups, or a front end is not worse at half the cost. Then a shorter hop is tried, if there are
 // few sequences.
 //
 // The budget counts multiply-adds, not time, so the result does not depend on the machine or its load. A budget that

@@ -71,47 +71,47 @@ type Open struct {
 	Numbers       bool // numbers are learned
 }
 
-// mostLength bounds the length of a sequence that is a whole stream.
-const mostLength = 1 << 16
+// Limits of whole streams as sequences: their length, and their number for each class.
+const (
+	mostLength  = 1 << 16
+	fewestWhole = 10
+)
 
-// Settings lists candidates, the default first, then by their expected use.
-func Settings(s Signal, given Setting, open Open) []Setting {
-	policies := []reservoir.Policy{given.Policy}
-	if open.Policy {
-		policies = append(policies, otherPolicies(s, given.Policy, open.Numbers)...)
-	}
-	all := []Setting{}
-	for _, p := range policies {
-		all = append(all, Setting{p, given.Front})
-	}
-	if !open.Front {
+// Policies lists candidates for a policy: the base first, then other lengths, near lengths first. The base is a whole
+// stream, if streams are alike, and otherwise the given policy.
+func Policies(s Signal, given Setting, open Open) []Setting {
+	all := []Setting{given}
+	if !open.Policy {
 		return all
 	}
-	for _, p := range policies {
-		for _, f := range fronts(s, p) {
-			all = append(all, Setting{p, f})
+	add := func(p reservoir.Policy) { all = append(all, Setting{p, given.Front}) }
+	p := given.Policy
+	if s.Whole && s.Shortest == s.Longest && s.Longest <= mostLength && s.Streams >= fewestWhole*len(s.Classes) && p.Early == 0 && !open.Numbers {
+		add(reservoir.Policy{Kind: reservoir.Count, Length: s.Longest})
+		slices.Reverse(all)
+	}
+	if open.Numbers && p.Early == 0 {
+		add(reservoir.Policy{Kind: reservoir.Endless, Early: max(1, p.Length/8)})
+	}
+	most := min(s.Run, s.Shortest) / 2
+	for _, length := range []int{4 * p.Length, p.Length / 4, 2 * p.Length, 16 * p.Length, p.Length / 16} {
+		length -= length % 32 // so that halves and eighths are whole
+		if length >= max(leastSamples, 4*s.Memory) && length <= most {
+			add(reservoir.Policy{Kind: reservoir.Window, Length: length, Hop: length / 2, Early: p.Early})
 		}
 	}
 	return all
 }
 
-// otherPolicies lists the whole stream, if streams are alike, and windows of other lengths, near lengths first.
-func otherPolicies(s Signal, given reservoir.Policy, numbers bool) (list []reservoir.Policy) {
-	if s.Whole && s.Shortest == s.Longest && s.Longest <= mostLength && s.Streams >= 2*len(s.Classes) && given.Early == 0 && !numbers {
-		list = append(list, reservoir.Policy{Kind: reservoir.Count, Length: s.Longest})
-	}
-	if numbers && given.Early == 0 {
-		list = append(list, reservoir.Policy{Kind: reservoir.Endless, Early: max(1, given.Length/8)})
-	}
-	most := min(s.Run, s.Shortest) / 2
-	for _, length := range []int{4 * given.Length, given.Length / 4, 2 * given.Length, 16 * given.Length, given.Length / 16} {
-		length -= length % 32 // so that halves and eighths are whole
-		if length < max(leastSamples, 4*s.Memory) || length > most {
-			continue
+// Fronts lists candidates for a front end of a setting: the setting first.
+func Fronts(s Signal, base Setting, open Open) []Setting {
+	all := []Setting{base}
+	if open.Front {
+		for _, f := range fronts(s, base.Policy) {
+			all = append(all, Setting{base.Policy, f})
 		}
-		list = append(list, reservoir.Policy{Kind: reservoir.Window, Length: length, Hop: length / 2, Early: given.Early})
 	}
-	return list
+	return all
 }
 
 // fastPeriods is the number of correlation lengths in a sequence of a fast signal, such as vibration.
@@ -121,10 +121,10 @@ const fastPeriods = 64
 func fronts(s Signal, p reservoir.Policy) (list []offline.Front) {
 	length := cmp.Or(p.Length, s.Longest)
 	span := func(n int) offline.Span { return offline.Span{Samples: n} }
-	if length < fastPeriods*s.Memory || length < 512 {
+	if length < fastPeriods*s.Memory || length < 256 {
 		return []offline.Front{{Smooth: span(4)}, {Normalize: span(max(2, length))}, {Center: span(max(2, length))}}
 	}
-	envelope := min(max(4, s.Envelope), length/fastPeriods)
+	envelope := min(max(4, s.Envelope), length/fastPeriods*2)
 	reduce := divisor(p, envelope/2)
 	list = append(list,
 		offline.Front{Center: span(16 * envelope), Envelope: span(envelope), Decimate: reduce},

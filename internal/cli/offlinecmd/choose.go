@@ -31,14 +31,14 @@ func searchSettings(ctx context.Context, a *cli.App, src archives.Labeled, o *of
 		spec, _ = reservoir.Bank("tiny", spec.Channels) // a known bank
 		spec.Seed = o.Spec.Seed
 	}
-	settings := choose.Settings(signal, choose.Setting{Policy: o.Policy, Front: o.Front}, open)
+	given := choose.Setting{Policy: o.Policy, Front: o.Front}
 	p := a.Progress()
-	results, err := choose.Search(ctx, settings, b, signal, spec, open, choose.NewTry(data, signal, grouped, *o, spec), p.Report)
+	results, err := choose.Search(ctx, given, b, signal, spec, open, choose.NewTry(data, signal, grouped, *o, spec), p.Report)
 	p.Close()
 	if err != nil {
 		return nil, err
 	}
-	sayChoice(a, results, signal, o.Target != "")
+	sayChoice(a, results, signal, given, o.Target != "")
 	var choices []reservoir.Choice
 	for _, r := range results {
 		if r.Chosen {
@@ -52,7 +52,7 @@ func searchSettings(ctx context.Context, a *cli.App, src archives.Labeled, o *of
 }
 
 // sayChoice prints a table of the tried settings.
-func sayChoice(a *cli.App, results []choose.Result, s choose.Signal, numbers bool) {
+func sayChoice(a *cli.App, results []choose.Result, s choose.Signal, given choose.Setting, numbers bool) {
 	if len(results) == 1 {
 		a.Say("no search: the data are too large for two candidates within the budget, or there is no other candidate: give more with --search; using %s", results[0])
 		return
@@ -61,7 +61,7 @@ func sayChoice(a *cli.App, results []choose.Result, s choose.Signal, numbers boo
 	if numbers {
 		what = "error is the root mean squared error"
 	}
-	a.Say("search: correlation length %d samples, of the magnitude %d; %s of left-out sequences by the bank tiny; cost is network steps per sample; --search 0 takes the first row", s.Memory, s.Envelope, what)
+	a.Say("search: correlation length %d samples, of the magnitude %d; %s of left-out sequences by the bank tiny; cost is network steps per sample; --search 0 would take %s", s.Memory, s.Envelope, what, given)
 	a.Say("  %-8s %-8s %9s %6s  %s", "error", "+-", "sequences", "cost", "settings")
 	for _, r := range results {
 		mark := ""

@@ -54,7 +54,7 @@ func TestTrainChoosesEnvelope(t *testing.T) {
 	model, again := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "again.safetensors")
 	train := []string{"train", data, "--sample-rate", "12kHz", "--bank", "tiny", "--output", model}
 	r := clitest.Must(t, train...)
-	r.Want(t, cli.ExitOK, "<- chosen", "--search 0 takes the first row")
+	r.Want(t, cli.ExitOK, "<- chosen", "--search 0 would take --policy window --length 324")
 	m := show(t, model)
 	if m.Front == nil || m.Front.Envelope == 0 {
 		t.Fatalf("the front end is %+v, want an envelope:\n%s", m.Front, r.ErrOut)
