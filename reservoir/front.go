@@ -20,6 +20,10 @@ type Front struct {
 	Envelope  int `json:"envelope,omitzero"`  // running mean of the magnitude
 	Decimate  int `json:"decimate,omitzero"`  // replaces this many samples by their mean
 
+	// Means are the lengths of running means of the output samples, ascending, for the
+	// statistics that random features of a readout read; see Statistics. nil: none.
+	Means []int `json:"means,omitempty"`
+
 	// Fill replaces missing values before the first value of a sequence, one
 	// number for each channel: the mean of the training samples.
 	Fill []float32 `json:"fill"`
@@ -27,6 +31,9 @@ type Front struct {
 
 // MaxFront bounds the lengths of a front end, in samples.
 const MaxFront = 1 << 30
+
+// maxMeans bounds the number of running means of a channel.
+const maxMeans = 8
 
 // CheckParts refuses lengths that make no front end, or none with that policy.
 func (f *Front) CheckParts(p Policy) error {
@@ -48,16 +55,30 @@ func (f *Front) CheckParts(p Policy) error {
 	if f.Smooth != 0 && f.Envelope != 0 {
 		bad("smooth and envelope, want one of them: an envelope is a running mean, too")
 	}
-	if f.Regimes == nil && !f.runs() {
-		bad("no part, want at least one of regimes, center, normalize, smooth, envelope, decimate")
+	if f.Regimes == nil && !f.runs() && len(f.Means) == 0 {
+		bad("no part, want at least one of regimes, center, normalize, smooth, envelope, decimate, means")
 	}
+	f.checkMeans(bad)
 	if f.Decimate > 1 {
 		f.checkDecimate(p, bad)
 	}
 	return errors.Join(errs...)
 }
 
-// runs reports whether a part with a length follows the regimes.
+// checkMeans reports to bad lengths of running means that are not ascending.
+func (f *Front) checkMeans(bad func(format string, args ...any)) {
+	if len(f.Means) > maxMeans {
+		bad("%d means, want at most %d", len(f.Means), maxMeans)
+	}
+	for k, length := range f.Means {
+		if length < 1 || length > MaxFront || k > 0 && length <= f.Means[k-1] {
+			bad("means of %v samples, want ascending lengths of 1 to %d", f.Means, MaxFront)
+			break
+		}
+	}
+}
+
+// runs reports whether a part with a length follows the regimes, and changes the samples.
 func (f *Front) runs() bool {
 	return f.Center != 0 || f.Normalize != 0 || f.Smooth != 0 || f.Envelope != 0 || f.Decimate != 0
 }
@@ -97,6 +118,11 @@ const frontNumbers = 4
 // StateSize returns the number of float64 values in the state of a stream: 0 for a nil front
 // end, and for one with only regimes.
 func (f *Front) StateSize(channels int) int {
+	return f.partsSize(channels) + f.StatisticsSize(channels)
+}
+
+// partsSize is StateSize without the running means, which follow in the state.
+func (f *Front) partsSize(channels int) int {
 	if f == nil || !f.runs() {
 		return 0
 	}
@@ -138,7 +164,8 @@ func (f *Front) Out(n int64) int64 {
 // (d/min)*d. The result is rounded to float32, and limited to MaxInput.
 //
 // So the first samples of a sequence have equal weights, and later samples have
-// weights that decay with the length as their time constant.
+// weights that decay with the length as their time constant. The running means of
+// Means follow output samples in the same way.
 func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (out int) {
 	if len(samples) == 0 {
 		return 0
@@ -146,16 +173,16 @@ func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (
 	if f.Regimes != nil {
 		f.Regimes.run(samples, channels)
 	}
-	if !f.runs() {
-		return len(samples) / channels
-	}
 	if n == 0 {
 		clear(state)
 	}
-	for c := range channels {
+	parts := f.partsSize(channels)
+	for c := range parts / frontNumbers {
 		f.channel((*[frontNumbers]float64)(state[c*frontNumbers:]), n, samples[c:], channels)
 	}
-	return int(f.Out(n+int64(len(samples)/channels)) - f.Out(n))
+	out = int(f.Out(n+int64(len(samples)/channels)) - f.Out(n))
+	f.updateMeans(state[parts:], f.Out(n), samples[:out*channels], channels)
+	return out
 }
 
 // channel is Run of one channel, whose values are stride apart. Products are

@@ -3,6 +3,7 @@ package sequence
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -16,6 +17,8 @@ type Front struct {
 	runsOn   bool
 	channels int
 	rows     []int32 // for the last samples: number of output rows before each sample, and after the last
+
+	statistics []float32 // after the last sample of each cut with a prediction, of the last call of Run
 }
 
 // NewFront returns the front end of a model, nil if the model has none.
@@ -42,7 +45,7 @@ func (f *Front) Place(before int64, cuts []Cut, count int) int {
 		return count
 	}
 	f.rows = append(f.rows[:0], 0)
-	f.eachSequence(before, cuts, count, func(from, to int, n int64) {
+	f.eachSequence(before, cuts, count, func(_, from, to int, n int64) {
 		first := int64(f.rows[from]) - f.front.Out(n)
 		for r := from; r < to; r++ {
 			n++
@@ -60,22 +63,47 @@ func (f *Front) Run(state []float64, before int64, cuts []Cut, samples []float32
 	}
 	c := f.channels
 	out := f.Place(before, cuts, len(samples)/c)
-	f.eachSequence(before, cuts, len(samples)/c, func(from, to int, n int64) {
+	width := f.front.StatisticsSize(c)
+	f.statistics = slices.Grow(f.statistics[:0], len(cuts)*width)[:len(cuts)*width]
+	f.eachSequence(before, cuts, len(samples)/c, func(cut, from, to int, n int64) {
 		got := f.front.Run(state, n, samples[from*c:to*c], c)
 		copy(samples[int(f.rows[from])*c:], samples[from*c:(from+got)*c])
+		if width > 0 && cut >= 0 && cuts[cut].Emit {
+			f.front.Statistics(f.statistics[cut*width:(cut+1)*width], state, c)
+		}
 	})
 	return out
 }
 
-// eachSequence calls do for the samples of each sequence: [from, to) of the given
-// samples, after n.
-func (f *Front) eachSequence(before int64, cuts []Cut, count int, do func(from, to int, n int64)) {
-	if f.runsOn {
-		do(0, count, before)
-		return
+// Statistics returns the statistics (reservoir.Front.Statistics) after the samples of a
+// cut with a prediction, valid until the next call of Run. Empty: the front end has none.
+func (f *Front) Statistics(cut int) []float32 {
+	if f == nil {
+		return nil
 	}
-	for _, c := range cuts {
-		do(int(c.From), int(c.To), c.Age)
+	width := f.front.StatisticsSize(f.channels)
+	if len(f.statistics) < (cut+1)*width {
+		return nil
+	}
+	return f.statistics[cut*width : (cut+1)*width : (cut+1)*width]
+}
+
+// eachSequence calls do for the samples of each sequence: [from, to) of the given
+// samples, after n. cut is the index of the cut that ends at to, -1 for none. Windows are
+// one sequence, in parts if each prediction needs its own statistics.
+func (f *Front) eachSequence(before int64, cuts []Cut, count int, do func(cut, from, to int, n int64)) {
+	at := 0
+	for i, c := range cuts {
+		switch {
+		case !f.runsOn:
+			do(i, int(c.From), int(c.To), c.Age)
+		case c.Emit && len(f.front.Means) > 0: // in the order of their ends
+			do(i, at, int(c.To), before+int64(at))
+			at = int(c.To)
+		}
+	}
+	if f.runsOn {
+		do(-1, at, count, before+int64(at))
 	}
 }
 

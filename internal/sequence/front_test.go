@@ -16,7 +16,7 @@ import (
 // end for the sequence by itself; for overlapping windows, for the stream.
 func TestFrontIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
-	fronts := []reservoir.Front{{Normalize: 5}, {Decimate: 2}, {Center: 3, Envelope: 2, Decimate: 4}, {Smooth: 4}}
+	fronts := []reservoir.Front{{Normalize: 5}, {Decimate: 2}, {Center: 3, Envelope: 2, Decimate: 4}, {Smooth: 4}, {Means: []int{2, 5}}, {Decimate: 2, Means: []int{3}}}
 	compared := 0
 	for _, p := range []reservoir.Policy{
 		{Kind: reservoir.Marked}, {Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 8, Early: 3}, {Kind: reservoir.Gap, Gap: 5, Early: 4},
@@ -35,7 +35,7 @@ func TestFrontIsTheDefinition(t *testing.T) {
 				times[i], ends[i] = now, rng.IntN(6) == 0
 				x[2*i], x[2*i+1] = rng.Float32(), 100*rng.Float32()
 			}
-			got := transformed(&f, p, x, times, ends, split(rng, n, true))
+			got, statistics := transformed(&f, p, x, times, ends, split(rng, n, true))
 			want := sequencetest.Spans(p, times, ends, false)
 			if len(got) != len(want) {
 				t.Fatalf("policy %+v: %d predictions, want %d", p, len(got), len(want))
@@ -45,8 +45,11 @@ func TestFrontIsTheDefinition(t *testing.T) {
 				if p.Kind == reservoir.Window {
 					begin = 0
 				}
-				y := slices.Clone(x[2*begin : 2*sp.To])
-				y = y[:2*f.Run(make([]float64, f.StateSize(2)), 0, y, 2)]
+				y, state, like := slices.Clone(x[2*begin:2*sp.To]), make([]float64, f.StateSize(2)), make([]float32, f.StatisticsSize(2))
+				y = y[:2*f.Run(state, 0, y, 2)]
+				if f.Statistics(like, state, 2); !slices.Equal(statistics[i], like) {
+					t.Fatalf("policy %+v, front end %+v, prediction %d of [%d, %d): statistics %v, want %v", p, f, i, sp.From, sp.To, statistics[i], like)
+				}
 				y = y[2*int(f.Out(int64(sp.From-begin))):]
 				if !slices.Equal(got[i], y) {
 					t.Fatalf("policy %+v, front end %+v, prediction %d of [%d, %d):\n got %v\nwant %v", p, f, i, sp.From, sp.To, got[i], y)
@@ -61,7 +64,7 @@ func TestFrontIsTheDefinition(t *testing.T) {
 }
 
 // transformed returns the input of each prediction, from samples in pieces.
-func transformed(f *reservoir.Front, p reservoir.Policy, x []float32, times []int64, ends []bool, pieces []int) (seen [][]float32) {
+func transformed(f *reservoir.Front, p reservoir.Policy, x []float32, times []int64, ends []bool, pieces []int) (seen, statistics [][]float32) {
 	var q Sequencer
 	front := NewFront(f, p, 2)
 	state := make([]float64, front.StateSize())
@@ -71,18 +74,19 @@ func transformed(f *reservoir.Front, p reservoir.Policy, x []float32, times []in
 		before, y := q.N, slices.Clone(x[2*at:2*(at+n)])
 		cuts := q.Cut(nil, &p, Samples{Count: n, Times: times[at : at+n], Ends: ends[at : at+n]})
 		front.Run(state, before, cuts, y)
-		for _, c := range cuts {
+		for i, c := range cuts {
 			if c.Reset {
 				open[c.Phase] = nil
 			}
 			open[c.Phase] = append(open[c.Phase], y[2*front.RowsBefore(c.From):2*front.RowsBefore(c.To)]...)
 			if c.Emit {
 				seen = append(seen, slices.Clone(open[c.Phase]))
+				statistics = append(statistics, slices.Clone(front.Statistics(i)))
 			}
 		}
 		at += n
 	}
-	return seen
+	return seen, statistics
 }
 
 // Without a front end every sample is unchanged.

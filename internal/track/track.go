@@ -52,6 +52,7 @@ type Piece struct {
 	Unlike         outcome.Flag  // signs of this piece: FlagOutOfRange, FlagFlat
 	Time           int64         // of the last sample of the sequence, ns; monitor.NoTime: unknown
 	Clock          monitor.Clock // of the sequence; zero without clocks
+	Statistics     []float32     // if Emit: of the front end's output (reservoir.Front.Statistics); empty: none
 }
 
 // Samples returns the length of the sequence up to the end of the piece.
@@ -124,8 +125,8 @@ func (t *Tracker) Feed(tr *Track, s Samples) (pieces []Piece, rows int) {
 	t.cuts = tr.Seq.Cut(t.cuts[:0], &t.Policy, s.Samples)
 	rows = t.transformSamples(tr, s, before)
 	t.pieces = t.pieces[:0]
-	for _, c := range t.cuts {
-		t.pieces = append(t.pieces, t.advance(tr, &s, c))
+	for i, c := range t.cuts {
+		t.pieces = append(t.pieces, t.advance(tr, &s, i, c))
 	}
 	if s.Count > 0 {
 		tr.Since, tr.LastTime = 0, monitor.NoTime
@@ -152,8 +153,8 @@ func (t *Tracker) EndSilent(tr *Track, happened outcome.Flag) []Piece {
 	var none Samples
 	t.transformSamples(tr, none, 0)
 	t.pieces = t.pieces[:0]
-	for _, c := range t.cuts {
-		t.pieces = append(t.pieces, t.advance(tr, &none, c))
+	for i, c := range t.cuts {
+		t.pieces = append(t.pieces, t.advance(tr, &none, i, c))
 	}
 	return t.pieces
 }
@@ -208,8 +209,8 @@ func (t *Tracker) beginsAt(row int) bool {
 		slices.ContainsFunc(t.cuts, func(c sequence.Cut) bool { return c.Reset && int(c.From) == row && c.To > c.From })
 }
 
-// advance makes the piece of a cut, and updates flags and clock of its state.
-func (t *Tracker) advance(tr *Track, s *Samples, c sequence.Cut) Piece {
+// advance makes the piece of the cut with index i, and updates flags and clock of its state.
+func (t *Tracker) advance(tr *Track, s *Samples, i int, c sequence.Cut) Piece {
 	flags := &tr.Flags[c.Phase]
 	if c.Reset && t.Policy.Kind == reservoir.Window {
 		*flags = 0 // a new window misses nothing
@@ -229,6 +230,7 @@ func (t *Tracker) advance(tr *Track, s *Samples, c sequence.Cut) Piece {
 	p.Flags = *flags
 	if c.Emit {
 		p.Flags |= t.predictionFlags(tr, s, &p)
+		p.Statistics = t.front.Statistics(i)
 		if tr.Clocks != nil && t.Policy.Kind == reservoir.Endless {
 			tr.Clocks[c.Phase].Begin(p.Time) // the sequence never ends: the rate is measured since the previous prediction
 		}

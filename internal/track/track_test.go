@@ -32,6 +32,7 @@ type prediction struct {
 	time    int64
 	began   int64
 	rows    string // the network's input of the sequence
+	means   string // Statistics
 }
 
 // stream is a random stream of two channels, with missing values, values out of range and
@@ -88,7 +89,7 @@ func (s *stream) predictions(t *Tracker, pieces []int, since bool) (all []predic
 				panic("a piece has rows that the front end has not made")
 			}
 			if p.Emit {
-				all = append(all, prediction{at + int(p.To), p.Samples(), p.Flags, p.Time, t.Began(&tr, &p), fmt.Sprint(rows[p.Phase])})
+				all = append(all, prediction{at + int(p.To), p.Samples(), p.Flags, p.Time, t.Began(&tr, &p), fmt.Sprint(rows[p.Phase]), fmt.Sprint(p.Statistics)})
 			}
 		}
 		at += n
@@ -111,7 +112,7 @@ func TestSplitInvariance(t *testing.T) {
 		for trial := range 80 {
 			r := rulesOf(p, trial%2 == 0)
 			if trial%3 == 0 {
-				r.Front = &reservoir.Front{Normalize: 5, Decimate: 4}
+				r.Front = &reservoir.Front{Normalize: 5, Decimate: 4, Means: []int{2, 7}}
 			}
 			if trial%5 == 0 { // the reach leaves out some samples
 				r.Front = &reservoir.Front{Regimes: &reservoir.Regimes{
@@ -195,7 +196,9 @@ func TestEndSilent(t *testing.T) {
 
 // Feed allocates nothing after its first calls.
 func TestFeedAllocates(t *testing.T) {
-	tracker := NewTracker(rulesOf(reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4, Early: 3}, true))
+	rules := rulesOf(reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4, Early: 3}, true)
+	rules.Front = &reservoir.Front{Smooth: 3, Means: []int{4, 16}}
+	tracker := NewTracker(rules)
 	tr := tracker.NewTrack(true)
 	s := randomStream(rand.New(rand.NewPCG(1, 1)), 40)
 	x := make([]float32, len(s.x))
