@@ -79,6 +79,9 @@ func newExport(m *reservoir.Model, o Options) (*export, error) {
 			return nil, fmt.Errorf("edge: cannot leave out %q, want one of %s", part, strings.Join(Parts, ", "))
 		}
 	}
+	if m.Front.StatisticsSize(1) > 0 {
+		return nil, fmt.Errorf("edge: the model has random features of running means, which are %w: train with --random-features none", ErrPart)
+	}
 	if m.Front.StateSize(1) > 0 { // regimes have no state
 		return nil, fmt.Errorf("edge: the model has a front end, which is %w, and without it its answers would be wrong: train without one", ErrPart)
 	}

@@ -22,10 +22,10 @@ var public = map[string]int{
 	"codec":              27,
 	"edge":               6,
 	"gpu":                15,
-	"offline":            24,
+	"offline":            26, // RandomOptions, RandomReport: options and report of a training
 	"offline/archive":    31,
 	"pipeline":           27,
-	"readout":            7,
+	"readout":            8, // RandomFeatures: a part of a readout in the model file
 	"readout/novelty":    6,
 	"readout/outcome":    50,
 	"reservoir":          72, // Regimes: a part of Front in the model file; Choice: a part of Training

@@ -180,7 +180,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labeledDa
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Label: p.label, Time: p.time, Seq: p.last.seq, Part: p.last.part,
 				Answer: outcome.Answer{Flags: p.flags},
 			}
-			seen := readout.Seen{Samples: p.samples()}
+			seen := readout.Seen{Samples: p.samples(), Statistics: p.statistics}
 			if m.Policy.Whole(p.early) {
 				if err := judgeSlot(&seen, linear, &scorers, e, slot); err != nil {
 					return err

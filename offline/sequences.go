@@ -37,6 +37,8 @@ type point struct {
 	site     int          // the point's group; groups.None: none
 	last     lastSample
 	pace
+
+	statistics []float32 // of the front end; empty: none
 }
 
 // pace is the timing of a point's samples.
@@ -255,6 +257,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u *track.Piece) {
 	}
 	if c.wants(&p) {
 		c.points++
+		p.statistics = slices.Clone(u.Statistics)
 		s.points = append(s.points, p)
 	}
 }

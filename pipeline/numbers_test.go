@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -13,10 +14,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
-// regressions returns a model with two readouts of one number, test and b.
-func regressions(t testing.TB, policy reservoir.Policy) *reservoir.Model {
+// regressions returns a model with two readouts of one number, test and b; random adds
+// random features to both.
+func regressions(t testing.TB, policy reservoir.Policy, random bool) *reservoir.Model {
 	t.Helper()
 	m := pipelinetest.Model(t, 2, policy) // of one column
 	m.Readouts[0].Classes, m.Readouts[0].Interval = []string{"wear"}, &readout.Interval{Level: .9, Low: -1.25, High: 2}
@@ -24,6 +27,13 @@ func regressions(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	second.Name, second.Interval = "b", &readout.Interval{Level: .8, Low: -.5, High: .25}
 	second.Weights = pipelinetest.Noise(rand.New(rand.NewPCG(5, 6)), len(second.Weights))
 	m.Readouts = append(m.Readouts, &second)
+	if random {
+		m.Front = &reservoir.Front{Means: []int{2, 5}, Fill: m.Network.Norm.Mean}
+		for i, l := range m.Readouts {
+			rng := rand.New(rand.NewPCG(7, uint64(i)))
+			l.Random = &readout.RandomFeatures{Center: pipelinetest.Noise(rng, 4), Weights: pipelinetest.Noise(rng, 4*20), Bias: pipelinetest.Noise(rng, 20), Out: pipelinetest.Noise(rng, 20)}
+		}
+	}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +42,15 @@ func regressions(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 
 // Regression through crashes, restarts and a promotion: each number is its score, with
 // the interval of the named readout. A promotion changes neither numbers into classes
-// nor one number into another.
+// nor one number into another. Random features have the same bits in the library.
 func TestNumbersThroughCrashes(t *testing.T) {
 	t.Parallel()
-	m := regressions(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
+	t.Run("network", func(t *testing.T) { checkNumbers(t, false) })
+	t.Run("random features", func(t *testing.T) { checkNumbers(t, true) })
+}
+
+func checkNumbers(t *testing.T, random bool) {
+	m := regressions(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3}, random)
 	b := newRig(t)
 	c := quickConfig("numbers", 2)
 	rng := rand.New(rand.NewPCG(3, 9))
@@ -57,6 +72,7 @@ func TestNumbersThroughCrashes(t *testing.T) {
 	r = b.startStage(m, c)
 	more()
 	classes := severalReadouts(t, m.Policy)
+	classes.Front = m.Front
 	wrong := map[string]string{"predicts a number and the other classes": b.publishReadout("numbers", classes, "b")}
 	other := *m.Readouts[1]
 	other.Name, other.Classes = "temperature", []string{"temperature"}
@@ -98,10 +114,52 @@ func TestNumbersThroughCrashes(t *testing.T) {
 			}
 		}
 	}
+	checkInLibrary(t, m, sent, got)
 	for p := range 2 {
 		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dialServer}}
 		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
+	}
+}
+
+// checkInLibrary compares the predictions at the ends of sequences with those of the library
+// for the samples of these sequences.
+func checkInLibrary(t *testing.T, m *reservoir.Model, sent map[string][]pipelinetest.Packet, got map[string][]codec.Prediction) {
+	t.Helper()
+	compared := 0
+	for key, packets := range sent {
+		streams := map[string]*classify.Stream{}
+		for name, l := range byName(t, m) {
+			s, err := classify.NewStream(withReadout(m, l))
+			if err != nil {
+				t.Fatal(err)
+			}
+			streams[name] = s
+		}
+		ends := slices.DeleteFunc(slices.Clone(got[key]), func(p codec.Prediction) bool { return p.Flags&outcome.FlagEarly != 0 })
+		for _, packet := range packets {
+			for _, s := range streams {
+				if err := s.Step(packet.Batch.X...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(packet.Header) == 0 { // the sequence continues
+				continue
+			}
+			if a := streams[ends[0].Readout].Answer(); a.Number != ends[0].Number {
+				t.Fatalf("stream %s: %+v, the library predicts %+v", key, ends[0].Number, a.Number)
+			}
+			for _, s := range streams {
+				s.Reset()
+			}
+			ends, compared = ends[1:], compared+1
+		}
+		if len(ends) > 0 {
+			t.Errorf("stream %s: %d predictions too many", key, len(ends))
+		}
+	}
+	if compared < 5 {
+		t.Errorf("%d predictions compared: the test has lost its subject", compared)
 	}
 }

@@ -11,6 +11,9 @@
 // A readout may have a temperature: with this scale the scores are log-likelihoods, and
 // Linear.Probability computes probabilities, for samples like the training samples.
 //
+// A regression may add random features of statistics of the samples to its score
+// (RandomFeatures).
+//
 // The package is independent of reservoirs, file formats and streams, and fits nothing:
 // package internal/fit fits readouts. Limits are also applied on vectors in
 // reservoir/cpu/vector_emit.go and on GPUs in gpu/internal/kernels/scores.h.
@@ -18,6 +21,7 @@
 // # Files
 //
 //   - linear.go: defines a readout and computes scores
+//   - random.go: computes random features of statistics
 //   - answer.go: computes an answer from scores (package outcome)
 //   - coverage.go: defines thresholds of sets, and intervals
 //   - abstain.go: defines the threshold of answers

@@ -35,6 +35,9 @@ type Linear struct {
 	// Interval marks a regression, and converts its one score to a number with an interval;
 	// nil: the readout has classes. A regression has one class, named after the number.
 	Interval *Interval
+	// Random adds random features of the samples' statistics to the score of a regression; nil:
+	// none. The score of Scores is without them.
+	Random *RandomFeatures
 
 	// Prefixes scores unfinished sequences, and decides when prefixes suffice; nil: unfinished
 	// sequences are scored as whole sequences.
@@ -76,7 +79,7 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.Interval.checkInterval(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.checkRandom(), l.Interval.checkInterval(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}

@@ -106,6 +106,7 @@
 //	                early        {"temperature", "limited", "rule"}: the readout has a readout
 //	                             for prefixes; rule: JSON of readout.EarlyRule
 //	                interval     JSON of readout.Interval: the readout is a regression
+//	                random       true if the readout has random features (readout.RandomFeatures)
 //	                abstain      JSON of readout.AbstainRule: the readout may abstain
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file
@@ -128,6 +129,10 @@
 //	readout.K.limit                          [Features]    only of readouts with limits; positive
 //	readout.K.weights                        [Columns, Features]
 //	readout.K.intercept                      [Columns]
+//	readout.K.random.center                  [statistics]    these four only of readouts with random features
+//	readout.K.random.weights                 [units, statistics]    of Front.Statistics
+//	readout.K.random.bias                    [units]
+//	readout.K.random.out                     [units]
 //	readout.K.early.center, .limit, .weights, .intercept      as the four above, of the readout for prefixes
 //	readout.K.novelty.center                 [Features]    these four only of readouts with a detector
 //	readout.K.novelty.scale                  [Features]
@@ -139,7 +144,7 @@
 //
 // Columns is the number of classes, 1 for two classes. The tensors are in this
 // order, without gaps: the three of the norm, then the five or six of each
-// member in turn, then the three to fifteen of each readout in turn. A reader
+// member in turn, then the three to nineteen of each readout in turn. A reader
 // finds tensors by name and range, in any order. The same model gives the same
 // bytes, and so the same fingerprint: the header is JSON without blanks, keys
 // sorted by their bytes within each object ("<", ">" and "&" written \u003c,
@@ -205,6 +210,7 @@
 //   - defaults.go: completes recipes
 //   - policy.go: defines the policies that cut streams into sequences
 //   - front.go: transforms samples before the network (front end)
+//   - means.go: computes statistics of running means for random features
 //   - regimes.go: standardizes channels within operating regimes
 //   - inputs.go: computes the input transform and ranges from training data
 //   - network.go: checks a network and transforms inputs

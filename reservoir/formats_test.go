@@ -85,12 +85,20 @@ func TestStoredModels(t *testing.T) {
 	life := *number.Readouts[0]
 	life.Interval = &readout.Interval{Level: .95, Low: -30.5, High: 31.25, Cap: &most, Clip: &[2]float32{.5, 125}}
 	capped.Readouts = []*readout.Linear{&life}
+	random := testModel(t)
+	random.Front = &Front{Smooth: 3, Means: []int{4, 16}, Fill: []float32{.1, -1e10, 3}}
+	units := *number.Readouts[0]
+	units.Random = &readout.RandomFeatures{Center: []float32{1, 2, 3, 4, -5, 6e9}, Bias: []float32{.5, -1. / 3}, Out: []float32{-20, 1e-9}}
+	for i := range 12 {
+		units.Random.Weights = append(units.Random.Weights, float32(i-5)/3)
+	}
+	random.Readouts = []*readout.Linear{&units}
 	abstains := testModel(t)
 	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &readout.AbstainRule{MaxError: .02, Confidence: .95, Above: 2. / 3}
 	adapted := testModel(t)
 	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
 	for name, m := range map[string]*Model{
-		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped, "regimes": regimes,
+		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped, "random": random, "regimes": regimes,
 		"decides": decides, "novel": novel, "healthy": healthy, "sets": sets, "front": front, "bank": testModel(t), "ring": ring,
 		"ranges": ranges, "mixed": mixedModel(t), "limits": limits, "timed": timed,
 	} {

@@ -102,6 +102,9 @@ func (m *Model) Validate() error {
 		if got, want := h.Features(), m.Network.Spec.FeatureCount(); got != want {
 			errs = append(errs, fmt.Errorf("reservoir: readout %q: want %d features as the network has, got %d", h.Name, want, got))
 		}
+		if got, want := h.Random.Statistics(), m.Front.StatisticsSize(len(m.Channels)); h.Random != nil && got != want {
+			errs = append(errs, fmt.Errorf("reservoir: readout %q: random features of %d statistics, the front end computes %d", h.Name, got, want))
+		}
 		if seen[h.Name] {
 			errs = append(errs, fmt.Errorf("reservoir: readout %q: want names that differ, got this one twice", h.Name))
 		}

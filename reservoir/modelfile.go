@@ -46,6 +46,7 @@ type readoutInfo struct {
 	Interval *readout.Interval    `json:"interval,omitempty"` // a regression; nil: classes
 	Abstain  *readout.AbstainRule `json:"abstain,omitempty"`  // nil: every prediction is an answer
 	Early    *earlyInfo           `json:"early,omitempty"`    // nil: no readout of prefixes
+	Random   bool                 `json:"random,omitzero"`    // the file has random features
 }
 
 // earlyInfo describes a readout of prefixes; its numbers are tensors.
@@ -66,7 +67,7 @@ type noveltyInfo struct {
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
-	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
+	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random != nil}
 	if h.Novelty != nil {
 		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil, h.Novelty.Later}
 	}
@@ -255,25 +256,7 @@ func decode(b []byte) (*Model, error) {
 		m.Network.Members = append(m.Network.Members, mem)
 	}
 	for i, h := range readouts {
-		p := "readout." + strconv.Itoa(i) + "."
-		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
-		r.linear(linear, p, h.Limited)
-		if e := h.Early; e != nil {
-			of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}
-			r.linear(of, p+"early.", e.Limited)
-			linear.Prefixes = &readout.Prefixes{Linear: of, Rule: e.Rule}
-		}
-		if n := h.Novelty; n != nil {
-			linear.Detects = n.Detects
-			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left"), Usual: n.Usual, Later: n.Later}
-			if n.Usual != nil {
-				n.Usual.Linear, n.Usual.Square = r.floats(p+"novelty.linear"), r.floats(p+"novelty.square")
-			}
-			if n.Inputs {
-				linear.Novelty.Inputs = r.floats(p + "novelty.inputs")
-			}
-		}
-		m.Readouts = append(m.Readouts, linear)
+		m.Readouts = append(m.Readouts, r.readout(h, "readout."+strconv.Itoa(i)+"."))
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -328,6 +311,12 @@ func (m *Model) tensors() []tensor {
 		p := "readout." + strconv.Itoa(i) + "."
 		f := int64(h.Features())
 		ts = append(ts, linearTensors(h, p)...)
+		if r := h.Random; r != nil {
+			u, d := int64(r.Units()), int64(r.Statistics())
+			ts = append(ts,
+				tensor{p + "random.center", []int64{d}, r.Center, nil}, tensor{p + "random.weights", []int64{u, d}, r.Weights, nil},
+				tensor{p + "random.bias", []int64{u}, r.Bias, nil}, tensor{p + "random.out", []int64{u}, r.Out, nil})
+		}
 		if e := h.Prefixes; e != nil {
 			ts = append(ts, linearTensors(e.Linear, p+"early.")...)
 		}

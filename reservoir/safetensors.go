@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // tensorReader reads the tensors of one safetensors file and keeps the first
@@ -119,11 +120,43 @@ func (r *tensorReader) words(name, dtype string) []byte {
 	return r.body[t.Offsets[0]:t.Offsets[1]]
 }
 
+// readout reads a readout, whose tensors have the prefix p.
+func (r *tensorReader) readout(h readoutInfo, p string) *readout.Linear {
+	linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
+	r.linear(linear, p, h.Limited)
+	if h.Random {
+		linear.Random = r.random(p + "random.")
+	}
+	if e := h.Early; e != nil {
+		of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}
+		r.linear(of, p+"early.", e.Limited)
+		linear.Prefixes = &readout.Prefixes{Linear: of, Rule: e.Rule}
+	}
+	if n := h.Novelty; n != nil {
+		linear.Detects = n.Detects
+		linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left"), Usual: n.Usual, Later: n.Later}
+		if n.Usual != nil {
+			n.Usual.Linear, n.Usual.Square = r.floats(p+"novelty.linear"), r.floats(p+"novelty.square")
+		}
+		if n.Inputs {
+			linear.Novelty.Inputs = r.floats(p + "novelty.inputs")
+		}
+	}
+	return linear
+}
+
 // linear reads the tensors of a readout's scores.
 func (r *tensorReader) linear(l *readout.Linear, prefix string, limited bool) {
 	l.Center, l.Weights, l.Intercept = r.floats(prefix+"center"), r.floats(prefix+"weights"), r.floats(prefix+"intercept")
 	if limited {
 		l.Limit = r.floats(prefix + "limit")
+	}
+}
+
+// random reads the tensors of a readout's random features.
+func (r *tensorReader) random(prefix string) *readout.RandomFeatures {
+	return &readout.RandomFeatures{
+		Center: r.floats(prefix + "center"), Weights: r.floats(prefix + "weights"), Bias: r.floats(prefix + "bias"), Out: r.floats(prefix + "out"),
 	}
 }
 

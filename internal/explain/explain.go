@@ -137,7 +137,7 @@ func (p *pass) pickCandidate(l *readout.Linear) *candidate {
 	}
 	scores := make([]float32, l.Columns())
 	for i := range slices.Backward(p.last) {
-		if l.AnswerScores(scores, p.last[i].features); sameBits(scores, p.found.scoresOr(scores, l)) {
+		if l.AnswerScores(scores, p.last[i].features, p.last[i].q.Statistics); sameBits(scores, p.found.scoresOr(scores, l)) {
 			return &p.last[i]
 		}
 	}
@@ -187,7 +187,7 @@ func (a *Recomputation) mismatchReason(done replay.PastDone) string {
 // compareWith compares the recomputed prediction with the output.
 func (a *Recomputation) compareWith(f *Found, c *candidate, l *readout.Linear, done replay.PastDone) {
 	a.Found, a.Scores = true, make([]float32, l.Columns())
-	l.AnswerScores(a.Scores, c.features)
+	l.AnswerScores(a.Scores, c.features, c.q.Statistics)
 	a.Class = l.Classes[l.Class(a.Scores)]
 	if a.Same = sameBits(a.Scores, f.scoresOr(a.Scores, l)); !a.Same {
 		a.Why = a.mismatchReason(done)

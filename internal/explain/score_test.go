@@ -158,9 +158,10 @@ func TestOpenNumber(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := m.Readouts[0]
 	features := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), l.Features())
+	var statistics []float32
 	take := func() OpenSequence {
 		var o OpenSequence
-		o.setAnswer(l, features)
+		o.setAnswer(l, features, statistics)
 		return o
 	}
 	l.Intercept[0] = -100 // class 0
@@ -170,5 +171,10 @@ func TestOpenNumber(t *testing.T) {
 	l.Classes, l.Interval = []string{"wear"}, &readout.Interval{Level: .9, Low: -1, High: 1}
 	if o := take(); o.Class != "wear" || o.Score != o.Scores[0] || o.Score >= 0 || o.Probability != 0 {
 		t.Errorf("a number: %+v", o)
+	}
+	before := take().Score
+	l.Random, statistics = &readout.RandomFeatures{Center: []float32{1}, Weights: []float32{50}, Bias: []float32{0}, Out: []float32{3}}, []float32{2}
+	if o := take(); o.Score != o.Scores[0] || o.Score != before+3 { // of one saturated unit
+		t.Errorf("with random features: %+v, want 3 above %v", o, before)
 	}
 }

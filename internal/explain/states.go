@@ -62,14 +62,14 @@ func (x *Explainer) OpenSequences(ctx context.Context, encoded []byte, stream st
 				}
 				known[name] = m
 			}
-			all = append(all, m.predictOpen(row))
+			all = append(all, m.predictOpen(row, st.Front))
 		}
 	}
 	return all, nil
 }
 
-// predictOpen returns the readout's prediction for a state.
-func (m *predictionModel) predictOpen(row []uint32) OpenSequence {
+// predictOpen returns the readout's prediction for a state, with the state of the front end.
+func (m *predictionModel) predictOpen(row []uint32, front []float64) OpenSequence {
 	spec := m.job.Model.Network.Spec
 	layout := engine.LayoutOf(spec)
 	o := OpenSequence{Samples: layout.Steps(row), Readout: m.name}
@@ -83,15 +83,21 @@ func (m *predictionModel) predictOpen(row []uint32) OpenSequence {
 	}
 	features := make([]float32, spec.FeatureCount())
 	layout.FeaturesOf(spec, row, features)
-	o.setAnswer(m.linear, features)
+	var statistics []float32
+	if m.linear.Random != nil {
+		statistics = make([]float32, m.linear.Random.Statistics())
+		m.job.Model.Front.Statistics(statistics, front, spec.Channels)
+	}
+	o.setAnswer(m.linear, features, statistics)
 	return o
 }
 
-// setAnswer sets the readout's prediction for an open sequence with these features.
-func (o *OpenSequence) setAnswer(l *readout.Linear, features []float32) {
+// setAnswer sets the readout's prediction for an open sequence with these features, and
+// statistics of the samples.
+func (o *OpenSequence) setAnswer(l *readout.Linear, features, statistics []float32) {
 	a := outcome.Answer{Flags: outcome.FlagEarly}
 	scores := make([]float32, l.Columns())
-	l.For(true).AnswerScores(scores, features)
+	l.For(true).AnswerScores(scores, features, statistics)
 	l.Answer(&a, scores, readout.Seen{Samples: int64(o.Samples)}, nil)
 	o.Class, o.Score, o.Probability, o.Scores = l.Classes[a.Class], a.Score, a.Probability, scores
 }

@@ -38,6 +38,7 @@ type Stream struct {
 
 	front *reservoir.Front // nil: none
 	state []float64        // of the front end
+	means []float32        // Seen.Statistics; empty: none
 	n     int64            // samples since the stream began or was reset
 }
 
@@ -60,7 +61,7 @@ func NewStream(m *reservoir.Model) (*Stream, error) {
 	s := &Stream{
 		engine: e, readout: m.Readouts[0],
 		inputs: make([]float32, streamSamples*m.Network.Spec.Channels), scores: make([]float32, e.ScoreWidth()),
-		front: m.Front, state: make([]float64, m.Front.StateSize(len(m.Channels))),
+		front: m.Front, state: make([]float64, m.Front.StateSize(len(m.Channels))), means: make([]float32, m.Front.StatisticsSize(len(m.Channels))),
 	}
 	if d := s.readout.Novelty; d != nil {
 		s.novelty = judge.NewScorer(d)
@@ -136,6 +137,13 @@ func (s *Stream) update(judge bool) {
 			panic(err) // as above
 		}
 		seen = readout.Seen{Judged: true, Novelty: s.novel[0], Inputs: s.like}
+	}
+	if s.readout.Random != nil {
+		if s.n == 0 {
+			clear(s.state) // of the previous sequence
+		}
+		s.front.Statistics(s.means, s.state, s.engine.Network().Spec.Channels)
+		seen.Statistics = s.means
 	}
 	s.set = s.readout.Answer(&s.answer, s.scores[:s.readout.Columns()], seen, s.set[:0])
 }

@@ -72,7 +72,7 @@ func (k Sequences) Test(m *reservoir.Model, some []int) (correct int, err error)
 		if err := k.Features(i, row); err != nil {
 			return 0, err
 		}
-		r.AnswerScores(scores, row)
+		r.AnswerScores(scores, row, nil) // a readout of classes
 		if r.Classes[r.Class(scores)] == k.Classes[k.Sequences[i].Class] {
 			correct++
 		}

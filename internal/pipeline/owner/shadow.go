@@ -74,7 +74,7 @@ func (s *shadowing) fillRows(b *shard.Batch, a *shard.Answer, k, from, to int) {
 		row := *p
 		row.Readout = ""
 		scores, novelty := a.ShadowScores(len(b.Shadows), k, i)
-		seen := readout.Seen{Samples: a.Length[i], Judged: novelty != shard.NotJudged, Novelty: novelty} // alarms read no shadows: their inputs are the same
+		seen := readout.Seen{Samples: a.Length[i], Judged: novelty != shard.NotJudged, Novelty: novelty, Statistics: a.StatisticsOf(i)} // alarms read no shadows: their inputs are the same
 		s.sets = l.Answer(&row.Answer, scores, seen, s.sets)
 		s.rows = append(s.rows, row)
 		s.details = append(s.details, codec.Details{Active: p.Class, ActiveReadout: cmp.Or(p.Readout, s.first), Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]})

@@ -61,7 +61,8 @@ func (s *slots) advanceRows(b *Batch, runs []reservoir.Run, emits []emit) error 
 		h.used = true
 		l, from := h.readoutOf(p)
 		row := scores[i*width:]
-		seen := readout.Seen{Samples: b.Answers[e.part].Length[e.index], Judged: h.novel != nil && e.whole}
+		a := &b.Answers[e.part]
+		seen := readout.Seen{Samples: a.Length[e.index], Judged: h.novel != nil && e.whole, Statistics: a.StatisticsOf(e.index)}
 		if seen.Judged {
 			seen.Novelty, seen.Inputs = h.judgedBy(judging, i)
 			seen.Inputs = b.keepInputs(seen.Inputs)

@@ -15,6 +15,8 @@ type Sequence struct {
 	In     uint64 // input message that led to the prediction
 	Stored int64  // time at which the server stored the message, ns
 
+	Statistics []float32 // of the samples; see state.Predictions.StatisticsOf
+
 	Before, Last     state.Place // the stream's sample before the first (zero: not known), and the last
 	Samples          int64       // input samples
 	Rows             int64       // rows after the front end
@@ -156,6 +158,7 @@ func (f *follower) compute(s *slots, b *Batch, a *Answer) error {
 			if r := &f.runs[to]; r.pred >= 0 {
 				emits++
 				r.seq.Prediction, r.seq.In, r.seq.Stored = a.Preds[r.pred], a.At[r.pred], a.Stored[r.pred]
+				r.seq.Statistics = slices.Clone(a.StatisticsOf(r.pred))
 				if f.Want(&r.seq) {
 					f.busy[b.runs[to].Slot] = true
 				} else {
