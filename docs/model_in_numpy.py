@@ -45,6 +45,13 @@ def front_end(x):  # of a whole sequence
     return y
 
 
+def statistics(x):  # of the front end's output: running means of several lengths, and their differences
+    means = np.zeros((len(front["means"]), x.shape[1]))
+    for k, row in enumerate(x, 1):
+        means += (row - means) / np.minimum(k, front["means"])[:, None]
+    return np.vstack([means[:1], means[:-1] - means[1:]]).T.ravel()
+
+
 def features(x):
     u = (x - T["norm.mean"]) * T["norm.scale"] if spec["standardize"] else x
     if spec["difference"]:
@@ -91,9 +98,13 @@ def mixed_features(u):  # mixed-bank.md; of at most 32768 samples, of which all 
 
 
 for path in sys.argv[2:]:
-    f = features(front_end(np.load(path).astype("f8")))
+    x = front_end(np.load(path).astype("f8"))
+    f = features(x)
     limit = T.get("readout.0.limit", np.inf)  # a readout may limit its features
     s = T["readout.0.intercept"] + T["readout.0.weights"] @ np.clip(f - T["readout.0.center"], -limit, limit)
+    if readout.get("random"):  # random features
+        W, c, b, out = (T[f"readout.0.random.{k}"] for k in ("weights", "center", "bias", "out"))
+        s = s + out @ np.tanh(b + W @ (statistics(x) - c))
     k = int(s[0] > 0) if len(readout["classes"]) == 2 else int(s.argmax())
     all_scores = np.append([0], s) if len(s) == 1 else s
     t = readout.get("temperature")  # none: the model makes no probabilities

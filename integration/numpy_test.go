@@ -82,6 +82,9 @@ func TestModelInNumPy(t *testing.T) {
 		slices.Sort(sizes)
 		limit := float32(sizes[len(sizes)/2])
 		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Target: "size", Cap: &limit, Clip: true})
+		random := &offline.RandomOptions{Units: 100, Means: []int{3, 20}, Always: true}
+		front := offline.Front{Envelope: offline.Span{Samples: 2}, Decimate: 2}
+		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Target: "size", Front: front, Random: random})
 	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := imports.Import(context.Background(), imports.Options{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)

@@ -48,6 +48,7 @@
 //   - collect.go: passes features on in the order of the plan
 //   - front.go: parses front ends and their lengths
 //   - regimes.go: finds operating regimes by their settings
+//   - random.go: fits a readout of random features, and chooses between it and the network's
 //   - forecast.go: predicts the time that a training takes
 //   - priors.go: parses numbers per class, such as priors
 //   - early.go: fits a readout of prefixes and rules of early decisions; adapts thresholds

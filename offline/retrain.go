@@ -166,7 +166,10 @@ type training struct {
 	front    *reservoir.Front // nil: none
 	inputs   []reservoir.InputRange
 	kept     *keeper // training data of a detector; nil: no detector
-	report   RetrainReport
+
+	statistics []float32 // of each example, for random features; nil: none
+
+	report RetrainReport
 }
 
 // newTraining reads the material once.
@@ -205,7 +208,11 @@ func newTraining(ctx context.Context, src labeledData, opt RetrainOptions) (*tra
 		t.report.MedianLength = median
 	}
 	t.report.Sampling = t.sampling()
-	return t, t.setFront(ctx)
+	if err := t.setFront(ctx); err != nil {
+		return nil, err
+	}
+	t.keepStatistics()
+	return t, nil
 }
 
 // sampling is the sampling rate of the options, otherwise of the times.
@@ -235,7 +242,7 @@ func (t *training) readout(origins []int, beside int64) fit.Options {
 // learner is for the examples [from, to).
 func (t *training) learner(from, to int) (*fit.Learner, error) {
 	f := t.opt.Spec.FeatureCount()
-	beside := t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())
+	beside := t.src.bytes + t.kept.bytes() + t.statisticsBytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())
 	l, err := fit.NewPart(f, t.src.classes, t.examples.labels, from, to, t.readout(t.examples.groups, beside))
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, fit.Size(beside), err)
@@ -281,9 +288,10 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 	defer cancel()
 	c := newCollector(ctx, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), take)
 	missing, err = pass{
-		EngineOptions: t.opt.EngineOptions, net: t.net, rules: track.Rules{Mean: t.first(), Front: t.front},
+		EngineOptions: t.opt.EngineOptions, net: t.net, rules: track.Rules{Mean: t.first(), Front: t.withMeans()},
 		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, _ []float32) error {
 			t.kept.see(arrival[p.k], s.values[:p.rows*int64(t.opt.Spec.Channels)])
+			t.seeStatistics(arrival[p.k], p.statistics)
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
 	}.run(ctx, sampleSource, pl, ran)
@@ -305,6 +313,9 @@ func (t *training) finish(ctx context.Context, l *fit.Learner, cast *forecast) (
 	linear, fit, err := l.Solve(ctx, opt)
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s: %w", t.src.what, err)
+	}
+	if linear, fit, err = t.chooseRandom(ctx, linear, fit); err != nil {
+		return nil, err
 	}
 	t.report.FitSeconds = time.Since(start).Seconds()
 	if err := t.detect(ctx, linear); err != nil {

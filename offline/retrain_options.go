@@ -38,6 +38,7 @@ type RetrainOptions struct {
 	Target      string           // column of numbers that are learned instead of classes; of a data set that SetTarget has read
 	Cap         *float32         // with a Target: larger numbers are learned as this one; nil: none
 	Clip        bool             // with a Target: limits predicted numbers to the range of the training's; see readout.Interval
+	Random      *RandomOptions   // with a Target: also learns from random features, and chooses by leave-one-out; nil: no
 	Priors      PerClass         // expected share of each class in later use; zero: as in the training; see fit.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see fit.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
@@ -88,6 +89,7 @@ type RetrainReport struct {
 	Plan         fit.Plan       `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout      fit.Report     `json:"readout"`
 	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil without RetrainOptions.Groups
+	Random       *RandomReport  `json:"random,omitempty"`   // nil without RetrainOptions.Random, or if no channel varies
 	Early        *EarlyReport   `json:"early,omitempty"`    // nil without RetrainOptions.Early
 	Novelty      *detect.Report `json:"novelty,omitempty"`  // nil without RetrainOptions.Novelty
 	StateSeconds float64        `json:"state_seconds"`      // of the passes over the series, with the sums of their features
@@ -131,7 +133,7 @@ func checkTraining(src labeledData, opt RetrainOptions) error {
 	if opt.Spec.Channels != len(src.channels) {
 		return fmt.Errorf("offline: the network reads %d channels, %s has %d", opt.Spec.Channels, src.what, len(src.channels))
 	}
-	if err := opt.checkTarget(); err != nil {
+	if err := cmp.Or(opt.checkTarget(), opt.Random.checkRandom(opt.Target)); err != nil {
 		return err
 	}
 	if src.target != opt.Target {

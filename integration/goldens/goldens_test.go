@@ -35,8 +35,9 @@ var jobs = []golden{
 	{name: "count-single-network", train: []string{"--network", "eusn", "--units", "3", "--features", "last", "--policy", "count", "--length", "8", "--sample-rate", "100Hz", "--max-error", "0.2", "--confidence", "0.5"}, input: input{}},
 	{name: "gap", train: append(tiny, "--policy", "gap", "--gap", "500ms", "--early", "8", "--decide", "--decide-loss", "0.2"), input: input{gaps: true}},
 	{name: "endless-inputs", train: append(tiny, "--policy", "endless", "--early", "8", "--drift"), input: input{}},
-	{name: "numbers", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--policy", "count", "--length", "16"), numbers: true, input: input{}},
-	{name: "numbers-regimes", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--policy", "window", "--length", "16", "--hop", "4", "--train-hop", "8", "--cap", "200", "--settings", "c1", "--regimes", "3"), numbers: true, input: input{}},
+	{name: "numbers", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--random-features", "none", "--policy", "count", "--length", "16"), numbers: true, input: input{}},
+	{name: "numbers-regimes", train: append(tiny, "--target", "seq", "--coverage", "0.8", "--random-features", "none", "--policy", "window", "--length", "16", "--hop", "4", "--train-hop", "8", "--cap", "200", "--settings", "c1", "--regimes", "3"), numbers: true, input: input{}},
+	{name: "numbers-random", train: append(tiny, "--target", "seq", "--random-features", "40", "--means", "3,12", "--front", "smooth=2", "--policy", "window", "--length", "16", "--hop", "4", "--early", "2"), numbers: true, input: input{}},
 	{name: "novel-only", train: append(tiny, "--healthy-only=slow", "--false-alarms", "0.1", "--policy", "window", "--length", "20", "--hop", "10"), input: input{}},
 	{name: "promoted-and-shadowed", train: append(tiny, "--early", "10"), input: input{ends: true}, operate: func(j *job) {
 		next, shadow := j.publish("--alpha", "100"), j.publish("--ridge", "--alpha", "0.1")

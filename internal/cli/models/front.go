@@ -44,5 +44,14 @@ func FrontText(r Report) string {
 			parts = append(parts, fmt.Sprintf(p.text, length(p.n)))
 		}
 	}
+	if len(f.Means) > 0 {
+		parts = append(parts, "keeps "+MeansText(f.Means)+" of each channel for random features")
+	}
 	return strings.Join(parts, "; ")
+}
+
+// MeansText describes running means by their lengths.
+func MeansText(lengths []int) string {
+	text := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(lengths)), ", "), "[]")
+	return "running means of " + text + " samples"
 }

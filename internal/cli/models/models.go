@@ -80,6 +80,7 @@ type readoutReport struct {
 	Abstain  *readout.AbstainRule `json:"abstain,omitempty"`  // nil: every prediction is an answer
 	Early    *readout.EarlyRule   `json:"early,omitempty"`    // nil: no early predictions
 	Novelty  *noveltyReport       `json:"novelty,omitempty"`  // nil: no detector
+	Random   int                  `json:"random_features,omitzero"`
 	Interval *readout.Interval    `json:"interval,omitempty"` // nil: predicts classes; otherwise predicts a number, named as its only class
 }
 
@@ -136,7 +137,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 }
 
 func newReadoutReport(h *readout.Linear) readoutReport {
-	r := readoutReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
+	r := readoutReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random.Units()}
 	if p := h.Prefixes; p != nil {
 		r.Early = &p.Rule
 	}
@@ -236,6 +237,9 @@ func printReadout(a *cli.App, h readoutReport) {
 		}
 		if c := v.Clip; c != nil {
 			printRow(a, "", "values and intervals are limited to %v to %v, the range of the training", c[0], c[1])
+		}
+		if h.Random > 0 {
+			printRow(a, "", "of %d random features", h.Random)
 		}
 		printRow(a, "interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, as leave-one-out or labels have shown", v.Low, v.High, 100*v.Level)
 	} else {

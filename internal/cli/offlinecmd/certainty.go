@@ -2,9 +2,11 @@ package offlinecmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/pflag"
 
@@ -30,6 +32,9 @@ type certaintyFlags struct {
 	capAt    float64
 	clip     bool
 	capped   bool // capAt is set
+	random   string
+	means    []int
+	randomOf *offline.RandomOptions // parsed from random and means
 	maxError float64
 	sure     float64
 }
@@ -39,6 +44,8 @@ func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.target, "target", "", "column of numbers to learn instead of classes, such as the remaining life: of each series of a data set, or of each sample of a recording (docs/regression.md)")
 	f.Float64Var(&c.capAt, "cap", 0, "with --target: learn larger numbers as this one, such as 125 for a remaining life that nothing announces earlier (docs/regression.md)")
 	f.BoolVar(&c.clip, "clip", false, "with --target: limit predicted numbers to the range of the training's; default: with --cap")
+	f.StringVar(&c.random, "random-features", "auto", "with --target: random features of running means of the channels, in place of the network (docs/regression.md): auto = if leave-one-out is better with them, none, or their number, such as 1024")
+	f.IntSliceVar(&c.means, "means", nil, "with --random-features: lengths of the running means, in samples after the front end (default 4,16,64,256)")
 	f.Float64Var(&c.maxError, "max-error", 0, "abstain where the model is not sure, so that at most this share of the answers is wrong, such as 0.02 (docs/sets.md); 0 = answer always")
 	f.Float64Var(&c.sure, "confidence", offline.DefaultConfidence, "with --max-error: probability that the share is not larger")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
@@ -69,10 +76,36 @@ func (c *certaintyFlags) checkNumbers(f *pflag.FlagSet) error {
 	if c.capped = f.Changed("cap"); c.capped && !f.Changed("clip") {
 		c.clip = true
 	}
+	if err := c.parseRandom(f); err != nil {
+		return err
+	}
 	return cli.CheckRules([]cli.Rule{
 		{Broken: (c.capped || f.Changed("clip")) && c.target == "", Message: "--cap and --clip are about numbers: want --target, too"},
 		{Broken: c.capped && !(math.Abs(c.capAt) <= math.MaxFloat32), Message: fmt.Sprintf("--cap %v: want a finite number, such as 125", c.capAt)},
 	})
+}
+
+// parseRandom parses the flags of random features.
+func (c *certaintyFlags) parseRandom(f *pflag.FlagSet) error {
+	if (f.Changed("random-features") || f.Changed("means")) && c.target == "" {
+		return errors.New("--random-features and --means are about numbers: want --target, too")
+	}
+	if c.target == "" || c.random == "none" {
+		if f.Changed("means") {
+			return errors.New("--means: lengths of running means for random features, and --random-features none: want one of them")
+		}
+		return nil
+	}
+	c.randomOf = &offline.RandomOptions{Means: c.means}
+	if c.random == "auto" {
+		return nil
+	}
+	n, err := strconv.ParseUint(c.random, 10, 31)
+	if err != nil || n == 0 {
+		return fmt.Errorf("--random-features %s: want auto, none or a number of features, such as 1024", c.random)
+	}
+	c.randomOf.Units, c.randomOf.Always = int(n), true
+	return nil
 }
 
 // parseClasses parses the flags with a number for each class.
@@ -88,7 +121,7 @@ func (c *certaintyFlags) parseClasses() error {
 
 // set copies the flags into training options.
 func (c *certaintyFlags) set(o *offline.RetrainOptions) {
-	o.Coverage, o.Target, o.Clip = c.coverage, c.target, c.clip
+	o.Coverage, o.Target, o.Clip, o.Random = c.coverage, c.target, c.clip, c.randomOf
 	if c.capped {
 		limit := float32(c.capAt)
 		o.Cap = &limit
@@ -196,6 +229,18 @@ func printNumbers(a *cli.App, n *offline.NumberErrors) {
 	}
 	a.Print("errors     %s", errorsText(n))
 	a.Print("intervals  hold %.2f %%, %.2f %% are below and %.2f %% above; %.4g wide in the mean", 100*n.Coverage, 100*n.Below, 100*n.Above, n.Width)
+}
+
+// printRandom prints the choice between random features and the network.
+func printRandom(a *cli.App, r *offline.RandomReport) {
+	if r == nil {
+		return
+	}
+	choice := "not chosen (--random-features " + strconv.Itoa(r.Units) + " takes them)"
+	if r.Chosen {
+		choice = "chosen (--random-features none takes the network)"
+	}
+	a.Print("choice     leave-one-out root mean square %.4g with %d random features of %s, %.4g with the network: random features %s", r.RMSE, r.Units, models.MeansText(r.Means), r.Network, choice)
 }
 
 // errorsText describes the errors of numbers.

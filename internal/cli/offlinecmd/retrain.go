@@ -55,7 +55,8 @@ these come again, and shows what a new one can expect.
 A recording has no test part: the training uses all of it. The label of a sequence is
 the one that all its samples have; a sequence with several labels is not used.
 
---target learns a number instead of a class: ridge regression, with an interval for each
+--target learns a number instead of a class: ridge regression of the features of the network,
+or of random features if leave-one-out is better with them, with an interval for each
 prediction.
 
 The default is a bank of 120 networks of 16 units (--bank standard). Leave-one-out chooses

@@ -66,17 +66,34 @@ func TestTarget(t *testing.T) {
 	if r := clitest.Must(t, retrain("--target", "seq", "--cap", "125", "--clip=false")...); strings.Contains(r.Out, "limited to") {
 		t.Errorf("retrain --clip=false prints\n%s", r.Out)
 	}
+	random := []string{"--target", "seq", "--means", "3,50"}
+	if r := clitest.Must(t, retrain(append(random, "--random-features", "30")...)...); !strings.Contains(r.Out, "with 30 random features of running means of 3, 50 samples, ") || !strings.Contains(r.Out, ": random features chosen") || !strings.Contains(r.Out, "\n           of 30 random features\n") || !strings.Contains(r.Out, "keeps running means of 3, 50 samples of each channel") {
+		t.Errorf("retrain --random-features prints\n%s", r.Out)
+	}
+	var chosen struct {
+		Report offline.RetrainReport
+	}
+	clitest.Must(t, retrain(append(random, "--json")...)...).Parse(t, &chosen)
+	if r := chosen.Report.Random; r == nil || r.Units != 512 || r.Chosen != (r.RMSE < r.Network) || r.Chosen && r.RMSE != chosen.Report.Readout.Numbers.RMSE {
+		t.Errorf("retrain --json gives %+v", r)
+	}
+	if r := clitest.Must(t, retrain("--target", "seq", "--random-features", "none")...); strings.Contains(r.Out, "random") {
+		t.Errorf("retrain --random-features none prints\n%s", r.Out)
+	}
 	hop := []string{"train", archive, "--policy", "window", "--length", "10", "--hop", "1", "--train-hop", "5", "--members", "4", "--units", "10", "--output", model, "--target", "seq"}
 	if r := clitest.Must(t, hop...); !strings.Contains(r.ErrOut, "window of 10 samples every 1; learning from every 5 samples") {
 		t.Errorf("train --train-hop prints\n%s", r.ErrOut)
 	}
 	for want, args := range map[string][]string{
-		"want --target, too":      {"--cap", "125"},
-		"--cap NaN: want":         {"--target", "seq", "--cap", "NaN"},
-		"--train-hop -1: want":    {"--target", "seq", "--train-hop", "-1"},
-		"numbers have no classes": {"--target", "seq", "--priors", "balanced"},
-		"train in one job":        {"--target", "seq", "--shard", "1/2"},
-		"leave --labels out":      {"--target", "seq", "--labels", csv},
+		"want --target, too":               {"--cap", "125"},
+		"--cap NaN: want":                  {"--target", "seq", "--cap", "NaN"},
+		"--train-hop -1: want":             {"--target", "seq", "--train-hop", "-1"},
+		"are about numbers: want --target": {"--means", "4"},
+		"--random-features some: want":     {"--target", "seq", "--random-features", "some"},
+		"want one of them":                 {"--target", "seq", "--random-features", "none", "--means", "4"},
+		"numbers have no classes":          {"--target", "seq", "--priors", "balanced"},
+		"train in one job":                 {"--target", "seq", "--shard", "1/2"},
+		"leave --labels out":               {"--target", "seq", "--labels", csv},
 	} {
 		clitest.Exec(t, t.Context(), retrain(args...)...).Want(t, cli.ExitUsage, want)
 	}

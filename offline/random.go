@@ -1,0 +1,237 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/fit"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// RandomOptions select random features for numbers: units with drawn weights, which read running means of each channel
+// and their differences, instead of the network (readout.RandomFeatures, reservoir.Front.Means). Leave-one-out chooses
+// the scale of the drawn weights. The zero value is the default.
+type RandomOptions struct {
+	Units  int   // 0: defaultUnits
+	Means  []int // lengths of the running means, samples after the front end, ascending; nil: defaultMeans
+	Always bool  // also if leave-one-out is better with the features of the network
+}
+
+// defaultUnits is the default number of units of random features.
+const defaultUnits = 512
+
+// mostUnits bounds the number of units.
+const mostUnits = 1 << 14
+
+// defaultMeans returns the default lengths of running means.
+func defaultMeans() []int { return []int{4, 16, 64, 256} }
+
+// RandomReport describes the choice between random features and the features of the network. Errors are the root mean
+// squares of leave-one-out.
+type RandomReport struct {
+	Units   int     `json:"units"`
+	Means   []int   `json:"means"` // lengths of the running means, samples
+	Scale   float64 `json:"scale"` // variance of the drawn sums, for standardized statistics
+	RMSE    float64 `json:"rmse"`
+	Network float64 `json:"network_rmse"` // with the features of the network
+	Chosen  bool    `json:"chosen"`       // the model has the random features
+}
+
+// randomScales are the candidates of RandomReport.Scale.
+var randomScales = []float64{0.3, 1, 3}
+
+// checkRandom refuses contradictory options.
+func (o *RandomOptions) checkRandom(target string) error {
+	switch {
+	case o == nil:
+		return nil
+	case target == "":
+		return errors.New("offline: random features, and no target: want a target, too")
+	case o.Units < 0 || o.Units > mostUnits:
+		return fmt.Errorf("offline: %d units of random features, want 1 to %d", o.Units, mostUnits)
+	}
+	return (&reservoir.Front{Means: o.means()}).CheckParts(reservoir.Policy{Kind: reservoir.Marked})
+}
+
+func (o *RandomOptions) means() []int {
+	if o.Means == nil {
+		return defaultMeans()
+	}
+	return o.Means
+}
+
+func (o *RandomOptions) units() int {
+	if o.Units == 0 {
+		return defaultUnits
+	}
+	return o.Units
+}
+
+// withMeans returns the front end of the training with the running means of the random features, if requested.
+func (t *training) withMeans() *reservoir.Front {
+	if t.opt.Random == nil {
+		return t.front
+	}
+	front := reservoir.Front{Fill: slices.Clone(t.first())}
+	if t.front != nil {
+		front = *t.front
+	}
+	front.Means = t.opt.Random.means()
+	return &front
+}
+
+// keepStatistics allocates memory for the statistics of all training sequences, if requested.
+func (t *training) keepStatistics() {
+	if t.opt.Random != nil {
+		t.statistics = make([]float32, len(t.examples.labels)*t.withMeans().StatisticsSize(len(t.src.channels)))
+	}
+}
+
+// statisticsBytes returns the memory of keepStatistics.
+func (t *training) statisticsBytes() int64 { return 4 * int64(len(t.statistics)) }
+
+// seeStatistics takes the statistics of a training sequence. Safe for concurrent use with different sequences.
+func (t *training) seeStatistics(i int, statistics []float32) {
+	if t.statistics != nil {
+		copy(t.statistics[i*len(statistics):], statistics)
+	}
+}
+
+// chooseRandom learns a readout of random features, if requested, and returns it if its leave-one-out error is smaller
+// than that of the given readout; otherwise the given readout and its report.
+func (t *training) chooseRandom(ctx context.Context, linear *readout.Linear, report fit.Report) (*readout.Linear, fit.Report, error) {
+	o := t.opt.Random
+	if o == nil {
+		return linear, report, nil
+	}
+	drawn := t.drawUnits()
+	if drawn == nil {
+		return linear, report, nil
+	}
+	choice := &RandomReport{Units: drawn.Units(), Means: o.means(), Network: report.Numbers.RMSE}
+	t.report.Random = choice
+	var best *readout.Linear
+	var of fit.Report
+	for _, scale := range randomScales {
+		random := scaleUnits(drawn, math.Sqrt(scale))
+		l, r, err := t.fitUnits(ctx, random)
+		if err != nil {
+			return nil, report, err
+		}
+		if best == nil || r.Numbers.RMSE < choice.RMSE {
+			best, of, choice.RMSE, choice.Scale = readUnits(l, random, linear.Features()), r, r.Numbers.RMSE, scale
+		}
+	}
+	if choice.Chosen = o.Always || choice.RMSE < choice.Network; !choice.Chosen {
+		return linear, report, nil
+	}
+	t.front = t.withMeans()
+	return best, of, nil
+}
+
+// drawUnits draws the weights of the units for scale 1: a unit's sum has about this variance over the training
+// sequences. Statistics that do not vary have weights of 0. nil if no statistic varies.
+func (t *training) drawUnits() *readout.RandomFeatures {
+	units, n := t.opt.Random.units(), len(t.examples.labels)
+	d := len(t.statistics) / n
+	r := &readout.RandomFeatures{
+		Center: make([]float32, d), Weights: make([]float32, units*d), Bias: make([]float32, units), Out: make([]float32, units),
+	}
+	inverse, varying := make([]float64, d), 0
+	for j := range d {
+		mean, deviation := t.statisticMoments(j, d)
+		r.Center[j] = float32(mean)
+		if deviation > 0 && (!t.net.Spec.Standardize || t.net.Norm.Scale[j/len(t.opt.Random.means())] != 0) {
+			inverse[j] = 1 / deviation
+			varying++
+		}
+	}
+	if varying == 0 {
+		return nil
+	}
+	share := 1 / math.Sqrt(float64(varying))
+	rng := rand.New(rand.NewPCG(t.opt.Spec.Seed, 1))
+	for u := range units {
+		r.Bias[u] = float32(rng.NormFloat64())
+		for j := range d {
+			r.Weights[u*d+j] = float32(rng.NormFloat64() * share * inverse[j])
+		}
+	}
+	return r
+}
+
+// statisticMoments returns mean and deviation of statistic j of d over the training sequences. The deviation is 0 if it
+// is only rounding of float32.
+func (t *training) statisticMoments(j, d int) (mean, deviation float64) {
+	n := float64(len(t.statistics) / d)
+	for at := j; at < len(t.statistics); at += d {
+		mean += float64(t.statistics[at])
+	}
+	mean /= n
+	for at := j; at < len(t.statistics); at += d {
+		deviation += math.Pow(float64(t.statistics[at])-mean, 2)
+	}
+	if deviation = math.Sqrt(deviation / n); deviation <= 0x1p-22*math.Abs(mean) {
+		return mean, 0
+	}
+	return mean, deviation
+}
+
+// scaleUnits multiplies the drawn weights.
+func scaleUnits(drawn *readout.RandomFeatures, factor float64) *readout.RandomFeatures {
+	r := *drawn
+	r.Weights, r.Out = slices.Clone(r.Weights), slices.Clone(r.Out)
+	for i, w := range r.Weights {
+		r.Weights[i] = float32(float64(w) * factor)
+	}
+	return &r
+}
+
+// fitUnits learns a readout of the units' values.
+func (t *training) fitUnits(ctx context.Context, random *readout.RandomFeatures) (*readout.Linear, fit.Report, error) {
+	opt := t.readout(t.examples.groups, 0)
+	opt.Soft, opt.Memory, opt.Standardize = nil, 0, true // the matrices of few units are small
+	n, d, units := len(t.examples.labels), random.Statistics(), random.Units()
+	l, err := fit.NewLearner(units, t.src.classes, t.examples.labels, opt)
+	if err != nil {
+		return nil, fit.Report{}, fmt.Errorf("offline: %s: random features: %w", t.src.what, err)
+	}
+	defer l.Close()
+	block := make([]float32, min(n, collectBlock)*units)
+	for from := 0; from < n; from += collectBlock {
+		if err := context.Cause(ctx); err != nil {
+			return nil, fit.Report{}, err
+		}
+		to := min(n, from+collectBlock)
+		for i := from; i < to; i++ {
+			random.Features(block[(i-from)*units:(i-from+1)*units], t.statistics[i*d:(i+1)*d])
+		}
+		if err := l.Add(block[:(to-from)*units]); err != nil {
+			return nil, fit.Report{}, err
+		}
+	}
+	opt.Groups = nil // the learner has them
+	linear, report, err := l.Solve(ctx, opt)
+	if err != nil {
+		return nil, report, fmt.Errorf("offline: %s: random features: %w", t.src.what, err)
+	}
+	return linear, report, nil
+}
+
+// readUnits returns a readout of random features for a network: linear reads the units' values.
+func readUnits(linear *readout.Linear, random *readout.RandomFeatures, features int) *readout.Linear {
+	intercept := float64(linear.Intercept[0])
+	for u, w := range linear.Weights {
+		intercept -= float64(w) * float64(linear.Center[u])
+	}
+	random.Out = slices.Clone(linear.Weights)
+	out := *linear
+	out.Center, out.Limit, out.Weights, out.Intercept = make([]float32, features), nil, make([]float32, features), []float32{float32(intercept)}
+	out.Random = random
+	return &out
+}

@@ -1,0 +1,119 @@
+package offline
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/machine"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+)
+
+// levels is the simulated machine with a level of each channel that differs between series.
+// The number of a series is the product of two levels, which no linear readout can predict.
+func levels(t *testing.T, train, test int) *archive.Dataset {
+	t.Helper()
+	d, err := machine.Simulate(context.Background(), machine.Options{Seed: 5, Train: train, Test: test, Samples: 64}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Target, d.Classes = "product", []string{"product"}
+	rng := rand.New(rand.NewPCG(4, 2))
+	c := len(d.Channels)
+	for i := range d.Series {
+		level := make([]float64, c)
+		for k := range level {
+			level[k] = 20*rng.Float64() - 10
+		}
+		for k := range d.Series[i].Values {
+			d.Series[i].Values[k] += float32(level[k%c])
+		}
+		d.Series[i].SetNumber(level[0] * level[1] / 100)
+	}
+	return d
+}
+
+// Random features learn a product, leave-one-out chooses them, and its error is that of new
+// series. The model has the same bits on any number of threads, and the library predicts the
+// same bits after the model was written and read.
+func TestRandomFeaturesAreChosen(t *testing.T) {
+	d := levels(t, 300, 100)
+	opt := RetrainOptions{Spec: smallBank(3), Target: "product", Random: &RandomOptions{Units: 200, Means: []int{2, 32}}}
+	m, r := retrained(t, d, opt)
+	got := r.Random
+	if got == nil || !got.Chosen || !(got.RMSE < got.Network/2) || got.RMSE != r.Readout.Numbers.RMSE || got.Units != 200 || got.Scale == 0 {
+		t.Fatalf("%+v, errors %+v", got, r.Readout.Numbers)
+	}
+	if l := m.Readouts[0]; l.Random.Units() != 200 || l.Random.Statistics() != 2*len(d.Channels) || len(m.Front.Means) != 2 {
+		t.Fatalf("%d units of %d statistics, front end %+v", l.Random.Units(), l.Random.Statistics(), m.Front)
+	}
+	opt.Threads = 1
+	if other, _ := retrained(t, d, opt); fingerprint(t, other) != fingerprint(t, m) {
+		t.Error("another model on one thread")
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	if ratio := ev.Numbers.RMSE / got.RMSE; ratio < .6 || ratio > 1.6 { // of 100 and of 300 series
+		t.Errorf("error %v of the test part, %v of leave-one-out", ev.Numbers.RMSE, got.RMSE)
+	}
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := reservoir.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var series [][]float32
+	for _, i := range d.Part(archive.Test) {
+		series = append(series, d.Series[i].Values)
+	}
+	answers, err := classify.Predict(t.Context(), read, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range answers {
+		if want := ev.Predictions[i].Number; a.Number != want {
+			t.Fatalf("series %d: %+v in the library, %+v by Evaluate", i, a.Number, want)
+		}
+	}
+}
+
+// If the network is better, the model is the same as without random features, unless they are
+// always taken.
+func TestRandomFeaturesAreNotChosen(t *testing.T) {
+	d := shaken(t, 120, 20) // by mean squares: no running mean shows them
+	opt := RetrainOptions{Spec: smallBank(3), Target: "shaking"}
+	want, plain := retrained(t, d, opt)
+	opt.Random = &RandomOptions{Units: 50}
+	m, r := retrained(t, d, opt)
+	if r.Random == nil || r.Random.Chosen || r.Random.Network != plain.Readout.Numbers.RMSE || !(r.Random.RMSE >= r.Random.Network) {
+		t.Fatalf("%+v, the network's error is %v", r.Random, plain.Readout.Numbers.RMSE)
+	}
+	if fingerprint(t, m) != fingerprint(t, want) {
+		t.Error("another model than without random features")
+	}
+	opt.Random.Always = true
+	if m, r := retrained(t, d, opt); !r.Random.Chosen || m.Readouts[0].Random == nil || math.Abs(r.Random.RMSE-r.Readout.Numbers.RMSE) > 0 {
+		t.Errorf("always: %+v", r.Random)
+	}
+}
+
+func TestRandomFeaturesAreRefused(t *testing.T) {
+	d := shaken(t, 20, 10)
+	for want, opt := range map[string]RetrainOptions{
+		"want 1 to 16384": {Target: "shaking", Random: &RandomOptions{Units: mostUnits + 1}},
+		"ascending":       {Target: "shaking", Random: &RandomOptions{Means: []int{9, 3}}},
+	} {
+		opt.Spec = smallBank(3)
+		if _, _, err := Retrain(t.Context(), d, opt, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if err := (&RandomOptions{}).checkRandom(""); err == nil || !strings.Contains(err.Error(), "want a target, too") {
+		t.Errorf("without a target: %v", err)
+	}
+}
