@@ -102,15 +102,21 @@ func (m *Model) Validate() error {
 		if got, want := h.Features(), m.Network.Spec.FeatureCount(); got != want {
 			errs = append(errs, fmt.Errorf("reservoir: readout %q: want %d features as the network has, got %d", h.Name, want, got))
 		}
-		if got, want := h.Random.Statistics(), m.Front.StatisticsSize(len(m.Channels)); h.Random != nil && got != want {
-			errs = append(errs, fmt.Errorf("reservoir: readout %q: random features of %d statistics, the front end computes %d", h.Name, got, want))
-		}
+		errs = append(errs, m.checkRandom(h))
 		if seen[h.Name] {
 			errs = append(errs, fmt.Errorf("reservoir: readout %q: want names that differ, got this one twice", h.Name))
 		}
 		seen[h.Name] = true
 	}
 	return errors.Join(errs...)
+}
+
+// checkRandom refuses random features of other statistics than those of the front end.
+func (m *Model) checkRandom(h *readout.Linear) error {
+	if got, want := h.Random.Statistics(), m.Front.StatisticsSize(len(m.Channels)); h.Random != nil && got != want {
+		return fmt.Errorf("reservoir: readout %q: random features of %d statistics, the front end computes %d", h.Name, got, want)
+	}
+	return nil
 }
 
 // FirstMissing returns the replacements of missing values at the beginning of a

@@ -86,6 +86,13 @@ type Answer struct {
 	Traced   []Traced // traced messages, in order
 }
 
+// StatisticsOf returns the statistics of the samples of a prediction; empty: the front end
+// computes none.
+func (a *Answer) StatisticsOf(i int) []float32 {
+	width := len(a.Statistics) / max(1, len(a.Preds))
+	return a.Statistics[i*width : (i+1)*width]
+}
+
 // NewBatch makes the batch of a shard with the given number of partitions.
 func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, partitions)} }
 

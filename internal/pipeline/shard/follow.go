@@ -15,7 +15,7 @@ type Sequence struct {
 	In     uint64 // input message that led to the prediction
 	Stored int64  // time at which the server stored the message, ns
 
-	Statistics []float32 // of the samples; see state.Predictions.StatisticsOf
+	Statistics []float32 // of the samples; see Answer.StatisticsOf
 
 	Before, Last     state.Place // the stream's sample before the first (zero: not known), and the last
 	Samples          int64       // input samples

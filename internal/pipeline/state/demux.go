@@ -219,5 +219,5 @@ func (s *Machine) addPrediction(m *step, st *Stream, g group, c *track.Piece) {
 	a.Preds = append(a.Preds, p)
 	a.At, a.Stored, a.Began = append(a.At, m.inSeq), append(a.Stored, m.stored), append(a.Began, s.tracker.Began(&st.Track, c))
 	a.Length = append(a.Length, c.Samples())
-	a.statistics = append(a.statistics, c.Statistics...)
+	a.Statistics = append(a.Statistics, c.Statistics...)
 }

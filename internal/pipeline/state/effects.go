@@ -56,19 +56,12 @@ type Predictions struct {
 	Began  []int64            // time of the sequence's first sample, ns; codec.NoTime: unknown, or times went backwards
 	Length []int64            // input samples of the sequence
 
-	statistics []float32 // of the samples of each sequence; see StatisticsOf
-}
-
-// StatisticsOf returns the statistics of the samples (track.Piece.Statistics) of a
-// prediction; empty: the front end computes none.
-func (p *Predictions) StatisticsOf(i int) []float32 {
-	width := len(p.statistics) / max(1, len(p.Preds))
-	return p.statistics[i*width : (i+1)*width]
+	Statistics []float32 // of the samples (track.Piece.Statistics), equally many of each prediction
 }
 
 // WithoutRows returns p without predictions; the memory is reused.
 func (p Predictions) WithoutRows() Predictions {
-	return Predictions{Preds: p.Preds[:0], At: p.At[:0], Stored: p.Stored[:0], Began: p.Began[:0], Length: p.Length[:0], statistics: p.statistics[:0]}
+	return Predictions{Preds: p.Preds[:0], At: p.At[:0], Stored: p.Stored[:0], Began: p.Began[:0], Length: p.Length[:0], Statistics: p.Statistics[:0]}
 }
 
 // DeadLetter is an unusable input message.
