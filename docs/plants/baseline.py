@@ -1,6 +1,7 @@
 """Baselines with scikit-learn for the pages in this folder: python3 baseline.py skab|cmapss|tep|cwru|hydraulic.
 
-The data are in the current folder. The splits are those of the pages. Prints CSV: figure, value.
+The folders of the data are in the current folder, and for hydraulic also parts.json of its page. The splits are those of
+the pages. Prints CSV: figure, value.
 """
 import glob
 import gzip
