@@ -67,7 +67,7 @@ var graph = map[string]struct {
 	"internal/offline/descent":        {[]string{"internal/dense"}, "what baseline and embedding share"},
 	"internal/offline/embedding":      {[]string{"internal/dense", "internal/offline/descent"}, "word vectors of texts: knows no network"},
 	"internal/paper":                  {[]string{"internal/datafile", "internal/compare", "internal/dirlock", "internal/energy", "internal/engine", "internal/fit", "internal/offline/baseline", "offline", "offline/archive", "readout", "reservoir", "reservoir/cpu"}, "the paper's experiments: what offline trains with, run many times, beside published figures"},
-	"internal/quality":                {nil, "figures of predictions: knows neither a readout nor where scores come from"},
+	"internal/quality":                {[]string{"internal/names"}, "figures of predictions: knows neither a readout nor where scores come from; names tell which class is healthy"},
 	"internal/groups":                 {[]string{"internal/names"}, "which sequences belong together, and figures by group: knows neither archives nor readouts"},
 	"internal/compare":                {nil, "published figures, ranks and differences: knows neither a results file nor a model"},
 	"internal/figures":                {[]string{"reservoir"}, "the paper's figures from weights and tables; trains nothing"},

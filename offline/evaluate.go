@@ -26,8 +26,9 @@ type EvaluateOptions struct {
 	// RateTolerance is the stage's: the share by which a sequence's sampling rate may differ from the model's. 0:
 	// monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
-	Groups        string // rule of groups for accuracies, as RetrainOptions.Groups; "": none, or the groups of Parts
-	Parts         []byte // JSON of the groups of each part, as RetrainOptions.Parts; nil: the archive's parts, and all of a recording
+	Merges        map[string]string // classes of the data that count as another class, as RetrainOptions.Merges; nil: none
+	Groups        string            // rule of groups for accuracies, as RetrainOptions.Groups; "": none, or the groups of Parts
+	Parts         []byte            // JSON of the groups of each part, as RetrainOptions.Parts; nil: the archive's parts, and all of a recording
 }
 
 // Evaluate makes the stage's predictions for every series of one part of a data set, each series as its own stream: the
@@ -64,7 +65,7 @@ func Evaluate(ctx context.Context, m *reservoir.Model, data archive.Data, opt Ev
 	if err != nil {
 		return nil, err
 	}
-	src := labeledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target}
+	src := labeledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: merges(opt.Merges).rename(d.Classes), target: d.Target}
 	src.fingerprint = func() string { return d.Fingerprint(opt.Split) }
 	t := &seriesSource{d: d, series: d.Part(opt.Split)}
 	ev, err := newEvaluation(m, src, opt)
@@ -74,7 +75,7 @@ func Evaluate(ctx context.Context, m *reservoir.Model, data archive.Data, opt Ev
 	if len(t.series) == 0 {
 		return nil, fmt.Errorf("offline: data set %q has no %s part", d.Name, opt.Split)
 	}
-	t.class, src.sampleSource, src.sites = ev.index(d.Classes), t, groups.NewTable(rule)
+	t.class, src.sampleSource, src.sites = ev.index(src.classes), t, groups.NewTable(rule)
 	if err := ev.run(ctx, m, src, opt, progress); err != nil {
 		return nil, err
 	}
@@ -87,6 +88,7 @@ func evaluateFiles(ctx context.Context, m *reservoir.Model, from archive.Recordi
 	if err != nil {
 		return nil, err
 	}
+	src.classes = merges(opt.Merges).rename(src.classes)
 	if opt.Split = cmp.Or(opt.Split, archive.Test); parts == nil {
 		opt.Split = "" // a recording is one part
 	}

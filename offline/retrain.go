@@ -65,7 +65,12 @@ func openTraining(ctx context.Context, data archive.Data, opt RetrainOptions) (s
 	if err != nil {
 		return src, 0, err
 	}
-	src, unlabeled, err = trainingPart(d, opt.Novelty)
+	if src, unlabeled, err = trainingPart(d, opt.Novelty); err != nil {
+		return src, 0, err
+	}
+	if err = src.mergeClasses(opt.Merges); err != nil {
+		err = datafile.InContent(err)
+	}
 	src.sites = groups.NewTable(rule)
 	return src, unlabeled, err
 }
@@ -73,6 +78,11 @@ func openTraining(ctx context.Context, data archive.Data, opt RetrainOptions) (s
 // openRecording is openTraining of a recording.
 func openRecording(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, rule *groups.Rule, parts *groups.Parts) (src labeledData, err error) {
 	src, err = openLabeled(ctx, from, opt.Target, rule)
+	if err == nil {
+		if err = src.mergeClasses(opt.Merges); err != nil {
+			err = datafile.InContent(err)
+		}
+	}
 	if err == nil {
 		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), parts, archive.Train)
 	}

@@ -49,8 +49,9 @@ type RetrainOptions struct {
 	Parts       []byte           // JSON of eusn-stream offline split; the groups of part train are learned from; nil: the archive's own training part, or all of a recording
 	Groups      string           // rule of the sequences that leave-one-out leaves out together: stream, day, a column such as machine, or a regular expression; "": by origin, or the groups of Parts (docs/groups.md)
 
-	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
-	Novelty *NoveltyOptions // also train a detector of data unlike the training part; nil: no
+	Early   *EarlyOptions     // also learn from prefixes, and when one suffices; nil: no
+	Merges  map[string]string // classes that count as another class, by the name of each; nil: none
+	Novelty *NoveltyOptions   // also train a detector of data unlike the training part; nil: no
 
 	CoverageByClass bool    // the Coverage is that of each class; false: of all sequences together
 	MaxError        float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain

@@ -95,7 +95,7 @@
 //   - never.go: lists rules that no prediction of a model can meet
 //   - fold.go: counts on and off predictions (n of m, clear after, hold); raises and clears alarms
 //   - facts.go: applies acknowledgements, new rules and silence
-//   - channels.go: computes the share of each channel in how unlike the training data a sequence is
+//   - channels.go: computes the share of each channel in a deviation from the training data
 //   - event.go: encodes the events of the alarm log
 //   - rehearse.go: judges recorded predictions; counts true, false and missed alarms
 //   - latest.go: keeps the latest prediction and the alarms of each stream

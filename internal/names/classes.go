@@ -35,6 +35,15 @@ func ClassIndex(classes []string, label string) int {
 	return slices.IndexFunc(classes, func(c string) bool { return shortNumber(c) == number })
 }
 
+// healthyNames are names of classes of a machine without a fault, in lower case, without blanks, -
+// and _.
+var healthyNames = []string{"normal", "healthy", "ok", "good", "nominal", "nofault", "faultfree"}
+
+// IsHealthy reports whether a class's name means a machine without a fault.
+func IsHealthy(class string) bool {
+	return slices.Contains(healthyNames, strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(class)))
+}
+
 // SameNumbers maps each label with the same number as an earlier label to the first such label.
 func SameNumbers(labels []string) map[string]string {
 	same, first := map[string]string{}, map[string]string{}

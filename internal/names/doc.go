@@ -5,6 +5,6 @@
 // # Files
 //
 //   - names.go: checks and cuts names
-//   - classes.go: joins classes that are the same number
+//   - classes.go: joins classes that are the same number; finds healthy classes
 //   - patterns.go: matches names with patterns
 package names

@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -40,15 +41,6 @@ const (
 // conditionNames are the names of the conditions, in JSON and in queries.
 var conditionNames = [...]string{"normal", "not-normal", "not-trusted", "silent"}
 
-// normalNames are the names of classes of a machine without a fault, as simplifyName returns
-// them.
-var normalNames = []string{"normal", "healthy", "ok", "good", "nominal", "nofault", "faultfree"}
-
-// simplifyName returns a class's name in lower case, without blanks, - and _.
-func simplifyName(class string) string {
-	return strings.NewReplacer(" ", "", "-", "", "_", "").Replace(strings.ToLower(class))
-}
-
 // classes are the classes of a message of predictions.
 type classes struct {
 	names  []string
@@ -57,12 +49,12 @@ type classes struct {
 }
 
 // newClasses finds the normal classes: the first class of a model of only healthy data, and
-// classes with one of normalNames.
+// healthy classes (names.IsHealthy).
 func newClasses(labels []string) *classes {
 	c := &classes{names: slices.Clone(labels), normal: make([]bool, len(labels))}
 	for i, name := range labels {
 		onlyHealthy := i == 0 && len(labels) == 2 && labels[1] == "novel"
-		c.normal[i] = onlyHealthy || slices.Contains(normalNames, simplifyName(name))
+		c.normal[i] = onlyHealthy || names.IsHealthy(name)
 		c.named = c.named || c.normal[i]
 	}
 	return c

@@ -10,6 +10,7 @@
 //	F1         2 right / (predicted as c + of c)
 //	AUROC      the chance that a sample of c has a larger p_c than a sample of another
 //	           class; one half for equal p_c
+//	against    AUROC of class c against the healthy class only, by s_c - s_healthy
 //	log-loss   mean of -log p at the label
 //	ECE        mean over samples of |accuracy - mean p| of their bin, for the p of
 //	           the predicted class: 15 bins of equal width

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // Report describes the quality of predictions of labeled samples. nil means not known: a class
@@ -18,6 +20,7 @@ type Report struct {
 	ECE      *float64 `json:"calibration_error"`           // of the predicted class, in 15 bins
 	Chance   *float64 `json:"calibration_error_by_chance"` // mean calibration error if each probability is exactly right
 	Classes  []Class  `json:"by_class"`                    // in the readout's order
+	Healthy  string   `json:"healthy,omitempty"`           // the class of Class.Against; empty: no class, or several, have such a name, or there are only two classes
 }
 
 // Class compares one class with all others.
@@ -30,6 +33,9 @@ type Class struct {
 	Recall    *float64 `json:"recall"`    // nil: no sample
 	F1        *float64 `json:"f1"`        // nil: no sample
 	AUROC     *float64 `json:"auroc"`     // nil: no sample, or no sample of another class
+	// Against is the AUROC against the samples of the class Healthy only, by the difference of the
+	// scores of both; nil: no sample of one of both, or no class Healthy.
+	Against *float64 `json:"auroc_healthy,omitempty"`
 }
 
 // bins of the calibration error.
@@ -67,8 +73,53 @@ func New(classes []string, labels []int, scores []float64, temperature float64) 
 	if temperature > 0 {
 		r.probabilities(labels, scores, temperature)
 	}
+	r.compareHealthy(labels, scores)
 	r.sum()
 	return r, nil
+}
+
+// alike is the AUROC below which LikeHealthy lists a class.
+const alike = .75
+
+// LikeHealthy returns the classes that can hardly be distinguished from the class Healthy.
+func (r *Report) LikeHealthy() (classes []Class) {
+	for _, c := range r.Classes {
+		if c.Against != nil && *c.Against < alike {
+			classes = append(classes, c)
+		}
+	}
+	return classes
+}
+
+// compareHealthy compares each class with the healthy class.
+func (r *Report) compareHealthy(labels []int, scores []float64) {
+	k, healthy := len(r.Classes), -1
+	for c := range r.Classes {
+		if names.IsHealthy(r.Classes[c].Class) {
+			if healthy >= 0 {
+				return
+			}
+			healthy = c
+		}
+	}
+	if healthy < 0 || k == 2 {
+		return
+	}
+	r.Healthy = r.Classes[healthy].Class
+	for c := range r.Classes {
+		if c == healthy || r.Classes[c].Samples == 0 || r.Classes[healthy].Samples == 0 {
+			continue
+		}
+		var x []float64
+		var of []int
+		for i, label := range labels {
+			if label == c || label == healthy {
+				x, of = append(x, scores[i*k+c]-scores[i*k+healthy]), append(of, label)
+			}
+		}
+		a := area(x, 1, of, c)
+		r.Classes[c].Against = &a
+	}
 }
 
 // sum fills in the figures that follow from the counts, and the means.

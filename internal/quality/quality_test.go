@@ -140,3 +140,31 @@ func TestNumbersPHM08(t *testing.T) {
 		t.Error("an infinite score is reported")
 	}
 }
+
+// TestAgainstHealthy: the AUROC against the healthy class counts pairs of samples of both classes
+// only; without a single class with such a name there is none.
+func TestAgainstHealthy(t *testing.T) {
+	labels := []int{0, 0, 1, 1, 2}
+	scores := []float64{
+		3, 1, 0, // differences of class 1 and the healthy class: -2
+		1, 2, 0, // 1
+		1, 2, 9, // 1: equal to a healthy sample, larger than the other
+		1, 0, 9, // -1
+		0, 0, 5,
+	}
+	r, err := New([]string{"Fault-Free", "a", "b"}, labels, scores, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Classes; r.Healthy != "Fault-Free" || c[0].Against != nil || *c[1].Against != 2.5/4 || *c[2].Against != 1 {
+		t.Errorf("%q, %s, %s, %s", r.Healthy, text(c[0].Against), text(c[1].Against), text(c[2].Against))
+	}
+	if like := r.LikeHealthy(); len(like) != 1 || like[0].Class != "a" {
+		t.Errorf("like the healthy class are %+v", like)
+	}
+	for _, classes := range [][]string{{"x", "a", "b"}, {"ok", "normal", "b"}} {
+		if r, err := New(classes, labels, scores, 0); err != nil || r.Healthy != "" || r.LikeHealthy() != nil {
+			t.Errorf("%q: %+v, %v", classes, r, err)
+		}
+	}
+}

@@ -21,6 +21,7 @@
 //   - evaluate.go: defines the command evaluate
 //   - rehearse.go: judges evaluated predictions by alarm rules; prints the counts
 //   - timeline.go: draws the alarms of an evaluation
+//   - merge.go: reads the flag of merged classes
 //   - quality.go: prints precision, recall and other measures
 //   - paper.go: defines the command offline paper; runs the experiments of memory and compare
 //   - memory.go: defines the command offline paper memory

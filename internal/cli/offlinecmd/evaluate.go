@@ -29,6 +29,7 @@ type evaluateFlags struct {
 	evaluated
 	predictions string
 	alarms      string // file of alarm rules
+	merges      mergeFlag
 	group       groupFlags
 	least       float64 // accuracy
 	tolerance   int     // percent
@@ -66,6 +67,7 @@ those of the live stage bit for bit.`,
 
 func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
+	e.merges.addFlag(f)
 	e.group.addFlags(f, ": also print the accuracy of each group")
 	f.StringVarP(&e.model, "model", "m", "model.safetensors", "model file")
 	f.StringVar((*string)(&e.options.Split), "split", string(archive.Test), "part of a data set, or of --parts, to predict: train or test")
@@ -99,7 +101,10 @@ func (e *evaluateFlags) readFlags(f *pflag.FlagSet) (err error) {
 	}); err != nil {
 		return err
 	}
-	o.RateTolerance = float64(e.tolerance) / 100
+	if err := e.merges.parse(); err != nil {
+		return err
+	}
+	o.Merges, o.RateTolerance = e.merges.parsed, float64(e.tolerance)/100
 	e.split = f.Changed("split")
 	e.groups, err = e.group.readFlags()
 	o.Groups, o.Parts = e.group.group, e.groups.encoded

@@ -30,6 +30,7 @@ type retrainFlags struct {
 	rate                          rateFlag
 	front                         frontFlag
 	settings                      []string
+	merges                        mergeFlag
 	regimes                       int
 	net                           networkFlags
 	policy                        PolicyFlags
@@ -116,6 +117,7 @@ func (r *retrainFlags) addFlags(f *pflag.FlagSet) {
 	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of center, normalize, smooth, envelope, decimate, with lengths in samples or time")
 	f.StringSliceVar(&r.settings, "settings", nil, "channels that determine the operating regime, such as speed,load: the others are standardized within each regime, and the settings are left out (docs/front-end.md)")
 	f.IntVar(&r.regimes, "regimes", 0, "with --settings: number of operating regimes; 0 = as many as the settings show")
+	r.merges.addFlag(f)
 	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	f.IntVar(&r.hop, "train-hop", 0, "window, endless: samples from one training sequence of a stream to the next, a multiple of --hop or --early; 0 = learn from every prediction")
 	f.DurationVar(&r.search, "search", defaultSearch, searchUsage)
@@ -180,6 +182,9 @@ func (r *retrainFlags) readFlags(cmd *cobra.Command, args []string) (t training,
 	if t.novelty, err = r.novelty.options(f); err != nil {
 		return t, err
 	}
+	if err = r.merges.parse(); err != nil {
+		return t, err
+	}
 	if t.early, err = r.decide.Options(f); err != nil {
 		return t, err
 	}
@@ -199,6 +204,7 @@ func (t *training) checkTogether() error {
 		{Broken: shard && (c.coverage != 0 || c.maxError != 0 || c.priors != "" || c.weights != ""), Message: "--coverage, --max-error, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job"},
 		{Broken: t.novelty != nil && several, Message: "--novelty or --healthy-only, and --shard or --merge: a detector is learned from all sequences at once: train in one job"},
 		{Broken: t.early != nil && several, Message: "--decide, and --shard or --merge: when a prefix suffices is learned from all sequences at once: train in one job"},
+		{Broken: len(t.flags.merges.texts) > 0 && (several || c.target != ""), Message: "--merge-classes, and --shard, --merge or --target: classes are merged in one job, and numbers have none"},
 		{Broken: t.groups.rule != nil && shard, Message: "--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job"},
 	})
 }
@@ -233,6 +239,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
 	o.TrainHop, o.Settings, o.Regimes = r.hop, r.settings, r.regimes
 	o.Groups, o.Parts, o.Novelty, o.Early = r.group.group, t.groups.encoded, t.novelty, t.early
+	o.Merges = r.merges.parsed
 	r.certainty.set(&o)
 	if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 		return err
