@@ -74,7 +74,7 @@ func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.StringVar(&e.alarms, "alarms", "", "YAML file of alarm rules, or the configuration of the stage (docs/alarm-rules.md): also judge the predictions by these, as live, and count true, false and missed alarms")
-	f.StringVar(&e.picture, "picture", "", "with --alarms: also draw faults, numbers and alarms of each stream: an SVG file, which a browser shows; replaces an older one")
+	f.StringVar(&e.picture, "picture", "", "also draw faults or numbers of each stream, and the alarms of --alarms: an SVG file, which a browser shows; replaces an older one")
 	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
