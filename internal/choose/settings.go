@@ -78,7 +78,8 @@ const (
 )
 
 // Policies lists candidates for a policy: the base first, then other lengths, near lengths first. The base is a whole
-// stream, if streams are alike, and otherwise the given policy.
+// stream, if streams are alike, and otherwise the given policy. Endless streams are none: their errors include early
+// predictions of numbers, and are not comparable with those of windows.
 func Policies(s Signal, given Setting, open Open) []Setting {
 	all := []Setting{given}
 	if !open.Policy {
@@ -89,9 +90,6 @@ func Policies(s Signal, given Setting, open Open) []Setting {
 	if s.Whole && s.Shortest == s.Longest && s.Longest <= mostLength && s.Streams >= fewestWhole*len(s.Classes) && p.Early == 0 && !open.Numbers {
 		add(reservoir.Policy{Kind: reservoir.Count, Length: s.Longest})
 		slices.Reverse(all)
-	}
-	if open.Numbers && p.Early == 0 {
-		add(reservoir.Policy{Kind: reservoir.Endless, Early: max(1, p.Length/8)})
 	}
 	most := min(s.Run, s.Shortest) / 2
 	for _, length := range []int{4 * p.Length, p.Length / 4, 2 * p.Length, 16 * p.Length, p.Length / 16} {
