@@ -48,7 +48,6 @@ var longPages = map[string]limit{
 	"docs/nats.md":          {1250, "a table of all permissions"},
 	"docs/operations.md":    {1150, "small tasks, a section each"},
 	"docs/reference.md":     {2400, "tables of all commands, columns, flags and limits"},
-	"docs/regression.md":    {700, "numbers, their intervals, remaining life and random features"},
 	"docs/results.md":       {6600, "a table of all measured figures"},
 	"docs/runbook.md":       {2100, "a section for each alert"},
 	"docs/secure.md":        {1300, "certificates, users, roles and listeners"},
