@@ -40,9 +40,8 @@
 //   - plan.go: plans the examples of a training before any state is computed
 //   - sequences.go: cuts the streams of a source into sequences
 //   - sequence_samples.go: moves the track of a stream and keeps its transformed samples
-//   - sample_source.go: reads the series of a data set as streams; computes input statistics
+//   - sample_source.go: reads the series of a data set; merges classes; computes input statistics
 //   - recording_source.go: reads the streams of a recording
-//   - merge.go: merges classes
 //   - labels.go: finds the label and the group of each point
 //   - sites.go: describes the groups of a training
 //   - states.go: computes the states of sequences on engines

@@ -71,6 +71,12 @@ func channelsFold(t *testing.T) *alarm.Fold {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ruledFold(t, rules)
+}
+
+// ruledFold returns a new fold with rules.
+func ruledFold(t *testing.T, rules alarm.Rules) *alarm.Fold {
+	t.Helper()
 	f := alarm.NewFold("log", 0)
 	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,10 @@
 //	value > X        a prediction is on if its number is more than X, otherwise off; also >=,
 //	                 < and <=. low and high are the ends of the number's interval. Neither if
 //	                 the model predicts classes
+//	input 2 level > X
+//	                 a statistic of channel 2 (level, spread or pace, as read by a detector with
+//	                 Inputs) is more than X deviations from its training mean, otherwise off; also
+//	                 >=, < and <=. Neither if the readout reads no inputs or fewer channels
 //	drift S          a change was detected in the series S (package drift): the predictions'
 //	                 probability, score, novelty, interval (time between their last
 //	                 samples), class C (1 for this class, 0 for other classes) or inputs

@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// levelCondition is the condition of the kinds value, low and high: a regression's number, or an
-// end of its interval, is beyond a bound.
+// levelCondition is the condition of the kinds value, low, high and input: a regression's number, an
+// end of its interval, or a statistic of a channel, is beyond a bound.
 type levelCondition struct {
-	source     string // value, low or high
+	source     string // value, low, high or input
+	index      int    // input: in outcome.Answer.Inputs
 	op         string // >, >=, < or <=
 	bound      float32
 	clearBound *float32 // beyond this bound a prediction is off; nil: beyond bound
@@ -27,6 +30,24 @@ func parseLevel(of string, c clause) (*levelCondition, error) {
 	l := &levelCondition{source: of, op: c[0].text}
 	var err error
 	l.bound, err = parseNumber(c[1].text)
+	return l, err
+}
+
+// maxChannel is the largest channel of a rule.
+const maxChannel = 1 << 16
+
+func parseInput(c clause) (*levelCondition, error) {
+	if len(c) != 4 || c[1].quoted || !slices.Contains(novelty.InputNames[:], c[1].text) {
+		return nil, fmt.Errorf("%q after input, want the number of a channel, %s and a bound in deviations, such as: input 2 level < -3", c.String(), strings.Join(novelty.InputNames[:], " or "))
+	}
+	channel, err := strconv.ParseUint(c[0].text, 10, 32)
+	if err != nil || channel > maxChannel {
+		return nil, fmt.Errorf("channel %q, want a number from 0 to %d", c[0].text, maxChannel)
+	}
+	l, err := parseLevel(kindInput, c[2:])
+	if err == nil {
+		l.index = int(channel)*novelty.InputsOf + slices.Index(novelty.InputNames[:], c[1].text)
+	}
 	return l, err
 }
 
@@ -61,14 +82,18 @@ func (l *levelCondition) setClear(side, text string) error {
 
 // Judge implements Condition. A prediction without a number is neither on nor off.
 func (l *levelCondition) Judge(p *codec.Prediction, _ string) (on, off bool) {
-	x := p.Number.Value
+	x, known := p.Number.Value, p.Number.Known
 	switch l.source {
 	case kindLow:
 		x = p.Number.Low
 	case kindHigh:
 		x = p.Number.High
+	case kindInput:
+		if known = l.index < len(p.Inputs); known {
+			x = p.Inputs[l.index]
+		}
 	}
-	if !p.Number.Known || !isFinite(x) {
+	if !known || !isFinite(x) {
 		return false, false
 	}
 	switch l.op {

@@ -50,18 +50,34 @@ func (c *classCondition) reportUnreachable(g Capabilities, report func(class, wh
 	}
 }
 
+// reportUnreachable reports numbers and inputs that a model lacks.
+func (l *levelCondition) reportUnreachable(g Capabilities, report func(class, why string)) {
+	switch {
+	case l.source == kindInput && !g.Inputs:
+		report("", "a rule judges an input, but the job's model does not describe its inputs: the condition is never met; train the model with --drift")
+	case l.source != kindInput && !g.Number:
+		report("", "a rule requires a predicted number, but the job's model predicts classes: the alarm is never raised; write a rule of kind class, or train the model with --target")
+	}
+}
+
+// inputOf returns a condition of kind input; nil for other conditions.
+func inputOf(c Condition) Condition {
+	if l, ok := c.(*levelCondition); ok && l.source == kindInput {
+		return c
+	}
+	return nil
+}
+
 // Unreachable returns the unreachable rules, in rule order.
 func (r Rules) Unreachable(g Capabilities) (all []Unreachable) {
 	for _, rule := range r {
 		report := func(class, why string) { all = append(all, Unreachable{rule.Name, class, why}) }
-		for _, cond := range []Condition{rule.Condition, rule.Only} {
+		for _, cond := range []Condition{rule.Condition, rule.Only, inputOf(rule.Unless)} {
 			switch c := cond.(type) {
 			case *classCondition:
 				c.reportUnreachable(g, report)
 			case *levelCondition:
-				if !g.Number {
-					report("", "a rule requires a predicted number, but the job's model predicts classes: the alarm is never raised; write a rule of kind class, or train the model with --target")
-				}
+				c.reportUnreachable(g, report)
 			case *noveltyCondition:
 				if !g.Novelty {
 					report("", withoutDetector)

@@ -39,7 +39,7 @@ type Condition interface {
 type Rule struct {
 	Name       string
 	Text       string        // as written
-	Kind       string        // class, flag, novel, value, low, high, drift or silent
+	Kind       string        // class, flag, novel, value, low, high, input, drift or silent
 	Condition  Condition     // nil for silent
 	Silent     time.Duration // time without a prediction; 0 for other kinds
 	K, N       int           // raised when K of the last N predictions are on
@@ -147,12 +147,13 @@ const (
 	kindValue  = "value"
 	kindLow    = "low"
 	kindHigh   = "high"
+	kindInput  = "input"
 	kindDrift  = "drift"
 	kindSilent = "silent"
 )
 
 // Kinds are the first words of rules.
-var Kinds = []string{kindClass, kindFlag, kindNovel, kindValue, kindLow, kindHigh, kindDrift, kindSilent}
+var Kinds = []string{kindClass, kindFlag, kindNovel, kindValue, kindLow, kindHigh, kindInput, kindDrift, kindSilent}
 
 func kindList() string {
 	last := len(Kinds) - 1
@@ -173,6 +174,8 @@ func (r *Rule) parseCondition(c clause) (err error) {
 		r.Condition, err = parseNovel(c[1:])
 	case kindValue, kindLow, kindHigh:
 		r.Condition, err = parseLevel(r.Kind, c[1:])
+	case kindInput:
+		r.Condition, err = parseInput(c[1:])
 	case kindDrift:
 		r.Condition, err = parseSeries(c[1:])
 	case kindSilent:

@@ -33,7 +33,7 @@ func TestParseRule(t *testing.T) {
 	}
 	for text, wants := range map[string]string{
 		"":                               "empty rule",
-		"odd":                            "want class, flag, novel, value, low, high, drift or silent",
+		"odd":                            "want class, flag, novel, value, low, high, input, drift or silent",
 		"novel":                          "want novel and a p-value",
 		"novel 0":                        "more than 0",
 		"novel 0.1 0.2":                  "want novel and a p-value",

@@ -11,7 +11,7 @@ import (
 func TestKindsInConfiguration(t *testing.T) {
 	examples := map[string]string{
 		"class": "class a >= 0.8", "flag": "flag flat", "novel": "novel 0.01", "value": "value > 80", "low": "low > 80", "high": "high < 10",
-		"drift": "drift score", "silent": "silent 10m",
+		"input": "input 2 level < -3", "drift": "drift score", "silent": "silent 10m",
 	}
 	for _, kind := range alarm.Kinds {
 		text, kinds := examples[kind]
