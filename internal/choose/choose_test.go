@@ -132,7 +132,7 @@ func tried(standard string, errs map[string]float64, count *int) Try {
 		if e < 0 {
 			return Outcome{}, errors.New("no sequence")
 		}
-		return Outcome{Error: e, Deviation: 0.05, Sequences: most}, nil
+		return Outcome{Error: e, Deviation: 0.05, Sequences: most, Guesses: e > 0.6}, nil
 	}
 }
 
@@ -185,6 +185,18 @@ func TestSearch(t *testing.T) {
 	_, many, _ := search(nil, BudgetOf(1e6), both)
 	if _, few, _ := search(nil, BudgetOf(8), both); few >= many || few == 0 {
 		t.Errorf("a small budget gives %d trials, a large one %d", few, many)
+	}
+}
+
+// Nothing is chosen among guesses.
+func TestGuessesChooseNothing(t *testing.T) {
+	base := &Result{Outcome: Outcome{Error: 0.8, Deviation: 0.03}}
+	r := &Result{Outcome: Outcome{Error: 0.6, Deviation: 0.03, Guesses: true}}
+	if better([]*Result{base, r}) != base {
+		t.Error("a candidate that guesses is chosen")
+	}
+	if r.Guesses = false; better([]*Result{base, r}) != r {
+		t.Error("a better candidate is not chosen")
 	}
 }
 

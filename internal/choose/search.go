@@ -19,6 +19,7 @@ type Outcome struct {
 	Error     float64            // 1 less the mean AUROC of the classes, or the root mean squared error of numbers, of left-out sequences
 	Deviation float64            // standard error of Error
 	Sequences int                // learned from and left out
+	Guesses   bool               // the left-out sequences are predicted no better than by guesses
 	Groups    map[string]float64 // accuracy of each group; nil: no groups
 }
 
@@ -135,13 +136,13 @@ func finalists(n int) int { return 1 + max(1, (n-1)/keptShare) }
 func better(finalists []*Result) *Result {
 	base := finalists[0]
 	for _, r := range finalists[1:] {
-		if r.Failed == "" && (base.Failed != "" || r.beats(base)) {
+		if r.Failed == "" && (base.Failed != "" || r.beats(base) && !r.Guesses) {
 			return r // the others have a larger error
 		}
 	}
 	chosen := base
 	for _, r := range finalists[1:] {
-		if r.Failed == "" && r.Policy == base.Policy && r.Error <= base.Error && 2*r.Cost() <= base.Cost() && r.Cost() < chosen.Cost() {
+		if r.Failed == "" && !r.Guesses && r.Policy == base.Policy && r.Error <= base.Error && 2*r.Cost() <= base.Cost() && r.Cost() < chosen.Cost() {
 			chosen = r
 		}
 	}
@@ -207,7 +208,7 @@ func (s *search) shortenHop(ctx context.Context, best *Result) error {
 		if err := s.trySetting(ctx, next, best.Round, most*best.Policy.Hop/h.Policy.Hop); err != nil {
 			return err
 		}
-		if s.all = append(s.all, next); next.Failed == "" && next.beats(best) {
+		if s.all = append(s.all, next); next.Failed == "" && next.beats(best) && !next.Guesses {
 			best.Chosen, next.Chosen = false, true
 		}
 	}
@@ -256,6 +257,7 @@ func NewTry(data *bridge.Trials, signal Signal, grouped bool, o offline.RetrainO
 		default:
 			out.Error = 1 - *q.AUROC
 			out.Deviation = math.Sqrt(out.Error * (1 - out.Error) / n)
+			out.Guesses = out.Error > 0.5-out.Deviation
 		}
 		return out, nil
 	}
