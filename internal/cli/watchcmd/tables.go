@@ -90,6 +90,7 @@ func (w *watcher) watchTables(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	rate = s.Rate() // by the mean interval: the stage compares this with the rate of each window
 	w.out.event("found", map[string]any{"machines": s.Names(), "channels": sensors, "rate": rate})
 	w.out.say("%d %s, %s; learning the first %.3g s of each", len(s.Machines), plural(len(s.Machines), "machine"), hertz(rate), float64(first)/rate)
 	w.printSensors(s, sensors)

@@ -151,6 +151,7 @@ func (w *watching) end(t *testing.T) []map[string]any {
 // From a broker to verdicts: the command finds the machines, learns, saves, and finds a fault.
 // The second start learns nothing.
 func TestWatchBroker(t *testing.T) {
+	t.Parallel()
 	p := plant{"test", 8, 3, 256, .3, 0, "lists", 32, "level", 5}
 	addr, dir := startBroker(t), filepath.Join(t.TempDir(), "plant")
 	var broken atomic.Bool
@@ -188,6 +189,7 @@ func TestWatchBroker(t *testing.T) {
 
 // Machines that are off are not learned, and an interrupted learning saves nothing.
 func TestWatchLacks(t *testing.T) {
+	t.Parallel()
 	addr, dir := startBroker(t), filepath.Join(t.TempDir(), "plant")
 	c := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID("off"))
 	if token := c.Connect(); !token.WaitTimeout(pipelinetest.Patience) || token.Error() != nil {
