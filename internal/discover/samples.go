@@ -22,7 +22,8 @@ type Series struct {
 type Samples struct {
 	Channels []string
 	Machines map[string]*Series
-	Count    int // samples of all machines
+	Count    int  // samples of all machines
+	Timed    bool // samples have times of their own, not only the time of arrival
 }
 
 // Names returns the names of the machines in order.
@@ -31,7 +32,7 @@ func (s *Samples) Names() []string { return sortedKeys(s.Machines) }
 // Snapshot returns the present samples; later samples do not change the snapshot.
 func (s *Samples) Snapshot() *Samples {
 	c := NewSamples(s.Channels)
-	c.Count = s.Count
+	c.Count, c.Timed = s.Count, s.Timed
 	for name, m := range s.Machines {
 		copied := *m
 		c.Machines[name] = &copied
@@ -42,6 +43,7 @@ func (s *Samples) Snapshot() *Samples {
 // Split divides the samples of each machine: the first share, and the rest.
 func (s *Samples) Split(share float64) (first, rest *Samples) {
 	first, rest = NewSamples(s.Channels), NewSamples(s.Channels)
+	first.Timed, rest.Timed = s.Timed, s.Timed
 	for name, m := range s.Machines {
 		n := int(share * float64(len(m.Times)))
 		k := n * len(s.Channels)
@@ -73,7 +75,7 @@ func (s *Samples) Add(machine string, x []float32, times []int64, at int64) {
 	for i := range n {
 		t := at
 		if len(times) == n && times[i] != archive.NoTime {
-			t = times[i]
+			t, s.Timed = times[i], true
 		}
 		m.Times = append(m.Times, t)
 	}

@@ -67,7 +67,7 @@ func TestMeasurePlants(t *testing.T) {
 	}
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
-			tables, later := p.writeTables(t, t.TempDir(), 240+1800, 240+1200)
+			tables, later := p.writeTables(t, t.TempDir(), 220+1800, 220+1200)
 			measureTables(t, tables, later)
 		})
 	}
@@ -83,7 +83,7 @@ func skab(t *testing.T) string {
 	return dir
 }
 
-// TestMeasureSKAB measures a detector of the first four minutes of each file of SKAB (anomaly-free
+// TestMeasureSKAB measures a detector of the first 220 s of each file of SKAB (anomaly-free
 // and valve1) on the rest: EUSN_ACCURACY=watch.
 func TestMeasureSKAB(t *testing.T) {
 	if !parts.Accuracy("watch") {

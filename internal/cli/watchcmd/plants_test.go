@@ -152,4 +152,4 @@ func (p plant) writeTables(t *testing.T, dir string, seconds, fault float64) (he
 	return healthy, all
 }
 
-const learnSeconds = 240
+const learnSeconds = 220

@@ -129,6 +129,10 @@ func (t *trainer) retrain(ctx context.Context, s *discover.Samples, level float6
 	if o.Spec, err = reservoir.Bank(bank, data.Channels); err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
+	o.TrainHop = p.Hop * min(hops, 1+s.Count/p.Hop/mostLearned)
+	if s.Timed { // by the times, with the longest interval, for the flag rate
+		o.Rate = 0
+	}
 	kind, _, err := engines.Choose(t.w.app.Engine, o.Spec)
 	if err != nil {
 		return nil, offline.RetrainReport{}, err

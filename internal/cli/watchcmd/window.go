@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	defaultLearn = 4 * time.Minute // with a window of 30 s and the training, a verdict comes within five minutes
+	defaultLearn = 220 * time.Second // with a window of 30 s and the training, a verdict comes within five minutes
 	leastLearn   = 2 * time.Second
 
 	leastSamples = 30  // of a window
@@ -25,6 +25,7 @@ const (
 	earlyShare    = 2. / 3. // of the samples of each machine
 	blocks        = 10      // of a machine's samples, left out in turn: the p-values are those of known machines at another time
 	blockWindows  = 2       // windows without common samples in a block, at least
+	mostLearned   = 1000    // windows: more take too long, and are thinned to windows without common samples at most
 	leastWindows  = 150     // of all machines: p-values of two thirds reach leastLevel
 	leastSeparate = 4       // windows of a machine without common samples
 )
