@@ -1,0 +1,137 @@
+//go:build simulation && linux
+
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// drawScenario draws a scenario of a small job and short faults from a seed.
+func drawScenario(seed uint64) *scenario {
+	rng := rand.New(rand.NewPCG(seed, 1<<35))
+	chance := func(p float64) bool { return rng.Float64() < p }
+	upTo := func(p float64, n int) int {
+		if !chance(p) {
+			return 0
+		}
+		return 1 + rng.IntN(n)
+	}
+	s := &scenario{
+		Name: fmt.Sprint("simulated ", seed), Nodes: 1, Partitions: 1 + rng.IntN(6), Load: time.Duration(10+rng.IntN(20)) * time.Second,
+		Policy: []string{"marked", "early", "each", "count", "window"}[rng.IntN(5)], Reorder: []int{0, 2, stageReorder}[rng.IntN(3)],
+	}
+	s.Traffic = traffic{Keys: 2 + rng.IntN(10), Messages: 8 + rng.IntN(32), Rows: 1 + rng.IntN(8), LateBy: 1 + rng.IntN(4)}
+	if chance(.5) {
+		s.Traffic.Gateways = 2 + rng.IntN(4)
+	}
+	for _, share := range []*float64{&s.Traffic.Repeat, &s.Traffic.Late, &s.Traffic.Missing, &s.Traffic.Damaged, &s.Traffic.Deaths} {
+		if chance(.5) {
+			*share = .1 * rng.Float64()
+		}
+	}
+	if s.Traffic.Deaths > 0 && chance(.5) {
+		s.Traffic.Reuse = .5
+	}
+	s.Workers = []int{1 + rng.IntN(3)}
+	for range upTo(.4, 3) {
+		s.Workers = append(s.Workers, 1+rng.IntN(3))
+	}
+	if chance(.3) {
+		s.Slots = 4 + rng.IntN(12)
+	}
+	if chance(.2) {
+		s.Idle = sparseIdle
+	}
+	if chance(.2) {
+		s.Lag = time.Duration(1+rng.IntN(50)) * time.Millisecond
+	}
+	s.Kills, s.Zombies, s.Splits, s.OneWay = upTo(.6, 3), upTo(.4, 2), upTo(.3, 2), upTo(.3, 2)
+	s.Cuts, s.Slow, s.Restarts, s.ServerKills = upTo(.4, 3), upTo(.3, 2), upTo(.4, 2), upTo(.4, 3)
+	return s
+}
+
+// jobConfig is the configuration of the workers; scenario.config has the same values for
+// processes.
+func (s *scenario) jobConfig() pipeline.Config {
+	c := pipeline.Defaults()
+	c.Job, c.Partitions, c.Shards, c.RowBudget = job, s.Partitions, min(2, s.Partitions), 512
+	if c.Reorder = s.Reorder; s.Reorder == 0 {
+		c.Reorder = -1
+	}
+	c.SnapshotMessages, c.SnapshotEvery, c.Lease, c.Idle = 10, 4*time.Second, lease, s.Idle
+	if s.Slots > 0 {
+		c.MaxSlots = s.Slots
+	}
+	return c
+}
+
+// breakWorld lets the faults of a schedule happen.
+func (h *history) breakWorld(events []event) {
+	begin := time.Now()
+	for _, e := range events {
+		time.Sleep(time.Until(begin.Add(e.time)))
+		h.world.log.Info("FAULT", "kind", e.kind, "pick", e.pick, "for", e.d)
+		h.applyFault(e)
+	}
+}
+
+func (h *history) applyFault(e event) {
+	w := h.world
+	switch e.kind {
+	case scaleTo:
+		w.setScale(int(e.pick), h.job)
+		w.counts[e.kind]++
+		return
+	case killServer:
+		w.mu.Lock()
+		up := w.server != nil
+		w.mu.Unlock()
+		if !up {
+			return
+		}
+		h.faults.Go(func() {
+			if err := w.killServer(e.d); err != nil {
+				h.fail("the server does not start after a kill: %v", err)
+			}
+		})
+		return
+	}
+	seat := w.workers[int(e.pick)%len(w.workers)]
+	w.mu.Lock()
+	v := seat.worker
+	w.mu.Unlock()
+	switch e.kind {
+	case killWorker:
+		w.abandonWorker(v)
+		h.faults.Go(func() { time.Sleep(restartWait); w.spawnWorker(seat, h.job) })
+	case stopWorker, partitioning: // data of both directions waits, and arrives late
+		v.cable.hold(e.d, toServer, toWorker)
+		h.faults.Go(func() { time.Sleep(e.d) })
+	case oneWayCut:
+		v.cable.hold(e.d, direction(e.pick>>8%2))
+		h.faults.Go(func() { time.Sleep(e.d) })
+	case cutWorker:
+		v.cable.cut(e.d)
+	case slowWorker:
+		lag := time.Duration(1+e.pick>>8%200) * time.Millisecond
+		v.cable.setLag(lag)
+		h.faults.Go(func() { time.Sleep(e.d); v.cable.setLag(h.scenario.Lag) })
+	case endWorker:
+		v.stop()
+		h.faults.Go(func() { <-v.done; w.spawnWorker(seat, h.job) })
+	}
+	w.counts[e.kind]++
+}
+
+// abandonWorker ends a worker as SIGKILL does: nothing that it does from now on reaches the
+// server. Its goroutines end with the world.
+func (w *world) abandonWorker(v *simulated) {
+	v.cable.end()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = append(w.dead, v)
+}

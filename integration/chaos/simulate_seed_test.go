@@ -1,0 +1,11 @@
+//go:build simulation && linux
+
+package main
+
+import _ "unsafe" // for go:linkname
+
+// simSeed sets the random numbers of the runtime inside of bubbles: of select, of the
+// scheduler and of maps. The overlay of tools/simulate defines it.
+//
+//go:linkname simSeed runtime.simSeed
+func simSeed(seed uint64)

@@ -1,0 +1,197 @@
+//go:build simulation && linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/cryptotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// history is one run of the world with a seed.
+type history struct {
+	*run
+	world  *world
+	job    pipeline.Job
+	faults sync.WaitGroup
+
+	mu       sync.Mutex
+	failures []string
+}
+
+// told is the report of a history, a line of JSON.
+type told struct {
+	Seed        uint64         `json:"seed"`
+	Trace       string         `json:"trace"`
+	Failures    []string       `json:"failures,omitempty"`
+	Predictions int            `json:"predictions"`
+	States      int            `json:"states"`
+	Faults      map[string]int `json:"faults"`
+	Exits       map[string]int `json:"exits,omitempty"`
+	Virtual     float64        `json:"virtual_s"`
+	Real        float64        `json:"real_s"`
+}
+
+func (h *history) fail(format string, args ...any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failures = append(h.failures, fmt.Sprintf(format, args...))
+}
+
+// TestSimulate runs the histories of the seeds in SEEDS, such as 1-100,
+// and prints a line for each. See tools/simulate.
+func TestSimulate(t *testing.T) {
+	dir, err := os.MkdirTemp("", "simulate-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	t.Chdir(dir) // paths in messages are equal in all processes
+	from, to, err := parseSeeds(os.Getenv("SEEDS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out io.Writer
+	if os.Getenv("LOG") != "" {
+		out = os.Stderr
+	}
+	for seed := from; seed <= to; seed++ {
+		line, _ := json.Marshal(simulateSeed(t, seed, out))
+		fmt.Printf("HISTORY %s\n", line)
+	}
+}
+
+func parseSeeds(text string) (from, to uint64, err error) {
+	a, b, several := strings.Cut(text, "-")
+	if !several {
+		b = a
+	}
+	if from, err = strconv.ParseUint(a, 10, 64); err == nil {
+		to, err = strconv.ParseUint(b, 10, 64)
+	}
+	return from, to, err
+}
+
+func simulateSeed(t *testing.T, seed uint64, out io.Writer) (r told) {
+	begin := time.Now()
+	r.Seed = seed
+	s := drawScenario(seed)
+	dir := "history"
+	synctest.Test(t, func(t *testing.T) {
+		cryptotest.SetGlobalRandom(t, seed)
+		simSeed(seed)
+		start := time.Now()
+		h := &history{
+			run:   &run{scenario: s, seed: seed, stored: map[string]map[uint64]bool{}, result: newResult(s, seed)},
+			world: newWorld(seed, dir, out),
+		}
+		if err := h.perform(); err != nil {
+			h.fail("%v", err)
+		}
+		h.conclude()
+		r.Trace, r.Failures = fmt.Sprintf("%016x", h.world.trace.Sum64()), h.failures
+		r.Faults, r.Exits = h.world.counts, h.world.exits
+		if h.audit != nil {
+			r.Predictions, r.States = h.audit.total, h.result.States
+		}
+		r.Virtual = time.Since(start).Seconds()
+	})
+	os.RemoveAll(dir)
+	r.Real = time.Since(begin).Seconds()
+	return r
+}
+
+// perform is the course of a history, as run.perform is of a run of processes.
+func (h *history) perform() error {
+	w, s := h.world, h.scenario
+	m, err := newModel(s.Policy)
+	if err != nil {
+		return err
+	}
+	h.job = pipeline.Job{Config: s.jobConfig(), Model: m}
+	if err := h.planInput(m); err != nil {
+		return err
+	}
+	if err := w.startServer(); err != nil {
+		return err
+	}
+	nc, err := w.dial("harness")
+	if err != nil {
+		return err
+	}
+	defer w.close(nc)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Minute, fmt.Errorf("chaos: the history did not end within 20 virtual minutes"))
+	defer cancel()
+	w.setScale(s.Workers[0], h.job)
+	if err := awaitStreams(ctx, js); err != nil {
+		return err
+	}
+	h.producers.js = js
+	messages := 0
+	for _, all := range h.producers.plan.sends {
+		messages += len(all)
+	}
+	h.producers.rate = float64(messages) / s.Load.Seconds()
+	h.faults.Go(func() { h.breakWorld(s.schedule(h.seed)) })
+	if err := h.producers.produceUntil(ctx); err != nil {
+		return err
+	}
+	h.faults.Wait()
+	if err := h.awaitSilence(ctx, js); err != nil {
+		return err
+	}
+	if err := h.closeSequences(ctx, js); err != nil {
+		return err
+	}
+	return h.compare(ctx, js)
+}
+
+// compare waits until every expected prediction is there, and compares the output.
+func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err error) {
+	h.audit = newAudit(h.truth.predictions)
+	read := uint64(0)
+	for last, before := time.Now(), -1; ; time.Sleep(200 * time.Millisecond) {
+		if read, err = readOn(ctx, js, outputStream, read, false, h.audit.checkMessage); err != nil {
+			return err
+		}
+		if h.audit.countOpen(h.partitionOfStream, nil) == 0 {
+			break
+		}
+		if h.audit.total > before {
+			before, last = h.audit.total, time.Now()
+		} else if time.Since(last) > noProgress {
+			break // missing predictions count as lost
+		}
+	}
+	time.Sleep(settleTime)
+	if _, err = readOn(ctx, js, outputStream, read, false, h.audit.checkMessage); err != nil {
+		return err
+	}
+	h.audit.countMissing(h.partitionOfStream, nil)
+	return h.deadLetters(ctx, js)
+}
+
+// conclude adds what the audit has found.
+func (h *history) conclude() {
+	if a := h.audit; a != nil && a.lost+a.duplicated+a.wrong > 0 {
+		h.fail("%d lost, %d duplicated, %d wrong: %s", a.lost, a.duplicated, a.wrong, strings.Join(a.notes, "; "))
+	}
+	h.failures = append(h.failures, h.result.Why...)
+}

@@ -1,0 +1,307 @@
+//go:build simulation && linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
+)
+
+// world is everything in a bubble: a NATS server with its store, the network, and the
+// workers of a job. Its random numbers, its clock and the order of its goroutines come from
+// the seed.
+type world struct {
+	dir     string // of the stores of the servers
+	payload int    // largest message, bytes; 0 = a stock server's
+	always  bool   // the server syncs before each acknowledgement
+	rng     *rand.Rand
+	log     *slog.Logger
+	trace   hash.Hash64 // of all log lines
+	tasks   sync.WaitGroup
+	counts  map[string]int // faults that happened, by name
+
+	mu      sync.Mutex
+	server  *server.Server // nil while the server is down
+	stores  int            // number of stores so far
+	cables  int
+	workers []*seat
+	dead    []*simulated // cut off for good
+	spawned int
+	closing bool
+	exits   map[string]int // ends of workers without a fault, by error
+}
+
+func newWorld(seed uint64, dir string, out io.Writer) *world {
+	w := &world{
+		dir: dir, rng: rand.New(rand.NewPCG(seed, 1<<34)), trace: fnv.New64a(),
+		counts: map[string]int{}, exits: map[string]int{},
+	}
+	sink := io.Writer(w.trace)
+	if out != nil {
+		sink = io.MultiWriter(w.trace, out)
+	}
+	w.log = slog.New(slog.NewTextHandler(sink, nil))
+	return w
+}
+
+func (w *world) store(n int) string { return filepath.Join(w.dir, fmt.Sprint("store-", n)) }
+
+// startServer starts a server on the newest store.
+func (w *world) startServer() error {
+	ns, err := server.NewServer(&server.Options{
+		ServerName: "n0", DontListen: true, JetStream: true, StoreDir: w.store(w.stores), NoSigs: true, DisableJetStreamBanner: true,
+		SyncAlways: w.always, MaxPayload: int32(w.payload), JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
+	})
+	if err != nil {
+		return err
+	}
+	ns.SetLoggerV2(serverLog{w.log}, false, false, false)
+	ns.Start()
+	if !ns.ReadyForConnections(serverStart) {
+		return errors.New("chaos: the simulated server does not start")
+	}
+	// See natsserver.primeJetStream.
+	nc, err := nats.Connect("", nats.InProcessServer(ns))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	if err := natsclient.AwaitJetStream(context.Background(), nc); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.server = ns
+	return nil
+}
+
+// connectServer opens the server's end of a connection.
+func (w *world) connectServer() (net.Conn, error) {
+	w.mu.Lock()
+	ns := w.server
+	w.mu.Unlock()
+	if ns == nil {
+		return nil, errRefused
+	}
+	return ns.InProcessConn()
+}
+
+// killServer ends the server as SIGKILL does: the next server, after down, has the files of
+// this moment.
+func (w *world) killServer(down time.Duration) error {
+	w.mu.Lock()
+	ns := w.server
+	w.server = nil
+	w.stores++
+	from, to := w.store(w.stores-1), w.store(w.stores)
+	w.mu.Unlock()
+	if ns == nil {
+		return nil
+	}
+	if err := copyStore(from, to); err != nil {
+		return err
+	}
+	w.counts["server kill"]++
+	w.log.Info("FAULT: server killed", "down", down)
+	// Its connections end without a word, and what it does from now on reaches nobody.
+	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
+	time.Sleep(down)
+	return w.startServer()
+}
+
+// copyStore copies the files of a store. Nothing else runs meanwhile: system calls do not
+// yield in a simulation.
+func copyStore(from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o600)
+	})
+}
+
+// serverLog passes the warnings and errors of the server to the log.
+type serverLog struct{ log *slog.Logger }
+
+func (l serverLog) Noticef(string, ...any)    {}
+func (l serverLog) Debugf(string, ...any)     {}
+func (l serverLog) Tracef(string, ...any)     {}
+func (l serverLog) Warnf(f string, v ...any)  { l.log.Warn("server: " + fmt.Sprintf(f, v...)) }
+func (l serverLog) Errorf(f string, v ...any) { l.log.Error("server: " + fmt.Sprintf(f, v...)) }
+func (l serverLog) Fatalf(f string, v ...any) { l.log.Error("server: " + fmt.Sprintf(f, v...)) }
+
+// newCable makes the connection of a participant to the network.
+func (w *world) newCable(name string) *cable {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cables++
+	return &cable{world: w, name: name, rng: rand.New(rand.NewPCG(w.rng.Uint64(), uint64(w.cables)))}
+}
+
+// dial connects a participant of the harness, through a cable without faults of its own.
+func (w *world) dial(name string) (*nats.Conn, error) {
+	c := w.newCable(name)
+	return nats.Connect("", append(natsclient.LongLived(name, nil), nats.InProcessServer(c))...)
+}
+
+// seat is a place for a worker, as of a supervisor: if the worker ends, a new worker starts.
+type seat struct {
+	number int
+	worker *simulated
+}
+
+// simulated is a worker of the stage.
+type simulated struct {
+	name  string
+	cable *cable
+	stop  context.CancelFunc
+	conns []*nats.Conn
+	done  chan struct{}
+	since time.Time
+	away  bool // held
+}
+
+// spawnWorker fills a seat. w.mu is not held.
+func (w *world) spawnWorker(s *seat, job pipeline.Job) {
+	w.mu.Lock()
+	if w.closing {
+		w.mu.Unlock()
+		return
+	}
+	w.spawned++
+	name := fmt.Sprintf("w%02d", w.spawned)
+	w.mu.Unlock()
+	ctx, stop := context.WithCancel(context.Background())
+	v := &simulated{name: name, cable: w.newCable(name), stop: stop, done: make(chan struct{}), since: time.Now()}
+	job.Log = w.log.With("worker", name)
+	job.Dial = func(ctx context.Context, conn string) (*nats.Conn, error) {
+		nc, err := nats.Connect("", append(natsclient.LongLived(conn, job.Log), nats.InProcessServer(v.cable))...)
+		if err == nil {
+			w.mu.Lock()
+			v.conns = append(v.conns, nc)
+			w.mu.Unlock()
+		}
+		return nc, err
+	}
+	job.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
+	}
+	w.mu.Lock()
+	s.worker = v
+	w.mu.Unlock()
+	w.tasks.Go(func() {
+		err := (&pipeline.Worker{Job: job}).Run(ctx)
+		stop()
+		w.mu.Lock()
+		conns := v.conns
+		v.conns = nil
+		w.mu.Unlock()
+		for _, nc := range conns {
+			nc.Close()
+		}
+		close(v.done)
+		job.Log.Info("worker ended", "err", err)
+		w.replace(s, v, err, job)
+	})
+}
+
+// replace starts a new worker in the seat of a worker that ended by itself.
+func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
+	w.mu.Lock()
+	mine := !w.closing && s.worker == v
+	if mine {
+		w.exits[fmt.Sprint(err)]++
+	}
+	w.mu.Unlock()
+	if !mine {
+		return
+	}
+	wait := restartWait
+	if time.Since(v.since) < restartLonger {
+		wait = restartLonger
+	}
+	time.Sleep(wait)
+	w.mu.Lock()
+	mine = s.worker == v
+	w.mu.Unlock()
+	if mine {
+		w.spawnWorker(s, job)
+	}
+}
+
+// setScale sets the number of seats. Superfluous workers stop cleanly.
+func (w *world) setScale(n int, job pipeline.Job) {
+	for len(w.workers) > n {
+		last := w.workers[len(w.workers)-1]
+		w.workers = w.workers[:len(w.workers)-1]
+		w.mu.Lock()
+		v := last.worker
+		last.worker = nil
+		w.mu.Unlock()
+		v.stop()
+	}
+	for len(w.workers) < n {
+		s := &seat{number: len(w.workers)}
+		w.workers = append(w.workers, s)
+		w.spawnWorker(s, job)
+	}
+}
+
+// close ends all workers and the server, and waits for their goroutines.
+func (w *world) close(others ...*nats.Conn) {
+	w.mu.Lock()
+	w.closing = true
+	w.mu.Unlock()
+	all := slices.Clone(w.dead)
+	for _, s := range w.workers {
+		all = append(all, s.worker)
+	}
+	for _, v := range all {
+		v.stop()
+	}
+	for _, v := range all {
+		<-v.done
+	}
+	for _, nc := range others {
+		nc.Close()
+	}
+	w.mu.Lock()
+	ns := w.server
+	w.server = nil
+	w.mu.Unlock()
+	if ns != nil {
+		ns.Shutdown()
+		ns.WaitForShutdown()
+	}
+	w.tasks.Wait()
+}
