@@ -100,14 +100,19 @@ func (h *history) applyFault(e event) {
 		})
 		return
 	}
-	seat := w.workers[int(e.pick)%len(w.workers)]
 	w.mu.Lock()
+	seat := w.workers[int(e.pick)%len(w.workers)]
 	v := seat.worker
+	if e.kind == killWorker || e.kind == endWorker {
+		v.away = true
+	}
 	w.mu.Unlock()
 	switch e.kind {
 	case killWorker:
-		w.abandonWorker(v)
-		h.faults.Go(func() { time.Sleep(restartWait); w.spawnWorker(seat, h.job) })
+		// Nothing that the worker does from now on reaches the server. Its goroutines end
+		// with the world.
+		v.cable.end()
+		h.faults.Go(func() { time.Sleep(restartWait); w.fillSeat(seat, v, h.job) })
 	case stopWorker, partitioning: // data of both directions waits, and arrives late
 		v.cable.hold(e.d, toServer, toWorker)
 		h.faults.Go(func() { time.Sleep(e.d) })
@@ -122,16 +127,7 @@ func (h *history) applyFault(e event) {
 		h.faults.Go(func() { time.Sleep(e.d); v.cable.setLag(h.scenario.Lag) })
 	case endWorker:
 		v.stop()
-		h.faults.Go(func() { <-v.done; w.spawnWorker(seat, h.job) })
+		h.faults.Go(func() { <-v.done; w.fillSeat(seat, v, h.job) })
 	}
 	w.counts[e.kind]++
-}
-
-// abandonWorker ends a worker as SIGKILL does: nothing that it does from now on reaches the
-// server. Its goroutines end with the world.
-func (w *world) abandonWorker(v *simulated) {
-	v.cable.end()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.dead = append(w.dead, v)
 }

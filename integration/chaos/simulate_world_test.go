@@ -47,8 +47,7 @@ type world struct {
 	stores  int            // number of stores so far
 	cables  int
 	workers []*seat
-	dead    []*simulated // cut off for good
-	spawned int
+	all     []*simulated // all workers ever started
 	closing bool
 	exits   map[string]int // ends of workers without a fault, by error
 }
@@ -160,23 +159,22 @@ func (l serverLog) Warnf(f string, v ...any)  { l.log.Warn("server: " + fmt.Spri
 func (l serverLog) Errorf(f string, v ...any) { l.log.Error("server: " + fmt.Sprintf(f, v...)) }
 func (l serverLog) Fatalf(f string, v ...any) { l.log.Error("server: " + fmt.Sprintf(f, v...)) }
 
-// newCable makes the connection of a participant to the network.
+// newCable makes the connection of a participant to the network. w.mu is held.
 func (w *world) newCable(name string) *cable {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.cables++
 	return &cable{world: w, name: name, rng: rand.New(rand.NewPCG(w.rng.Uint64(), uint64(w.cables)))}
 }
 
 // dial connects a participant of the harness, through a cable without faults of its own.
 func (w *world) dial(name string) (*nats.Conn, error) {
+	w.mu.Lock()
 	c := w.newCable(name)
+	w.mu.Unlock()
 	return nats.Connect("", append(natsclient.LongLived(name, nil), nats.InProcessServer(c))...)
 }
 
 // seat is a place for a worker, as of a supervisor: if the worker ends, a new worker starts.
 type seat struct {
-	number int
 	worker *simulated
 }
 
@@ -188,19 +186,25 @@ type simulated struct {
 	conns []*nats.Conn
 	done  chan struct{}
 	since time.Time
-	away  bool // held
+	away  bool // a fault ends it, and starts another worker
 }
 
-// spawnWorker fills a seat. w.mu is not held.
-func (w *world) spawnWorker(s *seat, job pipeline.Job) {
+// fillSeat starts a worker in a seat, unless the seat is gone or has another worker than
+// left.
+func (w *world) fillSeat(s *seat, left *simulated, job pipeline.Job) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.worker == left && slices.Contains(w.workers, s) {
+		w.spawnWorker(s, job)
+	}
+}
+
+// spawnWorker starts a worker in a seat. w.mu is held.
+func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	if w.closing {
-		w.mu.Unlock()
 		return
 	}
-	w.spawned++
-	name := fmt.Sprintf("w%02d", w.spawned)
-	w.mu.Unlock()
+	name := fmt.Sprintf("w%02d", len(w.all)+1)
 	ctx, stop := context.WithCancel(context.Background())
 	v := &simulated{name: name, cable: w.newCable(name), stop: stop, done: make(chan struct{}), since: time.Now()}
 	job.Log = w.log.With("worker", name)
@@ -216,9 +220,8 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	job.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}
-	w.mu.Lock()
 	s.worker = v
-	w.mu.Unlock()
+	w.all = append(w.all, v)
 	w.tasks.Go(func() {
 		err := (&pipeline.Worker{Job: job}).Run(ctx)
 		stop()
@@ -238,7 +241,7 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 // replace starts a new worker in the seat of a worker that ended by itself.
 func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 	w.mu.Lock()
-	mine := !w.closing && s.worker == v
+	mine := !w.closing && !v.away && s.worker == v && slices.Contains(w.workers, s)
 	if mine {
 		w.exits[fmt.Sprint(err)]++
 	}
@@ -251,27 +254,20 @@ func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 		wait = restartLonger
 	}
 	time.Sleep(wait)
-	w.mu.Lock()
-	mine = s.worker == v
-	w.mu.Unlock()
-	if mine {
-		w.spawnWorker(s, job)
-	}
+	w.fillSeat(s, v, job)
 }
 
 // setScale sets the number of seats. Superfluous workers stop cleanly.
 func (w *world) setScale(n int, job pipeline.Job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for len(w.workers) > n {
 		last := w.workers[len(w.workers)-1]
 		w.workers = w.workers[:len(w.workers)-1]
-		w.mu.Lock()
-		v := last.worker
-		last.worker = nil
-		w.mu.Unlock()
-		v.stop()
+		last.worker.stop()
 	}
 	for len(w.workers) < n {
-		s := &seat{number: len(w.workers)}
+		s := new(seat)
 		w.workers = append(w.workers, s)
 		w.spawnWorker(s, job)
 	}
@@ -282,14 +278,10 @@ func (w *world) close(others ...*nats.Conn) {
 	w.mu.Lock()
 	w.closing = true
 	w.mu.Unlock()
-	all := slices.Clone(w.dead)
-	for _, s := range w.workers {
-		all = append(all, s.worker)
-	}
-	for _, v := range all {
+	for _, v := range w.all {
 		v.stop()
 	}
-	for _, v := range all {
+	for _, v := range w.all {
 		<-v.done
 	}
 	for _, nc := range others {

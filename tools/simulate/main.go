@@ -1,0 +1,48 @@
+// Command simulate runs histories of a job with faults, each inside one process with a
+// virtual clock, and repeats a history by its seed.
+//
+//	make simulate SEEDS=1-1000
+//	go run ./tools/simulate -seeds 17 -log
+//	go run ./tools/simulate -seeds 1-100 -twice
+//
+// A history is a job with a real NATS server, its workers and its producers in a bubble of
+// testing/synctest (integration/chaos, files simulate_*_test.go). Everything that could differ
+// between two runs is replaced in the toolchain's own files by an overlay for the
+// compiler (overlay.go); the toolchain itself does not change. The program prints a line for each failed
+// history with its seed, its faults and the first error, then a summary as JSON.
+//
+// Exit codes: 0 all histories passed; 1 a history failed, or two runs of a seed differ; 2
+// the histories could not be run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.seeds, "seeds", "1-20", "seeds of the histories: a number or a range, such as 1-1000")
+	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "histories at a time")
+	flag.BoolVar(&o.twice, "twice", false, "run each seed twice, the second time in another order, and compare the traces")
+	flag.BoolVar(&o.log, "log", false, "print the logs of the workers and the faults (one history at a time)")
+	flag.DurationVar(&o.limit, "limit", defaultLimit, "real time after which a history counts as hung")
+	flag.StringVar(&o.binary, "binary", "", "test binary of an earlier run with -keep; empty: build it")
+	flag.StringVar(&o.keep, "keep", "", "keep the test binary here")
+	flag.BoolVar(&o.each, "each", false, "print a line for each history")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	failed, err := o.run(ctx)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "simulate:", err)
+		os.Exit(2)
+	case failed:
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// defaultLimit is many times the time of a history on a loaded core.
+const defaultLimit = 2 * time.Minute
+
+type options struct {
+	seeds, binary, keep string
+	jobs                int
+	twice, log, each    bool
+	limit               time.Duration
+}
+
+// history is the report of a history; see told in integration/chaos.
+type history struct {
+	Seed        uint64         `json:"seed"`
+	Trace       string         `json:"trace"`
+	Failures    []string       `json:"failures,omitempty"`
+	Predictions int            `json:"predictions"`
+	States      int            `json:"states"`
+	Faults      map[string]int `json:"faults"`
+	Seen        map[string]int `json:"seen"`
+	Exits       map[string]int `json:"exits,omitempty"`
+	Virtual     float64        `json:"virtual_s"`
+	Real        float64        `json:"real_s"`
+}
+
+// run runs the histories. failed: one failed, or two runs of a seed differ.
+func (o *options) run(ctx context.Context) (failed bool, err error) {
+	from, to, err := parseSeeds(o.seeds)
+	if err != nil {
+		return false, err
+	}
+	if o.log {
+		o.jobs = 1
+	}
+	binary, clean, err := o.build(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer clean()
+	s := newSummary()
+	s.runAll(ctx, o, binary, from, to, false)
+	if o.twice && ctx.Err() == nil {
+		s.runAll(ctx, o, binary, from, to, true)
+	}
+	s.print(os.Stdout)
+	return s.failed(), ctx.Err()
+}
+
+func parseSeeds(text string) (from, to uint64, err error) {
+	first, last, several := strings.Cut(text, "-")
+	if !several {
+		last = first
+	}
+	from, err1 := strconv.ParseUint(first, 10, 64)
+	to, err2 := strconv.ParseUint(last, 10, 64)
+	if errors.Join(err1, err2) != nil || to < from {
+		return 0, 0, fmt.Errorf("-seeds %q: want a number or a range, such as 1-1000", text)
+	}
+	return from, to, nil
+}
+
+// build compiles the test binary with the overlay.
+func (o *options) build(ctx context.Context) (binary string, clean func(), err error) {
+	if o.binary != "" {
+		return o.binary, func() {}, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil, err
+	}
+	dir := filepath.Join(cache, "eusn-stream", "simulate") // the same paths keep the compiler's cache valid
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	overlay, err := writeOverlay(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	temp, err := os.MkdirTemp("", "simulate-*")
+	if err != nil {
+		return "", nil, err
+	}
+	binary = cmp.Or(o.keep, filepath.Join(temp, "simulate.test"))
+	fmt.Fprintln(os.Stderr, "simulate: building (minutes the first time: the standard library is compiled with the overlay)")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation", "-overlay", overlay, "-ldflags=-checklinkname=0", "-o", binary, "./integration/chaos")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	return binary, func() { os.RemoveAll(temp) }, cmd.Run()
+}
+
+// runAll runs a history for each seed, each in its own process: package variables would
+// carry over from one history to the next.
+func (s *summary) runAll(ctx context.Context, o *options, binary string, from, to uint64, again bool) {
+	next := make(chan uint64)
+	var wg sync.WaitGroup
+	for range max(1, o.jobs) {
+		wg.Go(func() {
+			for seed := range next {
+				h := runHistory(ctx, o, binary, seed)
+				if ctx.Err() == nil {
+					s.add(h, again, o.each)
+				}
+			}
+		})
+	}
+	for i := range to - from + 1 {
+		seed := from + i
+		if again {
+			seed = to - i
+		}
+		select {
+		case next <- seed:
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	close(next)
+	wg.Wait()
+}
+
+// runHistory runs the history of a seed in a process with one thread for goroutines.
+func runHistory(ctx context.Context, o *options, binary string, seed uint64) history {
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestSimulate$")
+	cmd.Env = append(os.Environ(), "SEEDS="+strconv.FormatUint(seed, 10), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=off", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOTRACEBACK=all")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if o.log {
+		cmd.Env = append(cmd.Env, "LOG=1")
+		cmd.Stderr = io.MultiWriter(&errs, os.Stderr)
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	h := history{Seed: seed}
+	for line := range bytes.Lines(out.Bytes()) {
+		if text, ok := bytes.CutPrefix(line, []byte("HISTORY ")); ok {
+			if wrong := json.Unmarshal(text, &h); wrong != nil {
+				h.Failures = append(h.Failures, wrong.Error())
+			}
+			return h
+		}
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("no end within %v of real time", o.limit)
+	}
+	h.Failures = append(h.Failures, fmt.Sprintf("%v: %s", err, firstLines(errs.String()+out.String(), 30)))
+	return h
+}
+
+// firstLines returns the first lines of the report of a crash.
+func firstLines(text string, n int) string {
+	lines := strings.SplitN(text, "\n", n+1)
+	return strings.Join(lines[:min(n, len(lines))], "\n")
+}

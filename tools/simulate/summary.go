@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// summary sums up histories.
+type summary struct {
+	mu     sync.Mutex
+	begin  time.Time
+	traces map[uint64]string
+
+	Histories   int            `json:"histories"`
+	Failed      []uint64       `json:"failed"`
+	Differing   []uint64       `json:"differing,omitempty"` // seeds with two traces
+	Compared    int            `json:"compared,omitempty"`  // seeds that ran twice
+	Predictions int            `json:"predictions"`
+	States      int            `json:"states"`
+	Faults      map[string]int `json:"faults"`
+	Pairs       map[string]int `json:"pairs"` // histories with both faults
+	Seen        map[string]int `json:"seen"`  // states that histories should reach
+	Exits       map[string]int `json:"worker_exits"`
+	Virtual     float64        `json:"virtual_s"`
+	PerMinute   float64        `json:"histories_per_minute"`
+}
+
+func newSummary() *summary {
+	return &summary{
+		begin: time.Now(), traces: map[uint64]string{}, Failed: []uint64{},
+		Faults: map[string]int{}, Pairs: map[string]int{}, Seen: map[string]int{}, Exits: map[string]int{},
+	}
+}
+
+// add adds a history; again: the second of its seed.
+func (s *summary) add(h history, again, each bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if each {
+		line, _ := json.Marshal(h)
+		fmt.Printf("%s\n", line)
+	}
+	if again {
+		s.Compared++
+		if s.traces[h.Seed] != h.Trace {
+			s.Differing = append(s.Differing, h.Seed)
+			fmt.Printf("DIFFERS seed %d: traces %s and %s\n", h.Seed, s.traces[h.Seed], h.Trace)
+		}
+		return
+	}
+	s.traces[h.Seed] = h.Trace
+	s.Histories++
+	s.Predictions += h.Predictions
+	s.States += h.States
+	s.Virtual += h.Virtual
+	names := slices.Sorted(maps.Keys(h.Faults))
+	for i, a := range names {
+		s.Faults[a] += h.Faults[a]
+		for _, b := range names[i+1:] {
+			s.Pairs[a+" + "+b]++
+		}
+	}
+	for name, n := range h.Seen {
+		s.Seen[name] += n
+	}
+	for name, n := range h.Exits {
+		s.Exits[name] += n
+	}
+	if len(h.Failures) > 0 {
+		s.Failed = append(s.Failed, h.Seed)
+		fmt.Printf("FAIL seed %d, %s: %s\n", h.Seed, formatFaults(h.Faults), strings.Join(h.Failures, "; "))
+	}
+	if n := s.Histories; n%100 == 0 {
+		fmt.Fprintf(os.Stderr, "simulate: %d histories, %d failed, %.0f a minute\n", n, len(s.Failed), float64(n)/time.Since(s.begin).Minutes())
+	}
+}
+
+func formatFaults(faults map[string]int) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		all = append(all, fmt.Sprintf("%d %s", faults[name], name))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (s *summary) failed() bool { return len(s.Failed)+len(s.Differing) > 0 }
+
+func (s *summary) print(w io.Writer) {
+	s.PerMinute = float64(s.Histories+s.Compared) / time.Since(s.begin).Minutes()
+	slices.Sort(s.Failed)
+	line, _ := json.MarshalIndent(s, "", "  ")
+	fmt.Fprintf(w, "%s\n", line)
+}
