@@ -51,6 +51,7 @@ func drawScenario(seed uint64) *scenario {
 	}
 	s.Kills, s.Zombies, s.Splits, s.OneWay = upTo(.6, 3), upTo(.4, 2), upTo(.3, 2), upTo(.3, 2)
 	s.Cuts, s.Slow, s.Restarts, s.ServerKills = upTo(.4, 3), upTo(.3, 2), upTo(.4, 2), upTo(.4, 3)
+	s.SyncAlways = chance(.5)
 	return s
 }
 
@@ -94,7 +95,7 @@ func (h *history) applyFault(e event) {
 			return
 		}
 		h.faults.Go(func() {
-			if err := w.killServer(e.d); err != nil {
+			if err := w.killServer(e.d, w.always && e.pick>>16%2 == 0); err != nil {
 				h.fail("the server does not start after a kill: %v", err)
 			}
 		})

@@ -9,3 +9,13 @@ import _ "unsafe" // for go:linkname
 //
 //go:linkname simSeed runtime.simSeed
 func simSeed(seed uint64)
+
+// The overlay calls these after the event.
+var (
+	//go:linkname simOpened os.simOpened
+	simOpened func(name string, flag int)
+	//go:linkname simWrote os.simWrote
+	simWrote func(name string)
+	//go:linkname simSynced os.simSynced
+	simSynced func(name string)
+)

@@ -34,6 +34,7 @@ import (
 // the seed.
 type world struct {
 	dir     string // of the stores of the servers
+	disk    *disk  // of the newest store
 	payload int    // largest message, bytes; 0 = a stock server's
 	always  bool   // the server syncs before each acknowledgement
 	rng     *rand.Rand
@@ -45,7 +46,7 @@ type world struct {
 	mu      sync.Mutex
 	server  *server.Server // nil while the server is down
 	stores  int            // number of stores so far
-	cables  int
+	cables  []*cable
 	workers []*seat
 	all     []*simulated // all workers ever started
 	closing bool
@@ -69,6 +70,7 @@ func (w *world) store(n int) string { return filepath.Join(w.dir, fmt.Sprint("st
 
 // startServer starts a server on the newest store.
 func (w *world) startServer() error {
+	w.disk = watchDisk(w.store(w.stores))
 	ns, err := server.NewServer(&server.Options{
 		ServerName: "n0", DontListen: true, JetStream: true, StoreDir: w.store(w.stores), NoSigs: true, DisableJetStreamBanner: true,
 		SyncAlways: w.always, MaxPayload: int32(w.payload), JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
@@ -108,23 +110,34 @@ func (w *world) connectServer() (net.Conn, error) {
 }
 
 // killServer ends the server as SIGKILL does: the next server, after down, has the files of
-// this moment.
-func (w *world) killServer(down time.Duration) error {
+// this moment; after a loss of power it has what was synced, and more.
+func (w *world) killServer(down time.Duration, power bool) error {
 	w.mu.Lock()
 	ns := w.server
 	w.server = nil
 	w.stores++
-	from, to := w.store(w.stores-1), w.store(w.stores)
+	from, to, cables := w.store(w.stores-1), w.store(w.stores), slices.Clone(w.cables)
 	w.mu.Unlock()
 	if ns == nil {
 		return nil
 	}
-	if err := copyStore(from, to); err != nil {
+	what := "server kill"
+	var err error
+	if power {
+		what = "power loss"
+		err = w.disk.copyAfterLoss(w.rng, to)
+	} else {
+		err = copyStore(from, to)
+	}
+	if err != nil {
 		return err
 	}
-	w.counts["server kill"]++
-	w.log.Info("FAULT: server killed", "down", down)
-	// Its connections end without a word, and what it does from now on reaches nobody.
+	for _, c := range cables {
+		c.cut(0)
+	}
+	w.counts[what]++
+	w.log.Info("FAULT: "+what, "down", down)
+	// What it does from now on reaches no participant and no later server.
 	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
 	time.Sleep(down)
 	return w.startServer()
@@ -161,8 +174,9 @@ func (l serverLog) Fatalf(f string, v ...any) { l.log.Error("server: " + fmt.Spr
 
 // newCable makes the connection of a participant to the network. w.mu is held.
 func (w *world) newCable(name string) *cable {
-	w.cables++
-	return &cable{world: w, name: name, rng: rand.New(rand.NewPCG(w.rng.Uint64(), uint64(w.cables)))}
+	c := &cable{world: w, name: name, rng: rand.New(rand.NewPCG(w.rng.Uint64(), uint64(len(w.cables))))}
+	w.cables = append(w.cables, c)
+	return c
 }
 
 // dial connects a participant of the harness, through a cable without faults of its own.

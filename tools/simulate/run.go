@@ -39,7 +39,6 @@ type history struct {
 	Seen        map[string]int `json:"seen"`
 	Exits       map[string]int `json:"exits,omitempty"`
 	Virtual     float64        `json:"virtual_s"`
-	Real        float64        `json:"real_s"`
 }
 
 // run runs the histories. failed: one failed, or two runs of a seed differ.
@@ -144,7 +143,7 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestSimulate$")
-	cmd.Env = append(os.Environ(), "SEEDS="+strconv.FormatUint(seed, 10), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=off", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOTRACEBACK=all")
+	cmd.Env = append(os.Environ(), "SEED="+strconv.FormatUint(seed, 10), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=off", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOTRACEBACK=all")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if o.log {
 		cmd.Env = append(cmd.Env, "LOG=1")

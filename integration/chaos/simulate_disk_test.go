@@ -1,0 +1,158 @@
+//go:build simulation && linux
+
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// disk knows what of the files below a folder has reached the disk. The content of a file
+// is there after a sync of the file, as is its name; a renamed or removed name after a sync
+// of its folder (as on ext4). Everything else may be there after a loss of power or not.
+type disk struct {
+	root    string
+	content map[uint64][]byte // by inode, at the last sync
+	names   map[string]uint64 // inodes of durable names
+	always  map[string]bool   // open with O_SYNC
+	syncs   int
+}
+
+// watchDisk follows the syncs of files below root; the last caller counts.
+func watchDisk(root string) *disk {
+	d := &disk{root: root, content: map[uint64][]byte{}, names: map[string]uint64{}, always: map[string]bool{}}
+	simOpened = func(name string, flag int) {
+		if flag&os.O_SYNC != 0 && d.has(name) {
+			d.always[name] = true
+		} else {
+			delete(d.always, name)
+		}
+	}
+	simWrote = func(name string) {
+		if d.always[name] {
+			d.noteSync(name)
+		}
+	}
+	simSynced = func(name string) {
+		if d.has(name) {
+			d.noteSync(name)
+		}
+	}
+	return d
+}
+
+func (d *disk) has(name string) bool { return strings.HasPrefix(name, d.root+"/") }
+
+// noteSync notes what a sync of a file or of a folder has stored.
+func (d *disk) noteSync(name string) {
+	d.syncs++
+	info, err := os.Stat(name)
+	if err != nil {
+		return
+	}
+	if !info.IsDir() {
+		if data, err := os.ReadFile(name); err == nil {
+			d.content[inode(info)], d.names[name] = data, inode(info)
+		}
+		return
+	}
+	for path := range d.names {
+		if filepath.Dir(path) == name {
+			delete(d.names, path)
+		}
+	}
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && !e.IsDir() {
+			d.names[filepath.Join(name, e.Name())] = inode(info)
+		}
+	}
+}
+
+func inode(info fs.FileInfo) uint64 { return info.Sys().(*syscall.Stat_t).Ino }
+
+// copyAfterLoss copies the files as a loss of power leaves them. Each file that is not
+// synced is lost, old, new or torn, separately.
+func (d *disk) copyAfterLoss(rng *rand.Rand, to string) error {
+	live, data, folders := map[string]uint64{}, map[uint64][]byte{}, []string{}
+	err := filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			folders = append(folders, path)
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		live[path] = inode(info)
+		data[inode(info)], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	place := func(path string) string { return filepath.Join(to, strings.TrimPrefix(path, d.root)) }
+	for _, f := range folders {
+		if err := os.MkdirAll(place(f), 0o700); err != nil {
+			return err
+		}
+	}
+	all := maps.Clone(live)
+	maps.Copy(all, d.names)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		node := d.names[path]
+		if node != live[path] && rng.IntN(2) == 0 {
+			node = live[path]
+		}
+		if node == 0 {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(place(path)), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(place(path), d.drawContent(rng, node, data), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drawContent draws the content of a file after a loss of power: each block is old or new,
+// and the length is old, new or between.
+func (d *disk) drawContent(rng *rand.Rand, node uint64, live map[uint64][]byte) []byte {
+	old := d.content[node]
+	now, there := live[node]
+	if !there || bytes.Equal(old, now) {
+		return old
+	}
+	switch rng.IntN(3) {
+	case 0:
+		return old
+	case 1:
+		return now
+	}
+	const block = 512
+	torn := slices.Clone(old)
+	if len(now) > len(old) {
+		torn = append(torn, make([]byte, rng.IntN(len(now)-len(old)+1))...)
+	}
+	for i := 0; i < len(torn); i += block {
+		if i < len(now) && rng.IntN(2) == 0 {
+			copy(torn[i:min(i+block, len(torn))], now[i:])
+		}
+	}
+	return torn
+}

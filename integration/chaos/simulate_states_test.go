@@ -1,0 +1,61 @@
+//go:build simulation && linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// checkFinalStates is run.checkStates for a history: the states of the job are compared with
+// the states of a worker that processes the whole input undisturbed.
+func (h *history) checkFinalStates(ctx context.Context, js jetstream.JetStream) error {
+	h.world.setScale(0, h.job) // the last commits of its workers have the final states
+	for _, v := range h.world.all {
+		if !v.cable.ended {
+			<-v.done
+		}
+	}
+	broken, err := h.readRecords(ctx, js)
+	if err != nil {
+		return err
+	}
+	if err := forgetBegun(ctx, js); err != nil {
+		return err
+	}
+	for _, name := range []string{outputStream, deadStream, rowStream, snapStream, memberStream} {
+		if err := retryRequest(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
+			return fmt.Errorf("chaos: deleting %s: %w", name, err)
+		}
+	}
+	job := h.job
+	job.Config.Idle, job.Config.MaxSlots = 0, 0
+	h.world.setScale(1, job)
+	if err := awaitStreams(ctx, js); err != nil {
+		return err
+	}
+	a := newAudit(h.truth.readouts.first)
+	read := uint64(0)
+	for last := time.Now(); a.total < h.truth.total && time.Since(last) < noProgress; time.Sleep(100 * time.Millisecond) {
+		before := a.total
+		if read, err = readOn(ctx, js, outputStream, read, false, a.checkMessage); err != nil {
+			return err
+		}
+		if a.total > before {
+			last = time.Now()
+		}
+	}
+	h.world.setScale(0, job)
+	<-h.world.all[len(h.world.all)-1].done
+	if a.countMissing(h.partitionOfStream, nil); a.lost+a.duplicated+a.wrong > 0 {
+		return fmt.Errorf("chaos: even undisturbed, %d lost, %d duplicated, %d wrong: %v", a.lost, a.duplicated, a.wrong, a.notes)
+	}
+	whole, err := h.readRecords(ctx, js)
+	if err == nil {
+		h.compareStates(broken, whole)
+	}
+	return err
+}
