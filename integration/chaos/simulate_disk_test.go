@@ -48,6 +48,29 @@ func watchDisk(root string) *disk {
 	return d
 }
 
+// inherit notes what of a copied store was on the disk: after a loss of power everything,
+// otherwise what was on the disk before.
+func (d *disk) inherit(before *disk, power bool) error {
+	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		old, durable := before.names[before.root+strings.TrimPrefix(path, d.root)]
+		switch {
+		case power:
+			d.names[path] = inode(info)
+			d.content[inode(info)], err = os.ReadFile(path)
+		case durable:
+			d.names[path], d.content[inode(info)] = inode(info), before.content[old]
+		}
+		return err
+	})
+}
+
 func (d *disk) has(name string) bool { return strings.HasPrefix(name, d.root+"/") }
 
 // noteSync notes what a sync of a file or of a folder has stored.

@@ -62,6 +62,7 @@ func newWorld(seed uint64, dir string, out io.Writer) *world {
 	if out != nil {
 		sink = io.MultiWriter(w.trace, out)
 	}
+	w.disk = watchDisk(w.store(0))
 	w.log = slog.New(slog.NewTextHandler(sink, nil))
 	return w
 }
@@ -70,7 +71,6 @@ func (w *world) store(n int) string { return filepath.Join(w.dir, fmt.Sprint("st
 
 // startServer starts a server on the newest store.
 func (w *world) startServer() error {
-	w.disk = watchDisk(w.store(w.stores))
 	ns, err := server.NewServer(&server.Options{
 		ServerName: "n0", DontListen: true, JetStream: true, StoreDir: w.store(w.stores), NoSigs: true, DisableJetStreamBanner: true,
 		SyncAlways: w.always, MaxPayload: int32(w.payload), JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
@@ -130,6 +130,11 @@ func (w *world) killServer(down time.Duration, power bool) error {
 		err = copyStore(from, to)
 	}
 	if err != nil {
+		return err
+	}
+	before := w.disk
+	w.disk = watchDisk(to)
+	if err := w.disk.inherit(before, power); err != nil {
 		return err
 	}
 	for _, c := range cables {
@@ -308,6 +313,9 @@ func (w *world) close(others ...*nats.Conn) {
 	if ns != nil {
 		ns.Shutdown()
 		ns.WaitForShutdown()
+	}
+	for _, c := range w.cables {
+		c.end()
 	}
 	w.tasks.Wait()
 }
