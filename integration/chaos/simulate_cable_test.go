@@ -1,4 +1,4 @@
-//go:build simulation && linux
+//go:build simulation && chaos && linux
 
 package main
 

@@ -1,4 +1,4 @@
-//go:build simulation && linux
+//go:build simulation && chaos && linux
 
 package main
 
@@ -52,6 +52,12 @@ func drawScenario(seed uint64) *scenario {
 	s.Kills, s.Zombies, s.Splits, s.OneWay = upTo(.6, 3), upTo(.4, 2), upTo(.3, 2), upTo(.3, 2)
 	s.Cuts, s.Slow, s.Restarts, s.ServerKills = upTo(.4, 3), upTo(.3, 2), upTo(.4, 2), upTo(.4, 3)
 	s.SyncAlways = chance(.5)
+	if chance(.15) { // commits of several messages
+		const largest = 16 << 10 // bytes of an input message
+		s.Policy, s.Traffic, s.Classes, s.MaxMessage, s.MaxPayload = "each", broad, 100, largest, largest+16<<10
+		s.Traffic.Keys, s.Traffic.Messages = 1+rng.IntN(4), 4+rng.IntN(8)
+	}
+	s.drawChanges(rng)
 	return s
 }
 
@@ -66,6 +72,9 @@ func (s *scenario) jobConfig() pipeline.Config {
 	c.SnapshotMessages, c.SnapshotEvery, c.Lease, c.Idle = 10, 4*time.Second, lease, s.Idle
 	if s.Slots > 0 {
 		c.MaxSlots = s.Slots
+	}
+	if s.MaxMessage > 0 {
+		c.MaxMessage = s.MaxMessage
 	}
 	return c
 }
@@ -83,9 +92,17 @@ func (h *history) breakWorld(events []event) {
 func (h *history) applyFault(e event) {
 	w := h.world
 	switch e.kind {
+	case harming:
+		switch h.scenario.Harms[e.pick].Kind {
+		case promotion:
+			h.faults.Go(func() { h.promoteReadout(e.pick) })
+		case resizing:
+			h.resizeJob(e.pick) // other faults of workers wait
+		}
+		return
 	case scaleTo:
 		w.setScale(int(e.pick), h.job)
-		w.counts[e.kind]++
+		w.count(e.kind)
 		return
 	case killServer:
 		w.mu.Lock()
@@ -130,5 +147,5 @@ func (h *history) applyFault(e event) {
 		v.stop()
 		h.faults.Go(func() { <-v.done; w.fillSeat(seat, v, h.job) })
 	}
-	w.counts[e.kind]++
+	w.count(e.kind)
 }

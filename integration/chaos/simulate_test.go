@@ -1,8 +1,9 @@
-//go:build simulation && linux
+//go:build simulation && chaos && linux
 
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,7 +104,7 @@ func simulateSeed(t *testing.T, seed uint64, dir string, out io.Writer) {
 // perform is the course of a history, as run.perform is of a run of processes.
 func (h *history) perform() error {
 	w, s := h.world, h.scenario
-	m, err := newModel(s.Policy)
+	m, err := drawModel(s.Policy, 3, 5, cmp.Or(s.Classes, 3))
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,8 @@ func (h *history) perform() error {
 	if err := h.planInput(m); err != nil {
 		return err
 	}
-	w.always = s.SyncAlways
+	w.payload = s.MaxPayload
+	w.always, w.unsafe = s.SyncAlways, os.Getenv("UNSAFE")
 	if err := w.startServer(); err != nil {
 		return err
 	}
@@ -130,6 +132,9 @@ func (h *history) perform() error {
 	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
+	if err := h.publishModels(ctx, js); err != nil {
+		return err
+	}
 	h.producers.js = js
 	messages := 0
 	for _, all := range h.producers.plan.sends {
@@ -144,18 +149,53 @@ func (h *history) perform() error {
 	if err := h.awaitSilence(ctx, js); err != nil {
 		return err
 	}
+	if err := h.awaitPromotions(ctx, js); err != nil {
+		return err
+	}
 	if err := h.closeSequences(ctx, js); err != nil {
 		return err
 	}
 	if err := h.compare(ctx, js); err != nil || h.audit.lost+h.audit.duplicated+h.audit.wrong > 0 {
 		return err
 	}
+	if len(h.counts) > 0 {
+		return nil // a job that starts with the input has other states
+	}
 	return h.checkFinalStates(ctx, js)
+}
+
+// awaitPromotions waits until the newest promotion is in the input of all partitions.
+func (h *history) awaitPromotions(ctx context.Context, js jetstream.JetStream) error {
+	if h.world.counts[promotion] == 0 {
+		return nil
+	}
+	newest, err := promotionOf(ctx, js)
+	for begin := time.Now(); err == nil && time.Since(begin) < 2*promotedWithin; time.Sleep(200 * time.Millisecond) {
+		if h.inputRead, err = readOn(ctx, js, inputStream, h.inputRead, false, h.readInput); err != nil {
+			return err
+		}
+		late := 0
+		for p := range h.scenario.Partitions {
+			if h.truth.readouts.newest[p].number < newest {
+				late++
+			}
+		}
+		if late == 0 {
+			return nil
+		}
+	}
+	if err == nil {
+		h.fail("promotion %d is not in the input of all partitions %v after the load", newest, 2*promotedWithin)
+	}
+	return err
 }
 
 // compare waits until every expected prediction is there, and compares the output.
 func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err error) {
 	h.audit = newAudit(h.truth.predictions)
+	if names := h.truth.readouts.names; len(names) > 0 {
+		h.audit.first = names[0]
+	}
 	read := uint64(0)
 	for last, before := time.Now(), -1; ; time.Sleep(200 * time.Millisecond) {
 		if read, err = readOn(ctx, js, outputStream, read, false, h.audit.checkMessage); err != nil {

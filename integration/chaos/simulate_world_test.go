@@ -1,4 +1,4 @@
-//go:build simulation && linux
+//go:build simulation && chaos && linux
 
 package main
 
@@ -37,6 +37,7 @@ type world struct {
 	disk    *disk  // of the newest store
 	payload int    // largest message, bytes; 0 = a stock server's
 	always  bool   // the server syncs before each acknowledgement
+	unsafe  string // safeguard disabled in the workers
 	rng     *rand.Rand
 	log     *slog.Logger
 	trace   hash.Hash64 // of all log lines
@@ -140,7 +141,7 @@ func (w *world) killServer(down time.Duration, power bool) error {
 	for _, c := range cables {
 		c.cut(0)
 	}
-	w.counts[what]++
+	w.count(what)
 	w.log.Info("FAULT: "+what, "down", down)
 	// What it does from now on reaches no participant and no later server.
 	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
@@ -208,6 +209,17 @@ type simulated struct {
 	away  bool // a fault ends it, and starts another worker
 }
 
+func newEngine(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
+}
+
+// count counts a fault that happened.
+func (w *world) count(fault string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[fault]++
+}
+
 // fillSeat starts a worker in a seat, unless the seat is gone or has another worker than
 // left.
 func (w *world) fillSeat(s *seat, left *simulated, job pipeline.Job) {
@@ -236,13 +248,15 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 		}
 		return nc, err
 	}
-	job.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
-	}
+	job.NewEngine = newEngine
 	s.worker = v
 	w.all = append(w.all, v)
 	w.tasks.Go(func() {
-		err := (&pipeline.Worker{Job: job}).Run(ctx)
+		stage := &pipeline.Worker{Job: job}
+		err := stage.Unsafe(w.unsafe)
+		if err == nil {
+			err = stage.Run(ctx)
+		}
 		stop()
 		w.mu.Lock()
 		conns := v.conns

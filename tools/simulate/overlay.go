@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,8 +84,8 @@ const (
 )
 
 // writeOverlay edits the files of the installed toolchain into dir, and returns the path of
-// the overlay for go build.
-func writeOverlay(dir string) (path string, err error) {
+// the overlay for go build, with more replaced files.
+func writeOverlay(dir string, more map[string]string) (path string, err error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOROOT: %w", err)
@@ -99,6 +100,7 @@ func writeOverlay(dir string) (path string, err error) {
 	if err := addEdited(src, dir, systemRandom, replace, replaceRandom); err != nil {
 		return "", err
 	}
+	maps.Copy(replace, more)
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {
 		return "", err

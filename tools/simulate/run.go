@@ -26,6 +26,29 @@ type options struct {
 	jobs                int
 	twice, log, each    bool
 	limit               time.Duration
+	unsafe              string
+	replace             replacements
+	first               bool
+	duration            time.Duration
+}
+
+// replacements are files of the project that are compiled with other content.
+type replacements map[string]string
+
+func (r *replacements) String() string { return "" }
+
+func (r *replacements) Set(text string) error {
+	old, changed, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("want OLD=NEW")
+	}
+	from, err1 := filepath.Abs(old)
+	to, err2 := filepath.Abs(changed)
+	if *r == nil {
+		*r = replacements{}
+	}
+	(*r)[from] = to
+	return errors.Join(err1, err2)
 }
 
 // history is the report of a history; see told in integration/chaos.
@@ -90,7 +113,7 @@ func (o *options) build(ctx context.Context) (binary string, clean func(), err e
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
 	}
-	overlay, err := writeOverlay(dir)
+	overlay, err := writeOverlay(dir, o.replace)
 	if err != nil {
 		return "", nil, err
 	}
@@ -100,7 +123,7 @@ func (o *options) build(ctx context.Context) (binary string, clean func(), err e
 	}
 	binary = cmp.Or(o.keep, filepath.Join(temp, "simulate.test"))
 	fmt.Fprintln(os.Stderr, "simulate: building (minutes the first time: the standard library is compiled with the overlay)")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation", "-overlay", overlay, "-ldflags=-checklinkname=0", "-o", binary, "./integration/chaos")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation,chaos", "-overlay", overlay, "-ldflags=-checklinkname=0", "-o", binary, "./integration/chaos")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return binary, func() { os.RemoveAll(temp) }, cmd.Run()
 }
@@ -129,7 +152,7 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 		case next <- seed:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || o.first && s.failed() || o.duration > 0 && time.Since(s.begin) > o.duration {
 			break
 		}
 	}
@@ -145,6 +168,9 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestSimulate$")
 	cmd.Env = append(os.Environ(), "SEED="+strconv.FormatUint(seed, 10), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=off", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOTRACEBACK=all")
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	if o.unsafe != "" {
+		cmd.Env = append(cmd.Env, "UNSAFE="+o.unsafe)
+	}
 	if o.log {
 		cmd.Env = append(cmd.Env, "LOG=1")
 		cmd.Stderr = io.MultiWriter(&errs, os.Stderr)

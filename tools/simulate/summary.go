@@ -90,7 +90,11 @@ func formatFaults(faults map[string]int) string {
 	return strings.Join(all, ", ")
 }
 
-func (s *summary) failed() bool { return len(s.Failed)+len(s.Differing) > 0 }
+func (s *summary) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.Failed)+len(s.Differing) > 0
+}
 
 func (s *summary) print(w io.Writer) {
 	s.PerMinute = float64(s.Histories+s.Compared) / time.Since(s.begin).Minutes()
