@@ -56,6 +56,7 @@ func drawScenario(seed uint64) *scenario {
 		const largest = 16 << 10 // bytes of an input message
 		s.Policy, s.Traffic, s.Classes, s.MaxMessage, s.MaxPayload = "each", broad, 100, largest, largest+16<<10
 		s.Traffic.Keys, s.Traffic.Messages = 1+rng.IntN(4), 4+rng.IntN(8)
+		s.Lag, s.Kills, s.Load = time.Duration(5+rng.IntN(40))*time.Millisecond, 4+rng.IntN(8), 20*time.Second
 	}
 	s.drawChanges(rng)
 	return s

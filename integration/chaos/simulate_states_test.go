@@ -23,6 +23,11 @@ func (h *history) checkFinalStates(ctx context.Context, js jetstream.JetStream) 
 	if err != nil {
 		return err
 	}
+	rows, err := lastSeq(ctx, js, rowStream)
+	if err != nil {
+		return err
+	}
+	h.spilled = rows > 0
 	if err := forgetBegun(ctx, js); err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ type history struct {
 	job    pipeline.Job
 	faults sync.WaitGroup
 
+	spilled bool // rows of states were stored apart
+	parts   int  // messages of the output that are followed by another part of their commit
+
 	mu       sync.Mutex
 	failures []string
 }
@@ -42,6 +45,7 @@ type told struct {
 	Predictions int            `json:"predictions"`
 	States      int            `json:"states"`
 	Faults      map[string]int `json:"faults"`
+	Seen        map[string]int `json:"seen"` // states that some histories should reach
 	Exits       map[string]int `json:"exits,omitempty"`
 	Virtual     float64        `json:"virtual_s"`
 }
@@ -91,6 +95,7 @@ func simulateSeed(t *testing.T, seed uint64, dir string, out io.Writer) {
 			Seed: seed, Trace: fmt.Sprintf("%016x", h.world.trace.Sum64()), Failures: h.failures,
 			Faults: h.world.counts, Exits: h.world.exits, States: h.result.States, Virtual: time.Since(start).Seconds(),
 		}
+		r.Seen = h.countSeen()
 		if h.audit != nil {
 			r.Predictions = h.audit.total
 		}
@@ -112,7 +117,7 @@ func (h *history) perform() error {
 	if err := h.planInput(m); err != nil {
 		return err
 	}
-	w.payload = s.MaxPayload
+	w.payload, w.lag = s.MaxPayload, s.Lag
 	w.always, w.unsafe = s.SyncAlways, os.Getenv("UNSAFE")
 	if err := w.startServer(); err != nil {
 		return err
@@ -198,7 +203,7 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 	}
 	read := uint64(0)
 	for last, before := time.Now(), -1; ; time.Sleep(200 * time.Millisecond) {
-		if read, err = readOn(ctx, js, outputStream, read, false, h.audit.checkMessage); err != nil {
+		if read, err = readOn(ctx, js, outputStream, read, false, h.checkOutput); err != nil {
 			return err
 		}
 		if h.audit.countOpen(h.partitionOfStream, nil) == 0 {
@@ -211,11 +216,19 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 		}
 	}
 	time.Sleep(settleTime)
-	if _, err = readOn(ctx, js, outputStream, read, false, h.audit.checkMessage); err != nil {
+	if _, err = readOn(ctx, js, outputStream, read, false, h.checkOutput); err != nil {
 		return err
 	}
 	h.audit.countMissing(h.partitionOfStream, nil)
 	return h.deadLetters(ctx, js)
+}
+
+// checkOutput checks a message of the output.
+func (h *history) checkOutput(s stored) error {
+	if _, ahead, err := s.parseCommit(); err == nil && ahead > 0 {
+		h.parts++
+	}
+	return h.audit.checkMessage(s)
 }
 
 // conclude adds what the audit has found.
@@ -225,6 +238,30 @@ func (h *history) conclude() {
 	}
 	h.failures = append(h.failures, h.result.Why...)
 	h.failures = append(h.failures, leftGoroutines()...)
+}
+
+// countSeen counts states that histories should reach: a plan of faults that reaches none
+// of them tests nothing.
+func (h *history) countSeen() map[string]int {
+	seen := map[string]int{"syncs of files": h.world.disk.syncs, "parts of split commits": h.parts}
+	for _, c := range h.world.cables {
+		if c.late > 0 {
+			seen["workers with late traffic"]++
+		}
+	}
+	if h.producers != nil {
+		seen["repeated publishes"] = h.producers.counts.Retries
+	}
+	if h.truth != nil {
+		seen["sequences ended by silence"], seen["messages that waited for a previous message"], seen["dropped repeats"] = h.truth.idle, h.truth.late, h.truth.dropped
+	}
+	if h.audit != nil {
+		seen["commits taken over between their parts"], seen["changes of the worker of a partition"] = h.audit.handed, len(h.audit.workers)
+	}
+	if h.spilled && h.scenario.Slots > 0 {
+		seen["histories with stored rows"] = 1
+	}
+	return seen
 }
 
 // leftGoroutines describes goroutines of the product after the end of all workers.

@@ -33,11 +33,12 @@ import (
 // workers of a job. Its random numbers, its clock and the order of its goroutines come from
 // the seed.
 type world struct {
-	dir     string // of the stores of the servers
-	disk    *disk  // of the newest store
-	payload int    // largest message, bytes; 0 = a stock server's
-	always  bool   // the server syncs before each acknowledgement
-	unsafe  string // safeguard disabled in the workers
+	dir     string        // of the stores of the servers
+	disk    *disk         // of the newest store
+	payload int           // largest message, bytes; 0 = a stock server's
+	always  bool          // the server syncs before each acknowledgement
+	lag     time.Duration // longest delay of a piece of data of a worker
+	unsafe  string        // safeguard disabled in the workers
 	rng     *rand.Rand
 	log     *slog.Logger
 	trace   hash.Hash64 // of all log lines
@@ -238,6 +239,7 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	name := fmt.Sprintf("w%02d", len(w.all)+1)
 	ctx, stop := context.WithCancel(context.Background())
 	v := &simulated{name: name, cable: w.newCable(name), stop: stop, done: make(chan struct{}), since: time.Now()}
+	v.cable.lag = w.lag
 	job.Log = w.log.With("worker", name)
 	job.Dial = func(ctx context.Context, conn string) (*nats.Conn, error) {
 		nc, err := nats.Connect("", append(natsclient.LongLived(conn, job.Log), nats.InProcessServer(v.cable))...)
