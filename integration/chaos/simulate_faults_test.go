@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -59,6 +61,9 @@ func drawScenario(seed uint64) *scenario {
 		s.Lag, s.Kills, s.Load = time.Duration(5+rng.IntN(40))*time.Millisecond, 4+rng.IntN(8), 20*time.Second
 	}
 	s.drawChanges(rng)
+	if s.Classes == 0 && chance(.3) {
+		s.drawDamage(rng)
+	}
 	return s
 }
 
@@ -81,16 +86,16 @@ func (s *scenario) jobConfig() pipeline.Config {
 }
 
 // breakWorld lets the faults of a schedule happen.
-func (h *history) breakWorld(events []event) {
+func (h *history) breakWorld(events []event, js jetstream.JetStream) {
 	begin := time.Now()
 	for _, e := range events {
 		time.Sleep(time.Until(begin.Add(e.time)))
 		h.world.log.Info("FAULT", "kind", e.kind, "pick", e.pick, "for", e.d)
-		h.applyFault(e)
+		h.applyFault(e, js)
 	}
 }
 
-func (h *history) applyFault(e event) {
+func (h *history) applyFault(e event, js jetstream.JetStream) {
 	w := h.world
 	switch e.kind {
 	case harming:
@@ -99,6 +104,8 @@ func (h *history) applyFault(e event) {
 			h.faults.Go(func() { h.promoteReadout(e.pick) })
 		case resizing:
 			h.resizeJob(e.pick) // other faults of workers wait
+		default:
+			h.damage(h.scenario.Harms[e.pick].Kind, e.pick, js)
 		}
 		return
 	case scaleTo:
@@ -113,7 +120,7 @@ func (h *history) applyFault(e event) {
 			return
 		}
 		h.faults.Go(func() {
-			if err := w.killServer(e.d, w.always && e.pick>>16%2 == 0); err != nil {
+			if err := w.killServer(e.d, w.always && e.pick>>16%2 == 0); err != nil && err != errRefused {
 				h.fail("the server does not start after a kill: %v", err)
 			}
 		})

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type world struct {
 	rng     *rand.Rand
 	log     *slog.Logger
 	trace   hash.Hash64 // of all log lines
+	sink    io.Writer   // of log lines
 	tasks   sync.WaitGroup
 	counts  map[string]int // faults that happened, by name
 
@@ -60,12 +62,12 @@ func newWorld(seed uint64, dir string, out io.Writer) *world {
 		dir: dir, rng: rand.New(rand.NewPCG(seed, 1<<34)), trace: fnv.New64a(),
 		counts: map[string]int{}, exits: map[string]int{},
 	}
-	sink := io.Writer(w.trace)
+	w.sink = w.trace
 	if out != nil {
-		sink = io.MultiWriter(w.trace, out)
+		w.sink = io.MultiWriter(w.trace, out)
 	}
 	w.disk = watchDisk(w.store(0))
-	w.log = slog.New(slog.NewTextHandler(sink, nil))
+	w.log = slog.New(slog.NewTextHandler(w.sink, nil))
 	return w
 }
 
@@ -114,24 +116,35 @@ func (w *world) connectServer() (net.Conn, error) {
 // killServer ends the server as SIGKILL does: the next server, after down, has the files of
 // this moment; after a loss of power it has what was synced, and more.
 func (w *world) killServer(down time.Duration, power bool) error {
+	if power {
+		return w.replaceStore(down, "power loss", func(_, to string) error { return w.disk.copyAfterLoss(w.rng, to) }, true)
+	}
+	return w.replaceStore(down, "server kill", copyStore, false)
+}
+
+// restartServer kills the server, and changes its files before the next one starts.
+func (w *world) restartServer(down time.Duration, what string, change func(dir string) error) error {
+	return w.replaceStore(down, "stop for "+what, func(from, to string) error {
+		if err := copyStore(from, to); err != nil {
+			return err
+		}
+		return change(to)
+	}, false)
+}
+
+// replaceStore ends the server, and starts the next one on a copy of its store.
+func (w *world) replaceStore(down time.Duration, what string, copy func(from, to string) error, power bool) error {
 	w.mu.Lock()
 	ns := w.server
+	if ns == nil {
+		w.mu.Unlock()
+		return errRefused
+	}
 	w.server = nil
 	w.stores++
 	from, to, cables := w.store(w.stores-1), w.store(w.stores), slices.Clone(w.cables)
 	w.mu.Unlock()
-	if ns == nil {
-		return nil
-	}
-	what := "server kill"
-	var err error
-	if power {
-		what = "power loss"
-		err = w.disk.copyAfterLoss(w.rng, to)
-	} else {
-		err = copyStore(from, to)
-	}
-	if err != nil {
+	if err := copy(from, to); err != nil {
 		return err
 	}
 	before := w.disk
@@ -144,7 +157,7 @@ func (w *world) killServer(down time.Duration, power bool) error {
 	}
 	w.count(what)
 	w.log.Info("FAULT: "+what, "down", down)
-	// What it does from now on reaches no participant and no later server.
+	// What the old server does from now on reaches no participant and no later server.
 	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
 	time.Sleep(down)
 	return w.startServer()
@@ -207,7 +220,10 @@ type simulated struct {
 	conns []*nats.Conn
 	done  chan struct{}
 	since time.Time
-	away  bool // a fault ends it, and starts another worker
+	seat  *seat
+	log   bytes.Buffer
+	err   error // of its end
+	away  bool  // a fault ends it, and starts another worker
 }
 
 func newEngine(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -238,9 +254,9 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	}
 	name := fmt.Sprintf("w%02d", len(w.all)+1)
 	ctx, stop := context.WithCancel(context.Background())
-	v := &simulated{name: name, cable: w.newCable(name), stop: stop, done: make(chan struct{}), since: time.Now()}
+	v := &simulated{name: name, seat: s, cable: w.newCable(name), stop: stop, done: make(chan struct{}), since: time.Now()}
 	v.cable.lag = w.lag
-	job.Log = w.log.With("worker", name)
+	job.Log = slog.New(slog.NewTextHandler(io.MultiWriter(w.sink, &v.log), nil)).With("worker", name)
 	job.Dial = func(ctx context.Context, conn string) (*nats.Conn, error) {
 		nc, err := nats.Connect("", append(natsclient.LongLived(conn, job.Log), nats.InProcessServer(v.cable))...)
 		if err == nil {
@@ -267,6 +283,7 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 		for _, nc := range conns {
 			nc.Close()
 		}
+		v.err = err
 		close(v.done)
 		job.Log.Info("worker ended", "err", err)
 		w.replace(s, v, err, job)
