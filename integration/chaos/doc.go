@@ -38,6 +38,14 @@
 // Negative controls disable a safeguard of the worker, and fail unless the comparison
 // finds the fault.
 //
+// # Simulation
+//
+// The files simulate_*_test.go run the same plans of producers and faults, with the same truth and
+// audit, inside one process: workers, server, network, disk and clock are in a bubble
+// of testing/synctest, and a seed repeats a history exactly. Command tools/simulate
+// builds and runs the simulation. System calls that are interrupted, threads and several machines
+// remain to the processes.
+//
 // Linux only: the harness needs stopped processes, process groups and parent-death
 // signals.
 //

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -117,7 +118,7 @@ func (h *history) removeMessages(ctx context.Context, js jetstream.JetStream, ki
 		return s.Purge(ctx, jetstream.WithPurgeSequence(state.FirstSeq+1+rng.Uint64N(span)))
 	}
 	for range 1 + rng.IntN(10) {
-		if err := s.DeleteMsg(ctx, state.FirstSeq+rng.Uint64N(span)); err != nil {
+		if err := s.DeleteMsg(ctx, state.FirstSeq+rng.Uint64N(span)); err != nil && !errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
 			return err
 		}
 	}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOverlay writes the overlay from the installed toolchain, and lets go vet compile the
+// harness with its tags. Another version of Go may have other texts: then the edits must
+// change.
+func TestOverlay(t *testing.T) {
+	dir := t.TempDir()
+	more := filepath.Join(dir, "more.go")
+	path, err := writeOverlay(dir, map[string]string{"/old.go": more})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overlay struct{ Replace map[string]string }
+	if err := json.Unmarshal(text, &overlay); err != nil {
+		t.Fatal(err)
+	}
+	if n, want := len(overlay.Replace), len(edits)+2; n != want || overlay.Replace["/old.go"] != more {
+		t.Errorf("the overlay replaces %d files, want %d: %v", n, want, overlay.Replace)
+	}
+	for from, to := range overlay.Replace {
+		if from == "/old.go" {
+			continue
+		}
+		before, err1 := os.ReadFile(from)
+		after, err2 := os.ReadFile(to)
+		if err1 != nil || err2 != nil || string(before) == string(after) {
+			t.Errorf("%s is not changed: %v %v", from, err1, err2)
+		}
+	}
+	if _, err := applyEdits("sync/pool.go", "package sync\n"); err == nil || !strings.Contains(err.Error(), "sync/pool.go") || !strings.Contains(err.Error(), "this version of Go") {
+		t.Errorf("a file without the text: %v", err)
+	}
+	if out, err := exec.Command("go", "vet", "-tags", "simulation,chaos", "../../integration/chaos").CombinedOutput(); err != nil {
+		t.Errorf("go vet with the tags of the simulation: %v\n%s", err, out)
+	}
+}
+
+func TestParseSeeds(t *testing.T) {
+	for text, want := range map[string][2]uint64{"7": {7, 7}, "1-20": {1, 20}, "5-5": {5, 5}} {
+		if from, to, err := parseSeeds(text); err != nil || from != want[0] || to != want[1] {
+			t.Errorf("%s: %d to %d, %v", text, from, to, err)
+		}
+	}
+	for _, text := range []string{"", "a", "3-", "20-1", "1-2-3", "-5"} {
+		if _, _, err := parseSeeds(text); err == nil || !strings.Contains(err.Error(), "such as 1-1000") {
+			t.Errorf("%q: %v, want an error with the form", text, err)
+		}
+	}
+}
+
+// TestSummary counts faults, their pairs, failures and differing traces.
+func TestSummary(t *testing.T) {
+	s := newSummary()
+	s.add(history{Seed: 1, Trace: "a", Predictions: 3, Faults: map[string]int{"kill": 2, "cut": 1, "slow": 1}}, false, false)
+	s.add(history{Seed: 2, Trace: "b", Predictions: 4, Faults: map[string]int{"kill": 1, "cut": 5}}, false, false)
+	if s.failed() || s.Histories != 2 || s.Predictions != 7 || s.Faults["cut"] != 6 || s.Pairs["cut + kill"] != 2 || s.Pairs["kill + slow"] != 1 {
+		t.Errorf("two good histories: %+v", s)
+	}
+	s.add(history{Seed: 1, Trace: "a"}, true, false)
+	if s.failed() || s.Compared != 1 || s.Histories != 2 {
+		t.Errorf("the same trace again: %+v", s)
+	}
+	s.add(history{Seed: 2, Trace: "c"}, true, false)
+	if !s.failed() || len(s.Differing) != 1 || s.Differing[0] != 2 {
+		t.Errorf("another trace: %+v", s)
+	}
+	s = newSummary()
+	s.add(history{Seed: 9, Failures: []string{"1 lost"}}, false, false)
+	if !s.failed() || s.Failed[0] != 9 {
+		t.Errorf("a failed history: %+v", s)
+	}
+}
