@@ -170,6 +170,7 @@ var graph = map[string]struct {
 	"tools/dist/pack":        {nil, "writes packages: knows nothing of what is in them"},
 	"tools/dist/schemacheck": {nil, "holds JSON to a schema"},
 	"tools/mutants":          {nil, "changes the kernels' assembly and runs their tests, both by path"},
+	"tools/simulate":         {nil, "builds and runs the simulation of integration/chaos by path"},
 	"tools/typecheck":        {nil, "reads sources by path"},
 	"tools/peers/gonum":      {nil, "a peer to compare with shares nothing with us"},
 	"tools/peers/recipe":     {[]string{"reservoir", "reservoir/cpu"}, "peers of a bank need its weights, and the engine's features to be held to"},

@@ -41,7 +41,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	failed, err := o.run(ctx)
+	failed, err := o.runSeeds(ctx)
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "simulate:", err)

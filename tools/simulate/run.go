@@ -64,8 +64,8 @@ type history struct {
 	Virtual     float64        `json:"virtual_s"`
 }
 
-// run runs the histories. failed: one failed, or two runs of a seed differ.
-func (o *options) run(ctx context.Context) (failed bool, err error) {
+// runSeeds runs the histories. failed: one failed, or two runs of a seed differ.
+func (o *options) runSeeds(ctx context.Context) (failed bool, err error) {
 	from, to, err := parseSeeds(o.seeds)
 	if err != nil {
 		return false, err
@@ -138,7 +138,7 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 			for seed := range next {
 				h := runHistory(ctx, o, binary, seed)
 				if ctx.Err() == nil {
-					s.add(h, again, o.each)
+					s.addHistory(h, again, o.each)
 				}
 			}
 		})

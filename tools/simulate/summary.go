@@ -39,8 +39,8 @@ func newSummary() *summary {
 	}
 }
 
-// add adds a history; again: the second of its seed.
-func (s *summary) add(h history, again, each bool) {
+// addHistory adds a history; again: the second of its seed.
+func (s *summary) addHistory(h history, again, each bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if each {
