@@ -11,7 +11,7 @@ import (
 )
 
 // packages are the packages whose errors begin with their name, for callers in Go.
-var packages = strings.Fields(`abstain adaptive admin alarm backfill baseline bench certs clang client codec config consumer cpu cuda
+var packages = strings.Fields(`abstain adaptive admin alarm backfill baseline bench certs choose clang client codec config consumer cpu cuda
 	detect drift dynamics early edge embedding energy exact explain figures fit fleet formats gateway gpu inlog kernel kernels
 	labels learn load metrics modbus mqtt natsclient natsserver notify novelty offline outbox owner pack pipeline plan producer
 	quality readout record registry report reservoir roles sequence service telemetry traces watch`)

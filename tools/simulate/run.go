@@ -78,12 +78,12 @@ func (o *options) runSeeds(ctx context.Context) (failed bool, err error) {
 		return false, err
 	}
 	defer clean()
-	s := newSummary()
+	s := newSummary(os.Stdout)
 	s.runAll(ctx, o, binary, from, to, false)
 	if o.twice && ctx.Err() == nil {
 		s.runAll(ctx, o, binary, from, to, true)
 	}
-	s.print(os.Stdout)
+	s.print()
 	return s.failed(), ctx.Err()
 }
 

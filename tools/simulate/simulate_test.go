@@ -63,7 +63,8 @@ func TestParseSeeds(t *testing.T) {
 
 // TestSummary counts faults, their pairs, failures and differing traces.
 func TestSummary(t *testing.T) {
-	s := newSummary()
+	var out strings.Builder
+	s := newSummary(&out)
 	s.addHistory(history{Seed: 1, Trace: "a", Predictions: 3, Faults: map[string]int{"kill": 2, "cut": 1, "slow": 1}}, false, false)
 	s.addHistory(history{Seed: 2, Trace: "b", Predictions: 4, Faults: map[string]int{"kill": 1, "cut": 5}}, false, false)
 	if s.failed() || s.Histories != 2 || s.Predictions != 7 || s.Faults["cut"] != 6 || s.Pairs["cut + kill"] != 2 || s.Pairs["kill + slow"] != 1 {
@@ -77,9 +78,14 @@ func TestSummary(t *testing.T) {
 	if !s.failed() || len(s.Differing) != 1 || s.Differing[0] != 2 {
 		t.Errorf("another trace: %+v", s)
 	}
-	s = newSummary()
+	s = newSummary(&out)
 	s.addHistory(history{Seed: 9, Failures: []string{"1 lost"}}, false, false)
 	if !s.failed() || s.Failed[0] != 9 {
 		t.Errorf("a failed history: %+v", s)
+	}
+	for _, want := range []string{"DIFFERS seed 2", "FAIL seed 9"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed %q, want %q", out.String(), want)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 type summary struct {
 	mu     sync.Mutex
 	begin  time.Time
+	out    io.Writer
 	traces map[uint64]string
 
 	Histories   int            `json:"histories"`
@@ -32,9 +33,9 @@ type summary struct {
 	PerMinute   float64        `json:"histories_per_minute"`
 }
 
-func newSummary() *summary {
+func newSummary(out io.Writer) *summary {
 	return &summary{
-		begin: time.Now(), traces: map[uint64]string{}, Failed: []uint64{},
+		begin: time.Now(), out: out, traces: map[uint64]string{}, Failed: []uint64{},
 		Faults: map[string]int{}, Pairs: map[string]int{}, Seen: map[string]int{}, Exits: map[string]int{},
 	}
 }
@@ -45,13 +46,13 @@ func (s *summary) addHistory(h history, again, each bool) {
 	defer s.mu.Unlock()
 	if each {
 		line, _ := json.Marshal(h)
-		fmt.Printf("%s\n", line)
+		fmt.Fprintf(s.out, "%s\n", line)
 	}
 	if again {
 		s.Compared++
 		if s.traces[h.Seed] != h.Trace {
 			s.Differing = append(s.Differing, h.Seed)
-			fmt.Printf("DIFFERS seed %d: traces %s and %s\n", h.Seed, s.traces[h.Seed], h.Trace)
+			fmt.Fprintf(s.out, "DIFFERS seed %d: traces %s and %s\n", h.Seed, s.traces[h.Seed], h.Trace)
 		}
 		return
 	}
@@ -75,7 +76,7 @@ func (s *summary) addHistory(h history, again, each bool) {
 	}
 	if len(h.Failures) > 0 {
 		s.Failed = append(s.Failed, h.Seed)
-		fmt.Printf("FAIL seed %d, %s: %s\n", h.Seed, formatFaults(h.Faults), strings.Join(h.Failures, "; "))
+		fmt.Fprintf(s.out, "FAIL seed %d, %s: %s\n", h.Seed, formatFaults(h.Faults), strings.Join(h.Failures, "; "))
 	}
 	if n := s.Histories; n%100 == 0 {
 		fmt.Fprintf(os.Stderr, "simulate: %d histories, %d failed, %.0f a minute\n", n, len(s.Failed), float64(n)/time.Since(s.begin).Minutes())
@@ -96,9 +97,9 @@ func (s *summary) failed() bool {
 	return len(s.Failed)+len(s.Differing) > 0
 }
 
-func (s *summary) print(w io.Writer) {
+func (s *summary) print() {
 	s.PerMinute = float64(s.Histories+s.Compared) / time.Since(s.begin).Minutes()
 	slices.Sort(s.Failed)
 	line, _ := json.MarshalIndent(s, "", "  ")
-	fmt.Fprintf(w, "%s\n", line)
+	fmt.Fprintf(s.out, "%s\n", line)
 }
