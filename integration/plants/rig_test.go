@@ -61,19 +61,6 @@ func newRig(t *testing.T, data string, build func(t *testing.T, data string)) *r
 	return &rig{t: t, data: data, all: figures{}, pictures: map[string][]byte{}}
 }
 
-// trained is the part of a training's result that figures are computed from.
-type trained struct {
-	Training struct {
-		Accuracy float64 `json:"accuracy"`
-		Groups   []group `json:"groups"`
-	}
-}
-
-type group struct {
-	Name     string  `json:"name"`
-	Accuracy float64 `json:"accuracy"`
-}
-
 // evaluated is an evaluation on the command line.
 type evaluated struct {
 	offline.Evaluation

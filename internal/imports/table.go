@@ -196,7 +196,7 @@ func (t *Table) sampleRange() (numberRange, error) {
 		}
 	}
 	if !ok || from+to == "" || all.from < 1 || all.from > all.to {
-		return all, fmt.Errorf("samples %q: want a range such as 1..400 or 401..", names.Cut(t.Samples, 40))
+		return all, fmt.Errorf("samples %q: want a range such as 401.. or 1..400", names.Cut(t.Samples, 40))
 	}
 	return all, nil
 }

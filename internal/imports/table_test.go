@@ -70,7 +70,7 @@ func TestTables(t *testing.T) {
 			"[x]\na 1 [1]\na 2 [2]\nb 1 [4]\n"},
 		"some samples":     {map[string]string{"a.csv": "x\n1\n2\n3\n4\n"}, "", Table{Samples: "2..3"}, "[x]\na 2 [2]\na 3 [3]\n"},
 		"no such samples":  {map[string]string{"a.csv": "x\n1\n"}, "", Table{Samples: "2.."}, "error: a.csv: no stream has a sample of the range 2.."},
-		"samples reversed": {map[string]string{"a.csv": "x\n1\n"}, "", Table{Samples: "3..2"}, `error: samples "3..2": want a range such as 1..400 or 401..`},
+		"samples reversed": {map[string]string{"a.csv": "x\n1\n"}, "", Table{Samples: "3..2"}, `error: samples "3..2": want a range such as 401.. or 1..400`},
 		"pattern": {map[string]string{"a1.csv": "x\n1\n", "a2.csv": "x\n2\n", "b.csv": "z\n3\n"}, "a*.csv", Table{},
 			"[x]\na1 1 [1]\na2 1 [2]\n"},
 		"one stream in two files": {map[string]string{"a.csv": "stream,x\ns,1\n", "b.csv": "stream,x\ns,2\n"}, "", Table{},

@@ -150,12 +150,29 @@ func TestTrainChoosesTask(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), "train", healthy, "--bank", "tiny", "--output", model, "--search", "0").Want(t, cli.ExitIntegrity, "has no labels")
 	numbers := clitest.Write(t, filepath.Join(dir, "wear.csv"), wear.String())
-	clitest.Must(t, "train", numbers, "--bank", "tiny", "--output", model).Want(t, cli.ExitOK, "learning these, as with --target rul", "<- chosen", "root mean squared error")
-	m := show(t, model)
-	if m.Readouts[0].Interval == nil {
-		t.Errorf("the readout is %+v, want numbers", m.Readouts)
+	short := clitest.Must(t, "train", numbers, "--bank", "tiny", "--output", model)
+	short.Want(t, cli.ExitOK, "learning these, as with --target rul",
+		"short runs with numbers: a prediction at each sample, as with --policy endless --early 1 --train-hop 15")
+	if !strings.Contains(short.Out, "512 random features") {
+		t.Errorf("printed %s, want the comparison with random features", short.Out)
 	}
-	if !slices.ContainsFunc(m.Training.Choices, func(c reservoir.Choice) bool { return strings.Contains(c.Settings, "--length 128 ") }) {
+	if m := show(t, model); m.Readouts[0].Interval == nil || m.Policy.Kind != reservoir.Endless || m.Policy.Early != 1 {
+		t.Errorf("the readout is %+v, the policy %+v, want numbers at each sample", m.Readouts, m.Policy)
+	}
+	clitest.Must(t, "train", numbers, "--bank", "tiny", "--output", model, "--target", "rul", "--policy", "window", "--length", "64", "--hop", "32")
+	if m := show(t, model); m.Policy.Kind != reservoir.Window || m.Policy.Length != 64 {
+		t.Errorf("the policy is %+v, want the given one", m.Policy)
+	}
+	long := new(strings.Builder)
+	long.WriteString("unit,x,rul\n")
+	for s := range 5 {
+		for i := range 1200 {
+			fmt.Fprintf(long, "%d,%.4f,%d\n", s, float64(i)/400+1.5*draw.NormFloat64(), 1199-i)
+		}
+	}
+	clitest.Must(t, "train", clitest.Write(t, filepath.Join(dir, "long.csv"), long.String()), "--bank", "tiny", "--output", model).Want(t, cli.ExitOK, "<- chosen", "root mean squared error")
+	m := show(t, model)
+	if !slices.ContainsFunc(m.Training.Choices, func(c reservoir.Choice) bool { return strings.Contains(c.Settings, "--length 150 ") }) {
 		t.Errorf("the candidates do not follow the lengths of the streams: %+v", m.Training.Choices)
 	}
 }

@@ -49,21 +49,33 @@ func (p *PolicyFlags) Parse(f *pflag.FlagSet) (reservoir.Policy, error) {
 	return p.Policy, nil
 }
 
-// choosePolicy returns the policy for data without --policy: end marks, or for a continuous recording, in which no
-// sequence ends, windows that overlap by half. rate is the sampling rate in Hz; 0: the rate of the recording's times.
-func choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled, marked reservoir.Policy, rate float64, say bool) (reservoir.Policy, error) {
+const (
+	shortRun = 1000 // samples: a prediction at each sample of such a run costs little
+	perRun   = 40   // training sequences of a short run with numbers
+)
+
+// choosePolicy returns the policy for data without --policy: end marks; or for a continuous recording, in which no
+// sequence ends, windows that overlap by half. Short runs with numbers, such as the cycles of a machine until its failure, get a
+// prediction at each sample, and hop is the interval of the training sequences.
+func (t *training) choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled) (p reservoir.Policy, hop int, err error) {
 	continuous, samples, measured, err := src.Continuous(ctx)
 	if err != nil || !continuous {
-		return marked, err
+		return t.policy, t.flags.hop, err
 	}
-	rate = cmp.Or(rate, measured)
-	p := choose.DefaultPolicy(samples, rate, marked.Early)
-	length, hop := fmt.Sprintf("%d samples", p.Length), fmt.Sprint(p.Hop)
-	if rate > 0 {
-		length, hop = fmt.Sprintf("%.3g s", float64(p.Length)/rate), fmt.Sprintf("%.3g s", float64(p.Hop)/rate)
+	rate := cmp.Or(float64(t.flags.rate), measured)
+	if t.searches() && t.flags.certainty.target != "" && samples <= shortRun {
+		p, hop = reservoir.Policy{Kind: reservoir.Endless, Early: cmp.Or(t.policy.Early, 1)}, max(1, samples/perRun)
+		hop = (hop + p.Early - 1) / p.Early * p.Early
+		a.Say("short runs with numbers: a prediction at each sample, as with --policy endless --early %d --train-hop %d; change with --policy", p.Early, hop)
+		return p, hop, p.Validate()
 	}
-	if say {
-		a.Say("continuous series: windows of %s, every %s; change with --policy window --length %d --hop %d", length, hop, p.Length, p.Hop)
+	p = choose.DefaultPolicy(samples, rate, t.policy.Early)
+	if !t.searches() {
+		length, every := fmt.Sprintf("%d samples", p.Length), fmt.Sprint(p.Hop)
+		if rate > 0 {
+			length, every = fmt.Sprintf("%.3g s", float64(p.Length)/rate), fmt.Sprintf("%.3g s", float64(p.Hop)/rate)
+		}
+		a.Say("continuous series: windows of %s, every %s; change with --policy window --length %d --hop %d", length, every, p.Length, p.Hop)
 	}
-	return p, p.Validate()
+	return p, t.flags.hop, p.Validate()
 }

@@ -231,7 +231,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 		return err
 	}
 	if t.choose {
-		if t.policy, err = choosePolicy(ctx, a, src, t.policy, float64(r.rate), !t.searches()); err != nil {
+		if t.policy, r.hop, err = t.choosePolicy(ctx, a, src); err != nil {
 			return err
 		}
 	}
@@ -270,7 +270,7 @@ func (t *training) chooseTask(ctx context.Context, a *cli.App, src *archives.Lab
 		return err
 	case target != "":
 		a.Say("the data have no two classes, and numbers in the column %s: learning these, as with --target %s", names.Cut(target, 40), cli.QuoteForShell(target))
-		c.target = target
+		c.target, c.randomOf = target, new(offline.RandomOptions) // --random-features needs --target
 	case c.coverage == 0 && c.maxError == 0 && c.priors == "" && c.weights == "":
 		a.Say("the data have no two classes: learning from healthy data alone, as with --healthy-only")
 		t.novelty = &offline.NoveltyOptions{HealthyOnly: true}
