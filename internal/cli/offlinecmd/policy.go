@@ -54,28 +54,37 @@ const (
 	perRun   = 40   // training sequences of a short run with numbers
 )
 
+// openPolicy is a training without --policy.
+type openPolicy struct {
+	marked  reservoir.Policy // of data with end marks
+	rate    float64          // in Hz; 0: the rate of the recording's times
+	hop     int              // of training sequences
+	numbers bool             // a number is learned
+	search  bool             // settings are searched
+}
+
 // choosePolicy returns the policy for data without --policy: end marks; or for a continuous recording, in which no
 // sequence ends, windows that overlap by half. Short runs with numbers, such as the cycles of a machine until its failure, get a
 // prediction at each sample, and hop is the interval of the training sequences.
-func (t *training) choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled) (p reservoir.Policy, hop int, err error) {
+func choosePolicy(ctx context.Context, a *cli.App, src archives.Labeled, open openPolicy) (p reservoir.Policy, hop int, err error) {
 	continuous, samples, measured, err := src.Continuous(ctx)
 	if err != nil || !continuous {
-		return t.policy, t.flags.hop, err
+		return open.marked, open.hop, err
 	}
-	rate := cmp.Or(float64(t.flags.rate), measured)
-	if t.searches() && t.flags.certainty.target != "" && samples <= shortRun {
-		p, hop = reservoir.Policy{Kind: reservoir.Endless, Early: cmp.Or(t.policy.Early, 1)}, max(1, samples/perRun)
+	rate := cmp.Or(open.rate, measured)
+	if open.search && open.numbers && samples <= shortRun {
+		p, hop = reservoir.Policy{Kind: reservoir.Endless, Early: cmp.Or(open.marked.Early, 1)}, max(1, samples/perRun)
 		hop = (hop + p.Early - 1) / p.Early * p.Early
 		a.Say("short runs with numbers: a prediction at each sample, as with --policy endless --early %d --train-hop %d; change with --policy", p.Early, hop)
 		return p, hop, p.Validate()
 	}
-	p = choose.DefaultPolicy(samples, rate, t.policy.Early)
-	if !t.searches() {
+	p = choose.DefaultPolicy(samples, rate, open.marked.Early)
+	if !open.search {
 		length, every := fmt.Sprintf("%d samples", p.Length), fmt.Sprint(p.Hop)
 		if rate > 0 {
 			length, every = fmt.Sprintf("%.3g s", float64(p.Length)/rate), fmt.Sprintf("%.3g s", float64(p.Hop)/rate)
 		}
 		a.Say("continuous series: windows of %s, every %s; change with --policy window --length %d --hop %d", length, every, p.Length, p.Hop)
 	}
-	return p, t.flags.hop, p.Validate()
+	return p, open.hop, p.Validate()
 }

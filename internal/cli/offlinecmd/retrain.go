@@ -231,7 +231,7 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 		return err
 	}
 	if t.choose {
-		if t.policy, r.hop, err = t.choosePolicy(ctx, a, src); err != nil {
+		if t.policy, r.hop, err = choosePolicy(ctx, a, src, openPolicy{t.policy, float64(r.rate), r.hop, r.certainty.target != "", t.searches()}); err != nil {
 			return err
 		}
 	}
