@@ -16,7 +16,7 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsR
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos simulate cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -109,6 +109,9 @@ mutants: ## faults planted in the CPU kernels of kind mixed, of novelty and of r
 
 protocol-mutants: ## faults planted in the commit protocol and in what is stored before what: each must be found by its test, minutes (NAMES=resize for some)
 	go run ./tools/mutants -protocol -names '$(NAMES)'
+
+simulate-mutants: ## faults planted in the live stage, promotion and resize: a history of make simulate must find each, a minute each (NAMES=resize for some)
+	go run ./tools/mutants -simulate -names '$(NAMES)'
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
 	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -53,4 +54,12 @@ func (s *Worker) Unsafe(mode string) error {
 	}
 	s.guard = g
 	return nil
+}
+
+// KeepReplaced sets how long replaced snapshots and rows are kept; 0 = not at all.
+// KeepReplaced exists only with the build tag chaos.
+func (s *Worker) KeepReplaced(keep time.Duration) {
+	if s.keep = keep; keep == 0 {
+		s.keep = -1
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -65,6 +66,13 @@ func drawScenario(seed uint64) *scenario {
 		s.drawDamage(rng)
 	}
 	return s
+}
+
+// drawKeeping draws how long workers keep replaced snapshots and rows: no
+// history is as long as the time of the product, so half of them have a shorter time.
+func drawKeeping(seed uint64) time.Duration {
+	rng := rand.New(rand.NewPCG(seed, 1<<36))
+	return []time.Duration{owner.KeepReplaced, owner.KeepReplaced, 0, time.Duration(1+rng.IntN(5)) * time.Second}[rng.IntN(4)]
 }
 
 // jobConfig is the configuration of the workers; scenario.config has the same values for

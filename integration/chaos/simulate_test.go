@@ -118,7 +118,7 @@ func (h *history) perform() error {
 		return err
 	}
 	w.payload, w.lag = s.MaxPayload, s.Lag
-	w.always, w.unsafe = s.SyncAlways, os.Getenv("UNSAFE")
+	w.always, w.unsafe, w.keep = s.SyncAlways, os.Getenv("UNSAFE"), drawKeeping(h.seed)
 	if err := w.startServer(); err != nil {
 		return err
 	}

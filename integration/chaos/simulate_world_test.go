@@ -40,6 +40,7 @@ type world struct {
 	always  bool          // the server syncs before each acknowledgement
 	lag     time.Duration // longest delay of a piece of data of a worker
 	unsafe  string        // safeguard disabled in the workers
+	keep    time.Duration // how long workers keep replaced snapshots and rows
 	rng     *rand.Rand
 	log     *slog.Logger
 	trace   hash.Hash64 // of all log lines
@@ -271,6 +272,7 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	w.all = append(w.all, v)
 	w.tasks.Go(func() {
 		stage := &pipeline.Worker{Job: job}
+		stage.KeepReplaced(w.keep)
 		err := stage.Unsafe(w.unsafe)
 		if err == nil {
 			err = stage.Run(ctx)

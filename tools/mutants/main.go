@@ -18,6 +18,13 @@
 //	make protocol-mutants
 //	go run ./tools/mutants -protocol -names resize
 //
+// Option -simulate plants the faults of simulated.go, and the faults of faults.go that
+// concern the live stage, promotion and resize. A history of tools/simulate must find
+// each fault; the report about a fault is a line of JSON.
+//
+//	make simulate-mutants
+//	go run ./tools/mutants -simulate -names promotion -jobs 2
+//
 // Exit codes: 0 every fault was found; 1 a fault was not found: a change without an
 // effect on results, or a missing test; 2 the faults could not be tested.
 package main
@@ -31,8 +38,10 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 func main() {
@@ -43,19 +52,31 @@ func main() {
 	flag.IntVar(&o.each, "each", 3, "faults of each kind in each kernel")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the choice of instructions")
 	protocol := flag.Bool("protocol", false, "plant the faults of the protocol instead of the faults of the kernels")
-	names := flag.String("names", "", "with -protocol: regular expression of the faults' names")
+	simulate := flag.Bool("simulate", false, "plant faults that the histories of tools/simulate must find")
+	names := flag.String("names", "", "with -protocol or -simulate: regular expression of the faults' names")
+	var s simulating
+	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "with -simulate: faults at a time")
+	flag.DurationVar(&s.duration, "for", time.Minute, "with -simulate: time for the histories of a fault")
+	flag.StringVar(&s.seeds, "seeds", "1-100000", "with -simulate: seeds of the histories")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var lived int
 	var err error
-	if *protocol {
+	switch {
+	case *simulate:
+		if s.names, err = regexp.Compile(*names); err == nil {
+			lived, err = s.simulateFaults(ctx, os.Stdout)
+		}
+	case *protocol:
 		var chosen *regexp.Regexp
 		if chosen, err = regexp.Compile(*names); err == nil {
 			lived, err = plantAll(ctx, os.Stdout, chosen)
 		}
-	} else if o.kernels, err = regexp.Compile(*kernels); err == nil {
-		lived, err = o.run(ctx, os.Stdout)
+	default:
+		if o.kernels, err = regexp.Compile(*kernels); err == nil {
+			lived, err = o.run(ctx, os.Stdout)
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)

@@ -22,6 +22,8 @@ type planted struct {
 	old, new string // old occurs once in the file
 	pkg      string
 	test     string // name of the test or subtest
+
+	simulated bool // the simulation must find the fault, too
 }
 
 // apply returns the text with the fault.

@@ -1,18 +1,20 @@
 package main
 
 import (
+	"encoding/csv"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // TestFaultsApply: the text replaced by a fault of the protocol occurs once in the file,
-// and the test of the fault exists.
+// and the test of the fault exists. Only the simulation finds a fault of simulated.
 func TestFaultsApply(t *testing.T) {
 	names := map[string]bool{}
-	for _, p := range protocol {
+	for _, p := range slices.Concat(protocol, simulated) {
 		if names[p.name] {
 			t.Errorf("two faults are called %s", p.name)
 		}
@@ -26,6 +28,9 @@ func TestFaultsApply(t *testing.T) {
 			t.Error(err)
 		} else if changed == string(text) {
 			t.Errorf("%s: changes nothing", p.name)
+		}
+		if p.test == "" && slices.Contains(simulated, p) {
+			continue
 		}
 		tests, err := filepath.Glob(filepath.Join("..", "..", p.pkg, "*_test.go"))
 		if err != nil {
@@ -74,6 +79,50 @@ func TestFaultThatDoesNotApply(t *testing.T) {
 	for _, text := range []string{"", "no such text, no such text"} {
 		if _, err := p.apply(text); err == nil {
 			t.Errorf("a fault applies to %q", text)
+		}
+	}
+}
+
+// TestReadReport reads reports of tools/simulate about a found fault, a fault that no
+// history has found, and a fault that does not compile.
+func TestReadReport(t *testing.T) {
+	var h history
+	if err := h.readReport("FAIL seed 4, 2 cut, 1 kill: 1 lost, 0 duplicated, 2 wrong: stream a: gone; and more\n{\n  \"histories\": 4,\n  \"failed\": [4]\n}\n"); err != nil || !h.Found || h.Seed != 4 || h.Histories != 4 || h.Failure != "1 lost, 0 duplicated, 2 wrong: stream a: gone" {
+		t.Errorf("a found fault: %+v, %v", h, err)
+	}
+	h = history{}
+	if err := h.readReport("{\n  \"histories\": 70,\n  \"failed\": []\n}\n"); err != nil || h.Found || h.Histories != 70 {
+		t.Errorf("a fault that lived: %+v, %v", h, err)
+	}
+	if err := h.readReport("./x.go:3:1: syntax error\n"); err == nil {
+		t.Error("a fault that does not compile counts as planted")
+	}
+	if all := listSimulated(regexp.MustCompile("")); len(all) < 70 {
+		t.Errorf("%d faults for the simulation: the lists have lost some", len(all))
+	}
+	if all := listSimulated(regexp.MustCompile("^alarms")); len(all) > 0 {
+		t.Errorf("%d faults of the alarms: no history has alarms", len(all))
+	}
+}
+
+// TestSimulatedTable: the published table has the faults of the simulation, in their order.
+func TestSimulatedTable(t *testing.T) {
+	file, err := os.Open("../../docs/results/simulated-faults.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := listSimulated(regexp.MustCompile(""))
+	if len(rows) != len(all)+1 {
+		t.Fatalf("%d rows after the head, want one for each of %d faults", len(rows)-1, len(all))
+	}
+	for i, p := range all {
+		if rows[i+1][0] != p.name {
+			t.Errorf("row %d is %q, want %q: run make simulate-mutants and change the table", i+1, rows[i+1][0], p.name)
 		}
 	}
 }

@@ -83,30 +83,29 @@ const (
 	}`
 )
 
-// writeOverlay edits the files of the installed toolchain into dir, and returns the path of
-// the overlay for go build, with more replaced files.
-func writeOverlay(dir string, more map[string]string) (path string, err error) {
+// writeOverlay edits the files of the installed toolchain into dir, and writes the overlay
+// for go build, with more replaced files, to path.
+func writeOverlay(dir, path string, more map[string]string) error {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
-		return "", fmt.Errorf("go env GOROOT: %w", err)
+		return fmt.Errorf("go env GOROOT: %w", err)
 	}
 	src := filepath.Join(string(bytes.TrimSpace(root)), "src")
 	replace := map[string]string{}
 	for name := range edits {
 		if err := addEdited(src, dir, name, replace, applyEdits); err != nil {
-			return "", err
+			return err
 		}
 	}
 	if err := addEdited(src, dir, systemRandom, replace, replaceRandom); err != nil {
-		return "", err
+		return err
 	}
 	maps.Copy(replace, more)
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {
-		return "", err
+		return err
 	}
-	path = filepath.Join(dir, "overlay.json")
-	return path, writeIfChanged(path, text)
+	return os.WriteFile(path, text, 0o644)
 }
 
 // addEdited writes an edited file of the toolchain to dir, and adds it to the overlay.

@@ -113,17 +113,17 @@ func (o *options) build(ctx context.Context) (binary string, clean func(), err e
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
 	}
-	overlay, err := writeOverlay(dir, o.replace)
-	if err != nil {
-		return "", nil, err
-	}
 	temp, err := os.MkdirTemp("", "simulate-*")
 	if err != nil {
 		return "", nil, err
 	}
+	overlay := filepath.Join(temp, "overlay.json") // of this run: two runs may replace different files
+	if err := writeOverlay(dir, overlay, o.replace); err != nil {
+		return "", nil, err
+	}
 	binary = cmp.Or(o.keep, filepath.Join(temp, "simulate.test"))
 	fmt.Fprintln(os.Stderr, "simulate: building (minutes the first time: the standard library is compiled with the overlay)")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation,chaos", "-overlay", overlay, "-ldflags=-checklinkname=0", "-o", binary, "./integration/chaos")
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "simulation,chaos", "-overlay", overlay, "-ldflags=-checklinkname=0 -w", "-o", binary, "./integration/chaos")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return binary, func() { os.RemoveAll(temp) }, cmd.Run()
 }
@@ -136,6 +136,9 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 	for range max(1, o.jobs) {
 		wg.Go(func() {
 			for seed := range next {
+				if o.first && s.failed() {
+					continue
+				}
 				h := runHistory(ctx, o, binary, seed)
 				if ctx.Err() == nil {
 					s.addHistory(h, again, o.each)

@@ -15,8 +15,8 @@ import (
 func TestOverlay(t *testing.T) {
 	dir := t.TempDir()
 	more := filepath.Join(dir, "more.go")
-	path, err := writeOverlay(dir, map[string]string{"/old.go": more})
-	if err != nil {
+	path := filepath.Join(t.TempDir(), "overlay.json")
+	if err := writeOverlay(dir, path, map[string]string{"/old.go": more}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
