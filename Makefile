@@ -6,7 +6,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # those that take longest first, so that no core waits for the last of them.
 # make race-all runs RACE_REST, too.
 RACE        := ./pipeline ./internal/watch ./reservoir/cpu ./gpu ./internal/pipeline/... ./internal/gateway ./internal/gateway/internal/... ./internal/producer ./internal/metrics ./internal/page
-RACE_REST   := ./client ./internal/... ./pipeline/... ./offline ./gpu/internal/... ./integration/chaos ./tools/capacity ./tools/simulate
+RACE_REST   := ./client ./internal/... ./pipeline/... ./offline ./gpu/internal/... ./integration/chaos ./tools/capacity ./tools/simulate ./tools/mutants
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way
 # again, with other batches and shapes. Of the shapes that threads share, the small ones. Programs
