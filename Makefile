@@ -12,7 +12,7 @@ RACE_REST   := ./client ./internal/... ./pipeline/... ./offline ./gpu/internal/.
 # again, with other batches and shapes. Of the shapes that threads share, the small ones. Programs
 # of others (node, promtool) too: the detector does not see into them.
 ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures|TestDashboardTypes|TestFaults)$$|^TestVector$$/./^(1_thread|single|narrow|wide)$$|^TestVectorMixed$$/./^threads=1$$|^TestHostConforms$$/^(BatchComposition|Shapes)$$|^TestVector$$/./^3_threads$$/^Shapes$$/./^(127|200|255|1024)$$
-AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsReadouts|OfLittle|Abandoned|Refused|AbandonedMeanwhile)|TestPromotion(InCluster|OfTornEntry)|TestDiskFull|TestReplace(Refused|BesideALateWorker|WithALateJob)|TestBackfillOvertaken|TestReplayingIsNotReady|TestStatesAtRestOfAWideNetwork|TestMaxPayloadLowered|TestBelongingNotMade|TestClosedConnectionsAreReplaced)$$|^TestBackfill$$/^(gap|window|count|endless|early|.*front_end)$$
+AGAIN       := ^(TestTwoJobsOnOneInput|TestTwoJobsUnderKills|TestSecondJobOnOneInput|TestResize(KeepsReadouts|OfLittle|Abandoned|Refused|AbandonedMeanwhile)|TestPromotion(InCluster|OfTornEntry)|TestDiskFull|TestReplace(Interrupted|Refused|BesideALateWorker|WithALateJob)|TestBackfillOvertaken|TestReplayingIsNotReady|TestStatesAtRestOfAWideNetwork|TestMaxPayloadLowered|TestBelongingNotMade|TestClosedConnectionsAreReplaced)$$|^TestBackfill$$/^(gap|window|count|endless|early|.*front_end)$$
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
