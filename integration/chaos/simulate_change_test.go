@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -118,6 +119,10 @@ func (h *history) resizeJob(pick uint32) {
 		}
 		select {
 		case err := <-ended:
+			if errors.Is(err, operate.ErrNotBegun) { // refused: the workers return
+				w.setScale(len(seats), h.job)
+				return
+			}
 			if err == nil {
 				w.count(resizing)
 				h.counts = append(h.counts, to)

@@ -135,6 +135,10 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 		return
 	}
 	w.mu.Lock()
+	if len(w.workers) == 0 { // a resize did not end
+		w.mu.Unlock()
+		return
+	}
 	seat := w.workers[int(e.pick)%len(w.workers)]
 	v := seat.worker
 	if e.kind == killWorker || e.kind == endWorker {
