@@ -37,8 +37,8 @@ type history struct {
 	failures []string
 }
 
-// told is the report of a history, a line of JSON.
-type told struct {
+// report is the result of a history, a line of JSON.
+type report struct {
 	Seed        uint64         `json:"seed"`
 	Trace       string         `json:"trace"`
 	Failures    []string       `json:"failures,omitempty"`
@@ -91,7 +91,7 @@ func simulateSeed(t *testing.T, seed uint64, dir string, out io.Writer) {
 			h.fail("%v", err)
 		}
 		h.conclude()
-		r := told{
+		r := report{
 			Seed: seed, Trace: fmt.Sprintf("%016x", h.world.trace.Sum64()), Failures: h.failures,
 			Faults: h.world.counts, Exits: h.world.exits, States: h.result.States, Virtual: time.Since(start).Seconds(),
 		}

@@ -31,7 +31,7 @@ import (
 )
 
 // world is everything in a bubble: a NATS server with its store, the network, and the
-// workers of a job. Its random numbers, its clock and the order of its goroutines come from
+// workers of a job. Random numbers, clock and the order of goroutines come from
 // the seed.
 type world struct {
 	dir     string        // of the stores of the servers

@@ -15,8 +15,8 @@
 //
 // # Kinds
 //
-// Machines of the same channels and form are a kind. A kind has patterns of topics: levels that
-// differ between its machines are wildcards. If a pattern also matches other topics, Keys lists
+// Machines of the same channels and form are a kind. A kind has patterns of topics: levels with
+// different texts are wildcards. If a pattern also matches other topics, Keys lists
 // the machines of the kind.
 //
 // # Files

@@ -35,7 +35,7 @@ type Kind struct {
 	LeftOut  []string
 }
 
-// Other is a topic that is not used.
+// Other is an unused topic.
 type Other struct{ Topic, Why string }
 
 // topicState is what the messages of a topic have in common.

@@ -51,7 +51,7 @@ func (r *replacements) Set(text string) error {
 	return errors.Join(err1, err2)
 }
 
-// history is the report of a history; see told in integration/chaos.
+// history is the report of a history; see report in integration/chaos.
 type history struct {
 	Seed        uint64         `json:"seed"`
 	Trace       string         `json:"trace"`

@@ -97,7 +97,7 @@ func (p place) folder() string {
 	return "watch-" + strings.Trim(notInFolder.ReplaceAllString(name, "-"), "-.")
 }
 
-// newID returns a client id that no other process has.
+// newID returns a random client id.
 func newID() string {
 	b := make([]byte, 4)
 	rand.Read(b)
