@@ -94,9 +94,8 @@ type producer struct {
 	last    uint64             // last Eusn-Seq used
 	waiting map[uint64]waiting // by Eusn-Seq, while a previous message is missing
 	streams map[string]*track
-	first   bool         // the first message was missing: any stream of the key may lack samples
+	lost    outcome.Flag // of missing and unreadable messages: any new stream of the key may lack samples
 	heard   uint64       // last input message of the key
-	mark    outcome.Flag // for streams without a message so far, until the next good message
 }
 
 // waiting is a message that arrived too early.
@@ -185,7 +184,6 @@ func (t *truth) readMeant(from map[string]int) error {
 // giveUp declares messages missing while more than most messages wait for them.
 func (t *truth) giveUp(p *producer, most int) error {
 	for len(p.waiting) > most {
-		p.first = p.first || p.last == 0
 		p.markAll(outcome.FlagGap)
 		p.last = slices.Min(slices.Collect(maps.Keys(p.waiting))) - 1
 		if err := t.flushWaiting(p, 0); err != nil {
@@ -234,13 +232,12 @@ func (t *truth) useMessage(p *producer, m *input, inSeq uint64, f outcome.Flag) 
 			return err
 		}
 	}
-	p.mark = 0
 	return nil
 }
 
 // markAll records a flag for all streams of the key.
 func (p *producer) markAll(f outcome.Flag) {
-	p.mark |= f
+	p.lost |= f
 	for _, s := range p.streams {
 		s.mark |= f
 	}
@@ -249,10 +246,7 @@ func (p *producer) markAll(f outcome.Flag) {
 func (p *producer) streamOf(id string) *track {
 	s := p.streams[id]
 	if s == nil {
-		s = &track{mark: p.mark}
-		if p.first {
-			s.mark |= outcome.FlagGap
-		}
+		s = &track{mark: p.lost}
 		p.streams[id] = s
 	}
 	return s

@@ -62,7 +62,7 @@ func (src *Source) copyKnown(known *Source) {
 	for i := range src.Held {
 		p.HeldBytes -= src.Held[i].byteSize()
 	}
-	src.incarnation, src.Last, src.partial, src.flags = known.incarnation, known.Last, known.partial, src.flags|known.flags
+	src.incarnation, src.Last, src.lost, src.flags = known.incarnation, known.Last, known.lost, src.flags|known.flags
 	src.heardIn = max(src.heardIn, known.heardIn)
 	src.Held = slices.Clone(known.Held)
 	for i := range src.Held {

@@ -92,7 +92,7 @@ func (r *stateReader) readPartition(id int) *Partition {
 }
 
 func (r *stateReader) readSource(p *Partition) *Source {
-	src := &Source{Part: p, Key: r.readText(), incarnation: r.readText(), Last: r.u64(), heardIn: r.u64(), partial: r.readFlag(), flags: r.readFlags(), Streams: map[string]*Stream{}}
+	src := &Source{Part: p, Key: r.readText(), incarnation: r.readText(), Last: r.u64(), heardIn: r.u64(), lost: r.readLost(), flags: r.readFlags(), Streams: map[string]*Stream{}}
 	before := src.Last + 1 // held messages follow the missing message
 	for range r.readCount(minHeld) {
 		h := Held{seq: r.u64(), msg: Message{Seq: r.u64(), Key: src.Key}}

@@ -70,6 +70,15 @@ func (r *stateReader) readFlags() outcome.Flag {
 	return f
 }
 
+// readLost reads the flags of a key's lost messages.
+func (r *stateReader) readLost() outcome.Flag {
+	f := outcome.Flag(r.u8())
+	if f&^(outcome.FlagGap|outcome.FlagPoisonSkipped) != 0 {
+		r.setError("flags %v of lost messages, want gap and poison-skipped only", f)
+	}
+	return f
+}
+
 func (r *stateReader) readText() string { return string(r.readBytes(int(r.u32()))) }
 
 // readCount is a number of things of at least size bytes each.

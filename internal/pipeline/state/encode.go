@@ -22,7 +22,7 @@ import (
 //	words:u32 states:u32 channels:u32 front:u32 timed:u8
 //	lossy:u8 clock:u64 sources:u32
 //	per source, by key: source, streams:u32, its streams by id
-//	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u32 held:u32
+//	  source: key incarnation last:u64 heard_in:u64 lost:u8 flags:u32 held:u32
 //	          per held message: seq:u64 in_seq:u64 header data
 //	  stream: id heard_at:u64 heard_in:u64 n:i64 last:i64 since:u32 flags:[states]u32
 //	          seq:u64 row:u32 time:i64 held:u8, and if it is 1: [channels]f32
@@ -68,7 +68,7 @@ func AppendSource(dst []byte, src *Source) []byte {
 	le := binary.LittleEndian
 	dst = AppendString(AppendString(dst, src.Key), src.incarnation)
 	dst = le.AppendUint64(le.AppendUint64(dst, src.Last), src.heardIn)
-	dst = appendFlag(appendBool(dst, src.partial), src.flags)
+	dst = appendFlag(append(dst, byte(src.lost)), src.flags)
 	dst = le.AppendUint32(dst, uint32(len(src.Held)))
 	for _, h := range src.Held {
 		dst = le.AppendUint64(le.AppendUint64(dst, h.seq), h.msg.Seq)

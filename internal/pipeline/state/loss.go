@@ -13,7 +13,7 @@ import (
 // partition's last message may or may not belong to the partition. Input not known to
 // be complete is flagged: each open sequence of the partition carries FlagGap, and so
 // does the next sequence of each known stream, and the first sequence of each unknown
-// key. Keys with numbered messages are known to be complete if the next number comes;
+// stream or key. Keys with numbered messages are known to be complete if the next number comes;
 // otherwise the gap is flagged. Only a sequence that silence ends before a next message
 // is flagged like unnumbered keys.
 //

@@ -162,6 +162,10 @@ func (m *step) flagLoss(before uint64) {
 		if src.Last > 0 {
 			continue // the message numbers show whether messages are missing
 		}
+		if src.lost&outcome.FlagGap == 0 {
+			src.lost |= outcome.FlagGap
+			p.touchSource(src)
+		}
 		for _, st := range src.Streams {
 			if st.Since&outcome.FlagGap == 0 {
 				st.Since |= outcome.FlagGap
@@ -200,7 +204,9 @@ func (s *Machine) orderMessage(m *step, j *Message, isNew bool) error {
 	}
 	text := wire.Get(j.Header, wire.HeaderSeq)
 	if text == "" {
-		src.partial = src.partial || isNew && m.p.lossy
+		if isNew && m.p.lossy {
+			src.lost |= outcome.FlagGap
+		}
 		return s.useMessage(m, j, 0)
 	}
 	n, err := strconv.ParseUint(text, 10, 63)

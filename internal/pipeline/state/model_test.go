@@ -45,7 +45,7 @@ type modelKey struct {
 	life    string
 	last    uint64
 	waiting map[uint64]waiting
-	partial bool // the key's beginning is unknown
+	lost    outcome.Flag // of missing and unreadable messages: any new stream may have begun in one
 	flags   outcome.Flag
 	streams map[string]*modelStream
 	heard   uint64
@@ -75,6 +75,7 @@ func (m *model) takeEntry(e entry) {
 			if k.last > 0 {
 				continue // the message numbers will show a gap
 			}
+			k.lost |= outcome.FlagGap
 			for _, s := range k.streams {
 				s.since |= outcome.FlagGap
 			}
@@ -92,7 +93,9 @@ func (m *model) takeEntry(e entry) {
 	if k == nil {
 		k = &modelKey{streams: map[string]*modelStream{}, waiting: map[uint64]waiting{}}
 		m.keys[e.key] = k
-		k.partial = m.lossy && e.number == 0
+		if m.lossy && e.number == 0 {
+			k.lost = outcome.FlagGap
+		}
 	}
 	k.heard = m.at
 	m.placeMessage(k, e)
@@ -133,7 +136,6 @@ func (m *model) placeMessage(k *modelKey, e entry) {
 
 // giveUp continues as if the missing message before the first held message had come.
 func (m *model) giveUp(k *modelKey) {
-	k.partial = k.partial || k.last == 0
 	k.raiseFlag(outcome.FlagGap)
 	k.last = slices.Min(slices.Collect(maps.Keys(k.waiting))) - 1
 	m.useWaiting(k, 0)
@@ -152,7 +154,7 @@ func (m *model) useWaiting(k *modelKey, why outcome.Flag) {
 }
 
 func (k *modelKey) raiseFlag(f outcome.Flag) {
-	k.flags |= f
+	k.flags, k.lost = k.flags|f, k.lost|f
 	for _, s := range k.streams {
 		s.since |= f
 	}
@@ -161,10 +163,7 @@ func (k *modelKey) raiseFlag(f outcome.Flag) {
 func (m *model) findStream(k *modelKey, name string) *modelStream {
 	s := k.streams[name]
 	if s == nil {
-		s = &modelStream{since: k.flags}
-		if k.partial {
-			s.since |= outcome.FlagGap
-		}
+		s = &modelStream{since: k.flags | k.lost}
 		k.streams[name] = s
 	}
 	s.heard = m.at

@@ -129,10 +129,7 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 		ID: strings.Clone(id), Source: src,
 		Slots: slices.Repeat([]int32{-1}, sh.states), Track: track.New(sh.states, sh.channels, sh.front, sh.timed),
 	}
-	st.Since = src.flags
-	if src.partial {
-		st.Since |= outcome.FlagGap
-	}
+	st.Since = src.flags | src.lost
 	st.element = p.recency.PushFront(st)
 	src.Streams[st.ID] = st
 	p.markHeard(st)
@@ -158,9 +155,11 @@ func (p *Partition) forgetSource(src *Source) {
 }
 
 // raiseFlag flags a source: the next prediction of every sequence that may be affected
+// carries the flag. A stream without a message so far may have begun in a lost message,
+// and may be silent for any number of messages: the first sequence of each later stream
 // carries the flag.
 func (p *Partition) raiseFlag(src *Source, f outcome.Flag) {
-	src.flags |= f
+	src.flags, src.lost = src.flags|f, src.lost|f
 	for _, st := range src.Streams {
 		st.Since |= f
 		p.Touch(st)

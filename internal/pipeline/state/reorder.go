@@ -28,7 +28,6 @@ func (s *Machine) holdMessage(m *step, j *Message, seq uint64) error {
 // giveUpMissing declares the messages before the first held message missing.
 func (s *Machine) giveUpMissing(m *step) error {
 	src := m.src
-	src.partial = src.partial || src.Last == 0
 	m.p.raiseFlag(src, outcome.FlagGap)
 	if !m.silent {
 		m.fx.Gaps++

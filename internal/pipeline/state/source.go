@@ -20,7 +20,7 @@ type Source struct {
 	sum         checksum     // of the last message; no part of the state
 	told        bool         // repeated numbers with other content were reported; no part of the state
 	toldTimes   bool         // samples with times far from the clock were reported; no part of the state
-	partial     bool         // the key's first messages were not received
+	lost        outcome.Flag // FlagGap, FlagPoisonSkipped: of messages whose samples may belong to streams unknown so far
 	flags       outcome.Flag // for streams in the key's next usable message
 	Held        []Held
 	Streams     map[string]*Stream
