@@ -21,6 +21,9 @@ const (
 	publishWithin = time.Second
 )
 
+// errOver ends the producers of a job that takes no more input.
+var errOver = errors.New("chaos: the input is gone and every partition is stopped")
+
 // producers publish a plan.
 type producers struct {
 	js   jetstream.JetStream
@@ -29,6 +32,9 @@ type producers struct {
 	rate float64 // messages per second of all producers
 
 	encode sync.Mutex // plan.payload
+
+	// isOver reports that no retry can succeed; nil: retries have no end.
+	isOver func(context.Context) bool
 
 	hurried atomic.Bool         // without pauses
 	rounds  [lanes]atomic.Int64 // progress of each lane
@@ -119,7 +125,8 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 	if withID && !s.repeat && !s.dies && !p.plan.traffic.Unnumbered {
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s:%d", key, s.seq))
 	}
-	for goes := p.sender(m, msg); ; {
+	goes, since := p.sender(m, msg), time.Now()
+	for {
 		try, cancel := context.WithTimeout(ctx, publishWithin)
 		err := goes(try)
 		cancel()
@@ -131,6 +138,12 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		}
 		if errors.Is(err, nats.ErrMaxPayload) {
 			return fmt.Errorf("chaos: %s %d, %d bytes: %w", key, s.seq, len(msg.Data), err)
+		}
+		if p.isOver != nil && time.Since(since) > noProgress {
+			if p.isOver(ctx) {
+				return errOver
+			}
+			since = time.Now()
 		}
 		p.updateCounts(func(c *inputCounts) { c.Retries++ })
 		time.Sleep(50 * time.Millisecond)

@@ -153,3 +153,33 @@ func (h *history) findStopped() (stops, error) {
 	}
 	return all, nil
 }
+
+// isOver reports that a damaged job has its allowed end: the NATS stream of the input is
+// gone, and every partition is stopped with a reason. Producers would retry until an
+// operator restores the streams.
+func (h *history) isOver(ctx context.Context, js jetstream.JetStream) bool {
+	if _, err := js.Stream(ctx, inputStream); !h.scenario.May.Stop || !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return false
+	}
+	stopped, err := h.findStopped()
+	for p := range h.partitions() {
+		if err != nil || stopped[p] == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// compareStopped compares what a stopped job has predicted, after the producers have
+// given up.
+func (h *history) compareStopped(ctx context.Context, js jetstream.JetStream, why error) error {
+	if !errors.Is(why, errOver) {
+		return why
+	}
+	h.world.log.Info(why.Error())
+	h.faults.Wait()
+	if err := h.truth.readMeant(map[string]int{}); err != nil {
+		return err
+	}
+	return h.compare(ctx, js)
+}

@@ -31,6 +31,7 @@ type history struct {
 	faults sync.WaitGroup
 
 	spilled bool // rows of states were stored apart
+	stopped int  // partitions that the damage has stopped, at the end
 	parts   int  // messages of the output that are followed by another part of their commit
 
 	mu       sync.Mutex
@@ -140,7 +141,7 @@ func (h *history) perform() error {
 	if err := h.publishModels(ctx, js); err != nil {
 		return err
 	}
-	h.producers.js = js
+	h.producers.js, h.producers.isOver = js, func(ctx context.Context) bool { return h.isOver(ctx, js) }
 	messages := 0
 	for _, all := range h.producers.plan.sends {
 		messages += len(all)
@@ -148,7 +149,7 @@ func (h *history) perform() error {
 	h.producers.rate = float64(messages) / s.Load.Seconds()
 	h.faults.Go(func() { h.breakWorld(s.schedule(h.seed), js) })
 	if err := h.producers.produceUntil(ctx); err != nil {
-		return err
+		return h.compareStopped(ctx, js, err)
 	}
 	h.faults.Wait()
 	if err := h.awaitSilence(ctx, js); err != nil {
@@ -158,7 +159,7 @@ func (h *history) perform() error {
 		return err
 	}
 	if err := h.closeSequences(ctx, js); err != nil {
-		return err
+		return h.compareStopped(ctx, js, err)
 	}
 	if err := h.compare(ctx, js); err != nil || h.audit.lost+h.audit.duplicated+h.audit.wrong > 0 {
 		return err
@@ -232,6 +233,7 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 	if _, err = readOn(ctx, js, outputStream, read, holes, h.checkOutput); err != nil {
 		return err
 	}
+	h.stopped = len(stopped)
 	h.audit.countMissing(h.partitionOfStream, stopped)
 	return h.deadLetters(ctx, js)
 }
@@ -270,6 +272,7 @@ func (h *history) countSeen() map[string]int {
 	}
 	if h.audit != nil {
 		seen["commits taken over between their parts"], seen["changes of the worker of a partition"] = h.audit.handed, len(h.audit.workers)
+		seen["predictions flagged for a loss"], seen["stopped partitions"] = h.audit.flagged, h.stopped
 	}
 	if h.spilled && h.scenario.Slots > 0 {
 		seen["histories with stored rows"] = 1
