@@ -252,11 +252,12 @@
 // A message with a too high Eusn-Seq is held for the missing messages. When they come,
 // the held messages are used in order, and their sequences carry FlagReordered. When a
 // key has more than Reorder held messages, or the partition more than ReorderBytes, the
-// stage gives up the lowest missing numbers, and later predictions carry FlagGap. A
-// prediction with no flag is complete; outcome.Flag.Integrity summarizes the flags in
-// one word: unlike-training, gap, poison-skipped, held, idle, early or complete
-// (unknown: a flag of a later version). A flag of a sequence is on all its later
-// predictions too.
+// stage gives up the lowest missing numbers, and later predictions carry FlagGap. So
+// does the first sequence of each stream that appears later under this key: it may have
+// begun in a missing message. A prediction with no flag is complete;
+// outcome.Flag.Integrity summarizes the flags in one word: unlike-training, gap,
+// poison-skipped, held, idle, early or complete (unknown: a flag of a later version). A
+// flag of a sequence is on all its later predictions too.
 //
 // A producer may have several messages in flight. A resent message arrives after them,
 // so have at most Reorder messages of a key in flight, or wait for each

@@ -125,19 +125,24 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 	if withID && !s.repeat && !s.dies && !p.plan.traffic.Unnumbered {
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s:%d", key, s.seq))
 	}
-	goes, since := p.sender(m, msg), time.Now()
-	for {
+	if err := p.publishUntil(ctx, p.sender(m, msg)); err != nil {
+		return fmt.Errorf("chaos: %s %d, %d bytes: %w", key, s.seq, len(msg.Data), err)
+	}
+	p.countAcknowledged(key, s, m.damaged)
+	return nil
+}
+
+// publishUntil repeats a publication until it is acknowledged.
+func (p *producers) publishUntil(ctx context.Context, goes func(context.Context) error) error {
+	for since := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		try, cancel := context.WithTimeout(ctx, publishWithin)
 		err := goes(try)
 		cancel()
-		if err == nil {
-			break
+		if err == nil || errors.Is(err, nats.ErrMaxPayload) {
+			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		if errors.Is(err, nats.ErrMaxPayload) {
-			return fmt.Errorf("chaos: %s %d, %d bytes: %w", key, s.seq, len(msg.Data), err)
 		}
 		if p.isOver != nil && time.Since(since) > noProgress {
 			if p.isOver(ctx) {
@@ -146,10 +151,7 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 			since = time.Now()
 		}
 		p.updateCounts(func(c *inputCounts) { c.Retries++ })
-		time.Sleep(50 * time.Millisecond)
 	}
-	p.countAcknowledged(key, s, m.damaged)
-	return nil
 }
 
 // countAcknowledged counts an acknowledged message.
