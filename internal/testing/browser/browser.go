@@ -9,15 +9,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/accessibility"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -137,7 +140,7 @@ func (b *Browser) TypeText(text string) {
 // PressKey presses a key, for example Enter or Tab.
 func (b *Browser) PressKey(key string) {
 	b.t.Helper()
-	code := map[string]string{"Enter": kb.Enter, "Tab": kb.Tab, "ArrowLeft": kb.ArrowLeft, "Escape": kb.Escape}[key]
+	code := map[string]string{"Enter": kb.Enter, "Tab": kb.Tab, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "Escape": kb.Escape}[key]
 	if code == "" {
 		b.t.Fatalf("browser: which key is %s?", key)
 	}
@@ -159,6 +162,45 @@ func (b *Browser) Size(width, height int, print bool, media map[string]string) {
 		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, params)
 		return err
 	})))
+}
+
+// AccessibleLines returns the page as a screen reader has it: a line with role and name for each
+// element that has a name.
+func (b *Browser) AccessibleLines() (lines []string) {
+	b.t.Helper()
+	runAction(b, "accessibility tree", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		r, err := cdp.Call(ctx, tab, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{})
+		for _, n := range r.Nodes {
+			var role, name string
+			if n.Ignored || n.Role == nil || n.Name == nil || json.Unmarshal(n.Role.Value, &role) != nil || json.Unmarshal(n.Name.Value, &name) != nil || name == "" {
+				continue
+			}
+			lines = append(lines, role+" "+strings.Join(strings.Fields(name), " "))
+		}
+		return err
+	}))
+	return lines
+}
+
+// CPUTime returns the CPU time of the process of the tab.
+func (b *Browser) CPUTime() (spent time.Duration) {
+	b.t.Helper()
+	runAction(b, "CPU time", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		if _, err := cdp.Call(ctx, tab, performance.Enable, performance.EnableParams{}); err != nil {
+			return err
+		}
+		r, err := cdp.Call(ctx, tab, performance.GetMetrics, cdp.Empty{})
+		for _, m := range r.Metrics {
+			if m.Name == "ProcessTime" {
+				spent = time.Duration(m.Value * float64(time.Second))
+			}
+		}
+		return err
+	}))
+	if spent == 0 {
+		b.t.Fatal("browser: no CPU time of the tab")
+	}
+	return spent
 }
 
 // SavePicture writes the whole page as PNG.
