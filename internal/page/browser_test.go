@@ -104,7 +104,7 @@ func TestBrowser(t *testing.T) {
 		b.AwaitTrue("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
 	}
 	// Every control and every scrolling region has an accessible name.
-	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
+	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=group], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
 		t.Errorf("without a name: %s", unnamed)
 	}
 	if dir := os.Getenv("EUSN_PAGE_PICTURES"); dir != "" {
@@ -182,6 +182,9 @@ func TestContrast(t *testing.T) {
 		for _, back := range []string{"reading", "early", "late", "broken", "nobody"} { // letters of the map, and the frame of late partitions
 			hold(4.5, "text", back)
 			hold(3, "attention", back)
+		}
+		for _, back := range []string{"good", "bad", "attention", "text"} { // words on the strip, and letters of marks
+			hold(4.5, "card", back)
 		}
 		hold(3, "busy", "idle")
 		hold(3, "waiting", "idle")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -229,7 +230,22 @@ func TestBrowserDeadSensor(t *testing.T) {
 	if got := b.EvalText(`document.querySelectorAll("#traces rect.c2").length > 0 && document.querySelectorAll("#traces circle.c2").length === 6`); got != "true" {
 		t.Errorf("the flags on the time axis: %s", got)
 	}
+	if got := b.EvalText(`document.getElementById("found-aloud").textContent`); got != "hall.pump-3: Not trusted, out-of-range" {
+		t.Errorf("a screen reader hears %q", got)
+	}
+	if lines := b.AccessibleLines(); !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "image 18 predictions; the table below") }) || !slices.Contains(lines, "table Predictions") && !slices.Contains(lines, "group Predictions") {
+		t.Errorf("a screen reader has %q", lines)
+	}
 	savePictures(b, "machine")
+
+	// The view is refreshed while a person reads it: the focus stays.
+	b.Eval(`document.getElementById("explain").focus()`, nil)
+	r.predictTimes("hall.pump-3", 1)
+	b.Eval(`document.getElementById("refresh").click()`, nil)
+	b.AwaitTrue("a newer prediction", `document.getElementById("found-said").textContent.includes("19 predictions")`)
+	if got := b.EvalText(`document.activeElement.id`); got != "explain" {
+		t.Errorf("the focus is on %q, want the command", got)
+	}
 	b.Eval(`location.hash = "software"`, nil)
 	b.AwaitTrue("software", `document.querySelector("#rows svg")`)
 	savePictures(b, "software")

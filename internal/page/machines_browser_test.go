@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,41 @@ func TestBrowserMachines(t *testing.T) {
 	}
 	b.AwaitTrue("counts that are read aloud", `document.getElementById("counts-aloud").textContent.startsWith("10,003 machines: 104 not normal")`)
 
+	// A screen reader has the counts, the search and the rows by role and name, and Tab reaches every
+	// control, with a visible focus.
+	lines := b.AccessibleLines()
+	for _, want := range []string{"navigation Views", "link Machines", "link Software", "button 104 Not normal", "button 50 Not trusted", "button 9,848 Normal", "searchbox Find a machine", "table Machines that need attention", "columnheader Machine", "rowheader hall0.line0.pump-0", "cell ✕ Not normal healthy,", "link hall1.line1.pump-1", "link group hall2: 50 of 2,000 need attention", "button Next"} {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, want) }) {
+			t.Errorf("a screen reader has no %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("it has %q", slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "Text") }))
+	}
+	b.Eval(`document.activeElement.blur()`, nil)
+	var missed []string
+	b.Eval(`[...document.querySelectorAll("a, button:not(:disabled), input, [tabindex='0']")].filter(e => e.checkVisibility()).forEach(e => e.dataset.missed = "1")`, nil)
+	for ended := ""; ended != "true"; {
+		b.PressKey("Tab")
+		ended = b.EvalText(`(() => { const e = document.activeElement; if (e === document.body || !e.dataset.missed) return true; if (getComputedStyle(e).outlineStyle === "solid") delete e.dataset.missed; else e.dataset.missed = "without a visible focus"; return false })()`)
+	}
+	if b.Eval(`[...document.querySelectorAll("[data-missed]")].filter(e => e.checkVisibility()).map(e => e.textContent + e.id + " " + e.dataset.missed)`, &missed); len(missed) > 0 {
+		t.Errorf("Tab does not reach %q", missed)
+	}
+	press := func(key, want string) {
+		t.Helper()
+		b.PressKey(key)
+		b.AwaitTrue(want+" after "+key, `(document.activeElement.dataset.condition || document.activeElement.id || document.activeElement.textContent) === `+quoteJS(want))
+	}
+	b.Eval(`document.getElementById("to-plant").focus()`, nil)
+	press("ArrowRight", "to-software")
+	b.Eval(`document.querySelector("[data-condition='not-normal']").focus()`, nil)
+	press("ArrowRight", "not-trusted")
+	b.Eval(`document.getElementById("part").focus()`, nil)
+	press("ArrowDown", "hall0.line0.pump-0")
+	press("ArrowDown", b.EvalText(`document.querySelectorAll("#rows-of-list .name a")[1].textContent`))
+	press("ArrowUp", "hall0.line0.pump-0")
+
 	// A dead sensor is never shown as normal: the flag comes first, and the class is marked.
 	b.Eval(`document.querySelector("[data-condition='not-trusted']").focus()`, nil)
 	b.PressKey("Enter")
@@ -111,11 +147,11 @@ func TestBrowserMachines(t *testing.T) {
 	b.AwaitTrue("one match", `document.querySelectorAll("#rows-of-list tr").length === 1`)
 	b.PressKey("Enter")
 	b.AwaitTrue("machine", `location.hash === "#machine=hall1.line21.pump-7771" && document.activeElement.id === "h-machine"`)
-	b.Eval(`history.back()`, nil)
+	b.PressKey("Escape")
 	b.AwaitTrue("list with the focus on the machine", `!document.getElementById("plant").hidden && document.activeElement.textContent === "hall1.line21.pump-7771"`)
 
 	// Groups, and pages within a group.
-	b.Eval(`document.getElementById("part").value = ""; document.getElementById("part").dispatchEvent(new Event("input"))`, nil)
+	b.PressKey("Escape")
 	b.AwaitTrue("groups", `document.querySelectorAll("#groups a").length === 5 && document.getElementById("pages").textContent === "1 to 50 of 10,003"`)
 	b.Eval(`document.querySelector("#groups a[href*=hall2]").click()`, nil)
 	b.AwaitTrue("lines", `document.querySelectorAll("#groups a").length === 10 && document.getElementById("path").textContent === "All groups › hall2"`)
@@ -131,7 +167,7 @@ func TestBrowserMachines(t *testing.T) {
 		b.Size(width, 800, false, nil)
 		b.AwaitTrue("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
 	}
-	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section, nav")].filter(e => !(e.getAttribute("aria-label") || (e.getAttribute("aria-labelledby") || "").split(" ").every(id => id && document.getElementById(id)) || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
+	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=group], [role=img], section, nav")].filter(e => !(e.getAttribute("aria-label") || (e.getAttribute("aria-labelledby") || "").split(" ").every(id => id && document.getElementById(id)) || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
 		t.Errorf("without a name: %s", unnamed)
 	}
 	savePictures(b, "plant")
@@ -157,20 +193,4 @@ func savePictures(b *browser.Browser, name string) {
 		time.Sleep(time.Second) // charts are redrawn for the width
 		b.SavePicture(filepath.Join(dir, name+"-"+v.name+".png"))
 	}
-}
-
-// BenchmarkBrowserMachines measures the time from opening the page to the rows and counts of
-// 10,000 machines, and the browser's work for updates.
-func BenchmarkBrowserMachines(b *testing.B) {
-	tab := browser.Start(b)
-	_, url := newPlantPage(b, 10_000)
-	for b.Loop() {
-		began := time.Now()
-		tab.Open(url + "/")
-		tab.AwaitTrue("rows", `document.querySelectorAll("#rows-of-list tr").length === 50 && document.querySelector("[data-condition=all] b").textContent === "10,000"`)
-		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/screen")
-	}
-	var longest float64
-	tab.Eval(`(async () => { let most = 0, last = performance.now(); const end = last + 10000; while (last < end) { await new Promise(requestAnimationFrame); const now = performance.now(); most = Math.max(most, now - last); last = now; } return most; })()`, &longest)
-	b.ReportMetric(longest, "ms/longest-frame")
 }

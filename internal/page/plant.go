@@ -50,6 +50,7 @@ type Plant struct {
 	Counts Counts `json:"counts"`
 	Read   bool   `json:"read"`           // false: the existing predictions are being read
 	Since  int64  `json:"since"`          // storage time of the oldest prediction read, ms since 1970; 0 = none
+	Whole  bool   `json:"whole"`          // no older prediction exists
 	Why    string `json:"why,omitempty"`  // reason why the predictions cannot be read
 	Full   bool   `json:"full,omitempty"` // further machines are left out
 	Late   Age    `json:"late_s"`         // the job's delay, which silence does not include
@@ -219,7 +220,7 @@ func (t *machines) summarize(now time.Time, late time.Duration) Plant {
 
 // newPlant returns a summary without counts.
 func (t *machines) newPlant(late time.Duration) Plant {
-	p := Plant{Read: t.read, Why: t.why, Full: t.full, Late: lagAge(late), Named: t.classes == nil || t.classes.named, Watch: t.watched}
+	p := Plant{Read: t.read, Whole: t.whole, Why: t.why, Full: t.full, Late: lagAge(late), Named: t.classes == nil || t.classes.named, Watch: t.watched}
 	if !t.from.IsZero() {
 		p.Since = t.from.UnixMilli()
 	}

@@ -39,6 +39,20 @@ func TestPageFile(t *testing.T) {
 	if strings.Contains(policy, "unsafe") || strings.Count(text, "<script") != 1 || strings.Count(text, "<style") != 1 {
 		t.Errorf("the policy %s, want no unsafe, and one script and one style sheet on the page", policy)
 	}
+	// A screen reader needs these roles and names; TestBrowserMachines checks them in a browser.
+	for _, name := range []string{`<nav class="tabs" aria-label="Views">`, `role="group" aria-label="Show machines of one condition"`, `<label class="find" for="part">Find a machine<input id="part" type="search"`, `<table class="list" id="list" role="table" aria-labelledby="h-list">`, `<tbody id="rows-of-list" role="rowgroup">`,
+		`aria-label="Groups of machines"`, `role="status" id="counts-aloud"`, `role="status" id="found-aloud"`, `role="status" id="aloud"`, `<span role="alert" id="stale-said">`, `setAttribute("aria-pressed"`, `setAttribute("aria-current", "page")`, `role: "columnheader", scope: "col"`, `class: "chart", role: "img", "aria-label": says`, `@media (prefers-reduced-motion: no-preference)`, `:focus-visible { outline:`} {
+		if !strings.Contains(text, name) {
+			t.Errorf("the page lacks %s", name)
+		}
+	}
+	for _, id := range regexp.MustCompile(`aria-labelledby="([^"]+)"`).FindAllStringSubmatch(text, -1) {
+		for _, id := range strings.Fields(id[1]) {
+			if !strings.Contains(text, ` id="`+id+`"`) {
+				t.Errorf("aria-labelledby names %s, which the page does not have", id)
+			}
+		}
+	}
 	for _, landmark := range []string{`<html lang="en">`, "<header", "<main", "<footer", `class="skip"`, `role="status"`, "prefers-color-scheme: dark", "@media print"} {
 		if !strings.Contains(text, landmark) {
 			t.Errorf("the page lacks %s", landmark)
