@@ -36,8 +36,10 @@ type wire struct {
 
 var errRefused = errors.New("connection refused by the simulated network")
 
-// pieces is the number of pieces of data in flight in each direction of a wire.
-const pieces = 256
+const (
+	pieces       = 256      // of data in flight in each direction of a wire
+	largestPiece = 16 << 10 // bytes
+)
 
 // InProcessConn opens a connection to the current server.
 func (c *cable) InProcessConn() (net.Conn, error) {
@@ -63,11 +65,11 @@ func (w *wire) carry(direction direction, from, to net.Conn) {
 	c, queue := w.cable, make(chan []byte, pieces)
 	c.world.tasks.Go(func() {
 		defer close(queue)
+		b := make([]byte, largestPiece)
 		for {
-			b := make([]byte, 1+c.draw(16<<10))
-			n, err := from.Read(b)
+			n, err := from.Read(b[:1+c.draw(largestPiece)])
 			if n > 0 {
-				queue <- b[:n]
+				queue <- slices.Clone(b[:n])
 			}
 			if err != nil {
 				return

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -21,36 +22,39 @@ type disk struct {
 	root    string
 	content map[uint64][]byte // by inode, at the last sync
 	names   map[string]uint64 // inodes of durable names
-	always  map[string]bool   // open with O_SYNC
+	keeps   bool              // a loss of power may follow
 	syncs   int
 }
 
 // watchDisk follows the syncs of files below root; the last caller counts.
 func watchDisk(root string) *disk {
-	d := &disk{root: root, content: map[uint64][]byte{}, names: map[string]uint64{}, always: map[string]bool{}}
-	simOpened = func(name string, flag int) {
-		if flag&os.O_SYNC != 0 && d.has(name) {
-			d.always[name] = true
-		} else {
-			delete(d.always, name)
+	d := &disk{root: root, content: map[uint64][]byte{}, names: map[string]uint64{}}
+	if dir, err := os.Getwd(); err == nil {
+		if dir, err = filepath.EvalSymlinks(dir); err == nil { // as in /proc
+			d.root = filepath.Join(dir, root)
 		}
 	}
-	simWrote = func(name string) {
-		if d.always[name] {
-			d.noteSync(name)
+	simWrote = func(fd int) {
+		if d.keeps && isSynced(fd) {
+			d.noteSync(fd)
 		}
 	}
-	simSynced = func(name string) {
-		if d.has(name) {
-			d.noteSync(name)
-		}
-	}
+	simSynced = d.noteSync
 	return d
+}
+
+// isSynced reports whether each write to a file is a sync.
+func isSynced(fd int) bool {
+	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFL, 0)
+	return errno == 0 && flags&syscall.O_SYNC == syscall.O_SYNC
 }
 
 // inherit notes what of a copied store was on the disk: after a loss of power everything,
 // otherwise what was on the disk before.
 func (d *disk) inherit(before *disk, power bool) error {
+	if d.keeps = before.keeps; !d.keeps {
+		return nil
+	}
 	return filepath.WalkDir(d.root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -71,11 +75,16 @@ func (d *disk) inherit(before *disk, power bool) error {
 	})
 }
 
-func (d *disk) has(name string) bool { return strings.HasPrefix(name, d.root+"/") }
-
 // noteSync notes what a sync of a file or of a folder has stored.
-func (d *disk) noteSync(name string) {
+func (d *disk) noteSync(fd int) {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil || !strings.HasPrefix(name, d.root+"/") {
+		return
+	}
 	d.syncs++
+	if !d.keeps {
+		return
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return

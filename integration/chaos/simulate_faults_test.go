@@ -68,6 +68,11 @@ func drawScenario(seed uint64) *scenario {
 	return s
 }
 
+// losesPower reports whether the server may lose power: its disk must keep what was synced.
+func (s *scenario) losesPower() bool {
+	return s.SyncAlways && s.ServerKills > 0 || s.countHarms(unsynced) > 0
+}
+
 // drawKeeping draws how long workers keep replaced snapshots and rows: no
 // history is as long as the time of the product, so half of them have a shorter time.
 func drawKeeping(seed uint64) time.Duration {

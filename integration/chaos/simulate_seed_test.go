@@ -12,10 +12,8 @@ func simSeed(seed uint64)
 
 // The overlay calls these after the event.
 var (
-	//go:linkname simOpened os.simOpened
-	simOpened func(name string, flag int)
-	//go:linkname simWrote os.simWrote
-	simWrote func(name string)
-	//go:linkname simSynced os.simSynced
-	simSynced func(name string)
+	//go:linkname simWrote internal/poll.simWrote
+	simWrote func(fd int)
+	//go:linkname simSynced internal/poll.simSynced
+	simSynced func(fd int)
 )

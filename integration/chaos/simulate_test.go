@@ -118,7 +118,7 @@ func (h *history) perform() error {
 	if err := h.planInput(m); err != nil {
 		return err
 	}
-	w.payload, w.lag = s.MaxPayload, s.Lag
+	w.payload, w.lag, w.disk.keeps = s.MaxPayload, s.Lag, s.losesPower()
 	w.always, w.unsafe, w.keep = s.SyncAlways, os.Getenv("UNSAFE"), drawKeeping(h.seed)
 	if err := w.startServer(); err != nil {
 		return err
@@ -283,8 +283,12 @@ func (h *history) countSeen() map[string]int {
 // leftGoroutines describes goroutines of the product after the end of all workers.
 func leftGoroutines() (all []string) {
 	time.Sleep(time.Minute)
-	buf := make([]byte, 8<<20)
-	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+	buf := make([]byte, 1<<20)
+	n := runtime.Stack(buf, true)
+	for ; n == len(buf); n = runtime.Stack(buf, true) {
+		buf = make([]byte, 2*n)
+	}
+	for stack := range strings.SplitSeq(string(buf[:n]), "\n\n") {
 		if !strings.Contains(stack, "eusn-stream/eusn-stream/internal") && !strings.Contains(stack, "eusn-stream/eusn-stream/pipeline") {
 			continue
 		}

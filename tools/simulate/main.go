@@ -36,7 +36,7 @@ func main() {
 	flag.StringVar(&o.unsafe, "unsafe", "", "disable a safeguard of the workers: the histories must find it (see pipeline.Worker.Unsafe)")
 	flag.Var(&o.replace, "replace", "compile another file instead of a file of the project, OLD=NEW; may be repeated")
 	flag.BoolVar(&o.first, "first", false, "stop at the first failed history")
-	flag.DurationVar(&o.duration, "for", 0, "start no history after this time; 0 = no limit")
+	flag.DurationVar(&o.budget, "cpu", 0, "start no history after the histories have used this processor time; 0 = no limit")
 	flag.BoolVar(&o.each, "each", false, "print a line for each history")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -19,9 +19,9 @@ type edit struct{ old, new string }
 // that a history sets from its seed.
 var edits = map[string][]edit{
 	"runtime/rand.go": {
-		{"\tglobalRand.state.Init(*seed)", "\tfor i := range seed {\n\t\tseed[i] = byte(i*7 + 1)\n\t}\n\tglobalRand.state.Init(*seed)"},
-		{"func rand() uint64 {\n", "func rand() uint64 {\n\tif getg().bubble != nil {\n\t\treturn simNext()\n\t}\n"},
-		{"func cheaprand() uint32 {\n", "func cheaprand() uint32 {\n\tif getg().bubble != nil {\n\t\treturn uint32(simNext() >> 32)\n\t}\n"},
+		{"\tglobalRand.state.Init(*seed)", "\tfor i := range seed { seed[i] = byte(i*7 + 1) }; globalRand.state.Init(*seed)"},
+		{"func rand() uint64 {", "func rand() uint64 { if getg().bubble != nil { return simNext() }"},
+		{"func cheaprand() uint32 {", "func cheaprand() uint32 { if getg().bubble != nil { return uint32(simNext() >> 32) }"},
 		{"", `
 var simState uint64
 
@@ -46,42 +46,37 @@ func simSeed(seed uint64) { simState = seed }
 	// The clock of a bubble advances while goroutines wait for a mutex: nats.go holds one
 	// during a request.
 	"runtime/runtime2.go": {
-		{"\twaitReasonSyncCondWait:          true,\n", "\twaitReasonSyncCondWait:          true,\n\twaitReasonSyncMutexLock:         true,\n\twaitReasonSyncRWMutexRLock:      true,\n\twaitReasonSyncRWMutexLock:       true,\n"},
+		{"\twaitReasonSyncCondWait:          true,\n", "\twaitReasonSyncCondWait: true, waitReasonSyncMutexLock: true, waitReasonSyncRWMutexRLock: true, waitReasonSyncRWMutexLock: true,\n"},
 	},
 	// A mutex would change its order by the real time of a wait.
 	"internal/sync/mutex.go": {{"starvationThresholdNs = 1e6", "starvationThresholdNs = 1e18"}},
-	// What a pool returns would depend on garbage collection.
-	"sync/pool.go": {
-		{"\tif x == nil {\n\t\treturn\n\t}\n\tif race.Enabled {\n\t\tif runtime_randn(4)", "\tif x == nil || !race.Enabled {\n\t\treturn\n\t}\n\tif race.Enabled {\n\t\tif runtime_randn(4)"},
-	},
-	// A simulated loss of power loses what was not synced: the harness hears of each sync.
-	"os/file.go": {
-		{"\tf.appendMode = flag&O_APPEND != 0\n\n\treturn f, nil\n", "\tf.appendMode = flag&O_APPEND != 0\n\tif simOpened != nil {\n\t\tsimOpened(name, flag)\n\t}\n\n\treturn f, nil\n"},
-		{"\tepipecheck(f, e)\n\n\tif e != nil {\n\t\terr = f.wrapErr(\"write\", e)\n\t}\n", "\tepipecheck(f, e)\n\n\tif e != nil {\n\t\terr = f.wrapErr(\"write\", e)\n\t}\n\tif simWrote != nil {\n\t\tsimWrote(f.name)\n\t}\n"},
+	// The random numbers of the system are replaced by a counter: package variables draw
+	// some before a test begins.
+	"crypto/internal/sysrand/rand.go": {
+		{"func Read(b []byte) {", "func Read(b []byte) { if simRead(b) { return }"},
 		{"", `
-var (
-	simOpened func(name string, flag int)
-	simWrote  func(name string)
-	simSynced func(name string)
-)
-`},
-	},
-	"os/file_posix.go": {
-		{"\tif e := f.pfd.Fsync(); e != nil {\n\t\treturn f.wrapErr(\"sync\", e)\n\t}\n", "\tif e := f.pfd.Fsync(); e != nil {\n\t\treturn f.wrapErr(\"sync\", e)\n\t}\n\tif simSynced != nil {\n\t\tsimSynced(f.name)\n\t}\n"},
-	},
-}
+var simPos uint64
 
-// The random numbers of the system are replaced by a counter: package variables draw some
-// before a test begins.
-const (
-	systemRandom      = "crypto/internal/sysrand/rand.go"
-	systemRandomBegin = "\tif firstUse.CompareAndSwap(false, true) {"
-	counter           = `	for i := range b {
+func simRead(b []byte) bool {
+	for i := range b {
 		simPos += 0x9e3779b97f4a7c15
 		z := (simPos ^ (simPos >> 30)) * 0xbf58476d1ce4e5b9
 		b[i] = byte(z >> 40)
-	}`
-)
+	}
+	return true
+}
+`},
+	},
+	// A simulated loss of power loses what was not synced: the harness hears of each write
+	// and sync.
+	"internal/poll/fd_unix.go": {
+		{"strconv.Itoa(max-nn))\n\t\t\t}\n\t\t\tnn += n\n\t\t}\n\t\tif nn == len(p) {", "strconv.Itoa(max-nn))\n\t\t\t}\n\t\t\tnn += n\n\t\t}\n\t\tif nn == len(p) { if fd.isFile && simWrote != nil { simWrote(fd.Sysfd) }"},
+		{"", "\nvar simWrote, simSynced func(fd int)\n"},
+	},
+	"internal/poll/fd_fsync_posix.go": {
+		{"\t\treturn syscall.Fsync(fd.Sysfd)", "\t\terr := syscall.Fsync(fd.Sysfd); if err == nil && simSynced != nil { simSynced(fd.Sysfd) }; return err"},
+	},
+}
 
 // writeOverlay edits the files of the installed toolchain into dir, and writes the overlay
 // for go build, with more replaced files, to path.
@@ -93,12 +88,9 @@ func writeOverlay(dir, path string, more map[string]string) error {
 	src := filepath.Join(string(bytes.TrimSpace(root)), "src")
 	replace := map[string]string{}
 	for name := range edits {
-		if err := addEdited(src, dir, name, replace, applyEdits); err != nil {
+		if err := addEdited(src, dir, name, replace); err != nil {
 			return err
 		}
-	}
-	if err := addEdited(src, dir, systemRandom, replace, replaceRandom); err != nil {
-		return err
 	}
 	maps.Copy(replace, more)
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
@@ -109,12 +101,12 @@ func writeOverlay(dir, path string, more map[string]string) error {
 }
 
 // addEdited writes an edited file of the toolchain to dir, and adds it to the overlay.
-func addEdited(src, dir, name string, replace map[string]string, change func(name, text string) (string, error)) error {
+func addEdited(src, dir, name string, replace map[string]string) error {
 	text, err := os.ReadFile(filepath.Join(src, name))
 	if err != nil {
 		return err
 	}
-	changed, err := change(name, string(text))
+	changed, err := applyEdits(name, string(text))
 	if err != nil {
 		return err
 	}
@@ -141,22 +133,6 @@ func applyEdits(name, text string) (string, error) {
 			return "", otherVersion(name, e.old, n)
 		}
 		text = strings.Replace(text, e.old, e.new, 1)
-	}
-	return text, nil
-}
-
-func replaceRandom(name, text string) (string, error) {
-	from := strings.Index(text, systemRandomBegin)
-	if from < 0 {
-		return "", otherVersion(name, systemRandomBegin, 0)
-	}
-	length := strings.Index(text[from:], "\n}\n")
-	if length < 0 {
-		return "", otherVersion(name, "}", 0)
-	}
-	text = text[:from] + counter + text[from+length:] + "\nvar simPos uint64\n"
-	for _, unused := range []string{"\t\"sync/atomic\"\n", "\t\"time\"\n", "var firstUse atomic.Bool\n"} {
-		text = strings.Replace(text, unused, "", 1)
 	}
 	return text, nil
 }

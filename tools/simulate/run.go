@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ type options struct {
 	unsafe              string
 	replace             replacements
 	first               bool
-	duration            time.Duration
+	budget              time.Duration // of processor time
 }
 
 // replacements are files of the project that are compiled with other content.
@@ -62,6 +63,7 @@ type history struct {
 	Seen        map[string]int `json:"seen"`
 	Exits       map[string]int `json:"exits,omitempty"`
 	Virtual     float64        `json:"virtual_s"`
+	CPU         float64        `json:"cpu_s"` // of the process
 }
 
 // runSeeds runs the histories. failed: one failed, or two runs of a seed differ.
@@ -109,7 +111,9 @@ func (o *options) build(ctx context.Context) (binary string, clean func(), err e
 	if err != nil {
 		return "", nil, err
 	}
-	dir := filepath.Join(cache, "eusn-stream", "simulate") // the same paths keep the compiler's cache valid
+	sum := fnv.New64a()
+	fmt.Fprint(sum, edits) // other edits need another folder: another program may be compiling
+	dir := filepath.Join(cache, "eusn-stream", fmt.Sprintf("simulate-%x", sum.Sum64()))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
 	}
@@ -155,7 +159,7 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 		case next <- seed:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil || o.first && s.failed() || o.duration > 0 && time.Since(s.begin) > o.duration {
+		if ctx.Err() != nil || o.first && s.failed() || o.budget > 0 && s.usedCPU() > o.budget {
 			break
 		}
 	}
@@ -178,10 +182,19 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 		cmd.Env = append(cmd.Env, "LOG=1")
 		cmd.Stderr = io.MultiWriter(&errs, os.Stderr)
 	}
+	scratch, err := os.MkdirTemp(memoryFolder(), "simulate-*")
+	if err != nil {
+		return history{Seed: seed, Failures: []string{err.Error()}}
+	}
+	defer os.RemoveAll(scratch)
+	cmd.Env = append(cmd.Env, "TMPDIR="+scratch)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
 	cmd.WaitDelay = 10 * time.Second
-	err := cmd.Run()
+	err = cmd.Run()
 	h := history{Seed: seed}
+	if cmd.ProcessState != nil {
+		h.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	}
 	for line := range bytes.Lines(out.Bytes()) {
 		if text, ok := bytes.CutPrefix(line, []byte("HISTORY ")); ok {
 			if wrong := json.Unmarshal(text, &h); wrong != nil {
@@ -195,6 +208,15 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 	}
 	h.Failures = append(h.Failures, fmt.Sprintf("%v: %s", err, firstLines(errs.String()+out.String(), 30)))
 	return h
+}
+
+// memoryFolder returns a folder for the stores of the servers that needs no disk, or "".
+func memoryFolder() string {
+	const folder = "/dev/shm"
+	if info, err := os.Stat(folder); os.Getenv("TMPDIR") != "" || err != nil || !info.IsDir() {
+		return ""
+	}
+	return folder
 }
 
 // firstLines returns the first lines of the report of a crash.

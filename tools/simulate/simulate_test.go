@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestOverlay writes the overlay from the installed toolchain, and lets go vet compile the
@@ -27,7 +28,7 @@ func TestOverlay(t *testing.T) {
 	if err := json.Unmarshal(text, &overlay); err != nil {
 		t.Fatal(err)
 	}
-	if n, want := len(overlay.Replace), len(edits)+2; n != want || overlay.Replace["/old.go"] != more {
+	if n, want := len(overlay.Replace), len(edits)+1; n != want || overlay.Replace["/old.go"] != more {
 		t.Errorf("the overlay replaces %d files, want %d: %v", n, want, overlay.Replace)
 	}
 	for from, to := range overlay.Replace {
@@ -40,7 +41,7 @@ func TestOverlay(t *testing.T) {
 			t.Errorf("%s is not changed: %v %v", from, err1, err2)
 		}
 	}
-	if _, err := applyEdits("sync/pool.go", "package sync\n"); err == nil || !strings.Contains(err.Error(), "sync/pool.go") || !strings.Contains(err.Error(), "this version of Go") {
+	if _, err := applyEdits("runtime/proc.go", "package runtime\n"); err == nil || !strings.Contains(err.Error(), "runtime/proc.go") || !strings.Contains(err.Error(), "this version of Go") {
 		t.Errorf("a file without the text: %v", err)
 	}
 	if out, err := exec.Command("go", "vet", "-tags", "simulation,chaos", "../../integration/chaos").CombinedOutput(); err != nil {
@@ -66,8 +67,8 @@ func TestSummary(t *testing.T) {
 	var out strings.Builder
 	s := newSummary(&out)
 	s.addHistory(history{Seed: 1, Trace: "a", Predictions: 3, Faults: map[string]int{"kill": 2, "cut": 1, "slow": 1}}, false, false)
-	s.addHistory(history{Seed: 2, Trace: "b", Predictions: 4, Faults: map[string]int{"kill": 1, "cut": 5}}, false, false)
-	if s.failed() || s.Histories != 2 || s.Predictions != 7 || s.Faults["cut"] != 6 || s.Pairs["cut + kill"] != 2 || s.Pairs["kill + slow"] != 1 {
+	s.addHistory(history{Seed: 2, Trace: "b", Predictions: 4, Faults: map[string]int{"kill": 1, "cut": 5}, CPU: 1.5}, false, false)
+	if s.failed() || s.Histories != 2 || s.Predictions != 7 || s.Faults["cut"] != 6 || s.Pairs["cut + kill"] != 2 || s.Pairs["kill + slow"] != 1 || s.usedCPU() != 1500*time.Millisecond {
 		t.Errorf("two good histories: %+v", s)
 	}
 	s.addHistory(history{Seed: 1, Trace: "a"}, true, false)

@@ -30,6 +30,7 @@ type summary struct {
 	Seen        map[string]int `json:"seen"`  // states that histories should reach
 	Exits       map[string]int `json:"worker_exits"`
 	Virtual     float64        `json:"virtual_s"`
+	CPU         float64        `json:"cpu_s"` // of all histories
 	PerMinute   float64        `json:"histories_per_minute"`
 }
 
@@ -44,6 +45,7 @@ func newSummary(out io.Writer) *summary {
 func (s *summary) addHistory(h history, again, each bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.CPU += h.CPU
 	if each {
 		line, _ := json.Marshal(h)
 		fmt.Fprintf(s.out, "%s\n", line)
@@ -95,6 +97,13 @@ func (s *summary) failed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.Failed)+len(s.Differing) > 0
+}
+
+// usedCPU returns the processor time of the histories so far.
+func (s *summary) usedCPU() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.CPU * float64(time.Second))
 }
 
 func (s *summary) print() {
