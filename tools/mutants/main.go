@@ -56,7 +56,7 @@ func main() {
 	names := flag.String("names", "", "with -protocol or -simulate: regular expression of the faults' names")
 	var s simulating
 	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "with -simulate: faults at a time")
-	flag.DurationVar(&s.duration, "for", time.Minute, "with -simulate: time for the histories of a fault")
+	flag.DurationVar(&s.duration, "cpu", 2*time.Minute, "with -simulate: processor time for the histories of a fault")
 	flag.StringVar(&s.seeds, "seeds", "1-100000", "with -simulate: seeds of the histories")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
