@@ -110,7 +110,7 @@ mutants: ## faults planted in the CPU kernels of kind mixed, of novelty and of r
 protocol-mutants: ## faults planted in the commit protocol and in what is stored before what: each must be found by its test, minutes (NAMES=resize for some)
 	go run ./tools/mutants -protocol -names '$(NAMES)'
 
-simulate-mutants: ## faults planted in the live stage, promotion and resize: a history of make simulate must find each, a minute each (NAMES=resize for some)
+simulate-mutants: ## faults planted in the live stage, promotion and resize: a history of make simulate must find each in two minutes of CPU (NAMES=resize for some)
 	go run ./tools/mutants -simulate -names '$(NAMES)'
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
