@@ -26,7 +26,7 @@ var public = map[string]int{
 	"offline/archive":    31,
 	"pipeline":           27,
 	"readout":            8, // RandomFeatures: a part of a readout in the model file
-	"readout/novelty":    6,
+	"readout/novelty":    7, // Means: a part of a detector in the model file
 	"readout/outcome":    50,
 	"reservoir":          72, // Regimes: a part of Front in the model file; Choice: a part of Training
 	"reservoir/classify": 5,

@@ -14,7 +14,7 @@ type Seen struct {
 	Novelty float32   // novelty.Detector.Score
 	Inputs  []float32 // statistics of the inputs, kept by the answer; nil: the detector reads none
 
-	Statistics []float32 // of the samples, for random features (reservoir.Front.Statistics); not kept
+	Statistics []float32 // of the samples, for random features and detectors (reservoir.Front.Statistics); not kept
 }
 
 // Answer sets all fields of a that follow from the scores of one sequence; a keeps scores. The
@@ -31,8 +31,8 @@ func (l *Linear) Answer(a *outcome.Answer, scores []float32, seen Seen, sets []i
 	a.Scores = scores
 	a.Novelty, a.NoveltyP, a.Inputs = 0, 0, nil
 	if seen.Judged {
-		a.Novelty, a.Inputs = seen.Novelty, seen.Inputs
-		a.NoveltyP = l.Detect(scores, seen.Novelty)
+		a.Novelty, a.Inputs = l.Novelty.AddMeans(seen.Novelty, seen.Statistics), seen.Inputs
+		a.NoveltyP = l.Detect(scores, a.Novelty)
 	}
 	if l.Random != nil {
 		scores[0] = l.Random.addTo(scores[0], seen.Statistics)
@@ -98,7 +98,7 @@ func (l *Linear) Gives(part outcome.Part) bool {
 	return true
 }
 
-// Detect returns the p-value of a novelty computed by Novelty. If the readout detects, Detect
+// Detect returns the p-value of a novelty computed by Novelty, with its means. If the readout detects, Detect
 // also replaces scores[0], the score of the weights, by the score that Class reads.
 func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
 	if l.Detects {
@@ -109,14 +109,14 @@ func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
 
 // AnswerScores writes the scores that decide the answer for one feature vector: the linear
 // scores, with random features of the statistics (Seen.Statistics), or, if the readout detects,
-// the score of its detector.
+// the score of its detector with these statistics.
 func (l *Linear) AnswerScores(dst, features, statistics []float32) {
 	l.Scores(dst, features)
 	if l.Random != nil {
 		dst[0] = l.Random.addTo(dst[0], statistics)
 	}
 	if l.Detects {
-		l.Detect(dst, l.Novelty.Score(slices.Clone(features)))
+		l.Detect(dst, l.Novelty.AddMeans(l.Novelty.Score(slices.Clone(features)), statistics))
 	}
 }
 

@@ -76,6 +76,23 @@ func TestAnswerDetects(t *testing.T) {
 	}
 }
 
+// TestAnswerAddsMeans: class, score and p-value follow from the detector's score with its running means.
+func TestAnswerAddsMeans(t *testing.T) {
+	l := answering()
+	l.Classes, l.Detects, l.Coverage, l.Abstain, l.Prefixes, l.Temperature = []string{"normal", "novel"}, true, nil, nil, nil, 0
+	d := *l.Novelty
+	d.Means = &novelty.Means{Center: []float32{1}, Axes: []float32{100}}
+	l.Novelty = &d
+	for _, mean := range []float32{1, 3} {
+		var a outcome.Answer
+		l.Answer(&a, []float32{123}, Seen{Judged: true, Novelty: .5, Statistics: []float32{mean}}, nil)
+		want := .5 + 1e4*(mean-1)*(mean-1)
+		if a.Novelty != want || a.NoveltyP != d.P(want) || a.Scores[0] != l.Detected(want) || (a.Class == 1) != (mean == 3) {
+			t.Errorf("a mean of %v: %+v, want the novelty %v", mean, a, want)
+		}
+	}
+}
+
 // TestAnswerOneColumn: two classes have one score, and class 0 has its opposite; a
 // regression's score is its value.
 func TestAnswerOneColumn(t *testing.T) {

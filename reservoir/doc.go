@@ -99,9 +99,10 @@
 //	                temperature  divisor of the scores for probabilities
 //	                limited      true: the readout has a tensor of limits
 //	                coverage     JSON of readout.Coverage: the readout makes sets of classes
-//	                novelty      {"level", "unit", "detects", "usual", "inputs", "later"}: the readout
-//	                             has a detector. detects: the class reports novelty;
+//	                novelty      {"level", "unit", "detects", "usual", "inputs", "means", "later"}: the
+//	                             readout has a detector. detects: the class reports novelty;
 //	                             usual: JSON of novelty.Usual; inputs: the detector reads inputs;
+//	                             means: it reads running means;
 //	                             later: JSON of novelty.Later
 //	                early        {"temperature", "limited", "rule"}: the readout has a readout
 //	                             for prefixes; rule: JSON of readout.EarlyRule
@@ -141,10 +142,12 @@
 //	readout.K.novelty.linear                 [places]    these two only with usual
 //	readout.K.novelty.square                 [places]
 //	readout.K.novelty.inputs                 [values, Features]    only of a detector that reads inputs
+//	readout.K.novelty.means.center           [statistics]    these two only of a detector that reads
+//	readout.K.novelty.means.axes             [directions, statistics]    running means: Front.Statistics
 //
 // Columns is the number of classes, 1 for two classes. The tensors are in this
 // order, without gaps: the three of the norm, then the five or six of each
-// member in turn, then the three to nineteen of each readout in turn. A reader
+// member in turn, then the three to twenty-one of each readout in turn. A reader
 // finds tensors by name and range, in any order. The same model gives the same
 // bytes, and so the same fingerprint: the header is JSON without blanks, keys
 // sorted by their bytes within each object ("<", ">" and "&" written \u003c,
@@ -210,7 +213,7 @@
 //   - defaults.go: completes recipes
 //   - policy.go: defines the policies that cut streams into sequences
 //   - front.go: transforms samples before the network (front end)
-//   - means.go: computes statistics of running means for random features
+//   - means.go: computes statistics of running means
 //   - regimes.go: standardizes channels within operating regimes
 //   - inputs.go: computes the input transform and ranges from training data
 //   - network.go: checks a network and transforms inputs

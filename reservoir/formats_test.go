@@ -93,12 +93,19 @@ func TestStoredModels(t *testing.T) {
 		units.Random.Weights = append(units.Random.Weights, float32(i-5)/3)
 	}
 	random.Readouts = []*readout.Linear{&units}
+	means := testModel(t)
+	means.Front = &Front{Means: []int{4, 16}, Fill: []float32{.1, -1e10, 3}}
+	level := *h.Novelty
+	level.Means = &novelty.Means{Center: units.Random.Center, Axes: units.Random.Weights}
+	levels := *healthy.Readouts[0]
+	levels.Novelty = &level
+	means.Readouts = []*readout.Linear{&levels}
 	abstains := testModel(t)
 	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &readout.AbstainRule{MaxError: .02, Confidence: .95, Above: 2. / 3}
 	adapted := testModel(t)
 	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
 	for name, m := range map[string]*Model{
-		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped, "random": random, "regimes": regimes,
+		"splices": splices, "drift": drift, "places": places, "abstains": abstains, "adapted": adapted, "number": number, "capped": capped, "random": random, "means": means, "regimes": regimes,
 		"decides": decides, "novel": novel, "healthy": healthy, "sets": sets, "front": front, "bank": testModel(t), "ring": ring,
 		"ranges": ranges, "mixed": mixedModel(t), "limits": limits, "timed": timed,
 	} {
@@ -122,6 +129,12 @@ func TestStoredModels(t *testing.T) {
 		}
 		if again, err := got.Encode(); err != nil || !bytes.Equal(again, stored) {
 			t.Errorf("%s: today's file of the same model is another one (%v)", name, err)
+		}
+		if m == means {
+			if got.Front.Means = []int{4}; got.Validate() == nil {
+				t.Errorf("%s: a detector of other statistics than the front end's is accepted", name)
+			}
+			got.Front.Means = m.Front.Means
 		}
 		// Other programs may omit the fingerprint.
 		bare, err := got.encode(map[string]string{})

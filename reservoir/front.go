@@ -21,7 +21,7 @@ type Front struct {
 	Decimate  int `json:"decimate,omitzero"`  // replaces this many samples by their mean
 
 	// Means are the lengths of running means of the output samples, ascending, for the
-	// statistics that random features of a readout read; see Statistics. nil: none.
+	// statistics that random features and detectors read; see Statistics. nil: none.
 	Means []int `json:"means,omitempty"`
 
 	// Fill replaces missing values before the first value of a sequence, one
@@ -55,7 +55,7 @@ func (f *Front) CheckParts(p Policy) error {
 	if f.Smooth != 0 && f.Envelope != 0 {
 		bad("smooth and envelope, want one of them: an envelope is a running mean, too")
 	}
-	if f.Regimes == nil && !f.runs() && len(f.Means) == 0 {
+	if !f.transforms() && len(f.Means) == 0 {
 		bad("no part, want at least one of regimes, center, normalize, smooth, envelope, decimate, means")
 	}
 	f.checkMeans(bad)
@@ -82,6 +82,9 @@ func (f *Front) checkMeans(bad func(format string, args ...any)) {
 func (f *Front) runs() bool {
 	return f.Center != 0 || f.Normalize != 0 || f.Smooth != 0 || f.Envelope != 0 || f.Decimate != 0
 }
+
+// transforms reports whether output samples differ from input samples: means change no sample.
+func (f *Front) transforms() bool { return f != nil && (f.Regimes != nil || f.runs()) }
 
 // checkDecimate reports to bad a policy whose sequences may end within a mean.
 func (f *Front) checkDecimate(p Policy, bad func(format string, args ...any)) {

@@ -155,7 +155,7 @@ func (m *Model) ChannelRemarks() (remarks []ChannelRemark) {
 			r.Reason = fmt.Sprintf("all its training values are %v as float32; if the source has more digits, subtract a constant from the values first", in.Min)
 		case !r.Unused || math.Nextafter32(in.Min, in.Max) >= in.Max:
 			r.Reason = fmt.Sprintf("its training values, %v to %v, vary by only a few steps of float32; if the source has more digits, subtract a constant from the values first", in.Min, in.Max)
-		case m.Front == nil && in.Deviation < least:
+		case !m.Front.transforms() && in.Deviation < least:
 			r.Reason = fmt.Sprintf("its training values have a deviation of %.3g, and %.3g is the least that a network can be scaled to; use a smaller unit", in.Deviation, least)
 		default:
 			r.Reason = "its values do not vary after the front end"

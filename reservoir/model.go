@@ -102,7 +102,7 @@ func (m *Model) Validate() error {
 		if got, want := h.Features(), m.Network.Spec.FeatureCount(); got != want {
 			errs = append(errs, fmt.Errorf("reservoir: readout %q: want %d features as the network has, got %d", h.Name, want, got))
 		}
-		errs = append(errs, m.checkRandom(h))
+		errs = append(errs, m.checkStatistics(h))
 		if seen[h.Name] {
 			errs = append(errs, fmt.Errorf("reservoir: readout %q: want names that differ, got this one twice", h.Name))
 		}
@@ -111,10 +111,16 @@ func (m *Model) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkRandom refuses random features of other statistics than those of the front end.
-func (m *Model) checkRandom(h *readout.Linear) error {
-	if got, want := h.Random.Statistics(), m.Front.StatisticsSize(len(m.Channels)); h.Random != nil && got != want {
-		return fmt.Errorf("reservoir: readout %q: random features of %d statistics, the front end computes %d", h.Name, got, want)
+// checkStatistics refuses random features and detectors of other statistics than those of the front end.
+func (m *Model) checkStatistics(h *readout.Linear) error {
+	got := m.Front.StatisticsSize(len(m.Channels))
+	for _, reader := range []struct {
+		what string
+		want int
+	}{{"random features", h.Random.Statistics()}, {"a detector", h.Novelty.Statistics()}} {
+		if reader.want != 0 && reader.want != got {
+			return fmt.Errorf("reservoir: readout %q: %s of %d statistics, the front end computes %d", h.Name, reader.what, reader.want, got)
+		}
 	}
 	return nil
 }

@@ -63,13 +63,14 @@ type noveltyInfo struct {
 	Detects bool           `json:"detects,omitzero"` // the readout's class reports novelty
 	Usual   *novelty.Usual `json:"usual,omitempty"`  // nil: nothing divides the residual
 	Inputs  bool           `json:"inputs,omitzero"`  // the detector reads inputs
+	Means   bool           `json:"means,omitzero"`   // the detector reads running means
 	Later   *novelty.Later `json:"later,omitempty"`  // nil: the false alarms were not measured
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
 	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random != nil}
 	if h.Novelty != nil {
-		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil, h.Novelty.Later}
+		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil, h.Novelty.Means != nil, h.Novelty.Later}
 	}
 	if p := h.Prefixes; p != nil {
 		info.Early = &earlyInfo{p.Linear.Temperature, p.Linear.Limit != nil, p.Rule}
@@ -333,6 +334,12 @@ func (m *Model) tensors() []tensor {
 			}
 			if d.Inputs != nil {
 				ts = append(ts, tensor{p + "novelty.inputs", []int64{int64(d.InputValues()), f}, d.Inputs, nil})
+			}
+			if m := d.Means; m != nil {
+				n := int64(len(m.Center))
+				ts = append(ts,
+					tensor{p + "novelty.means.center", []int64{n}, m.Center, nil},
+					tensor{p + "novelty.means.axes", []int64{int64(len(m.Axes)) / n, n}, m.Axes, nil})
 			}
 		}
 	}

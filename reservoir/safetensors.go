@@ -141,6 +141,9 @@ func (r *tensorReader) readout(h readoutInfo, p string) *readout.Linear {
 		if n.Inputs {
 			linear.Novelty.Inputs = r.floats(p + "novelty.inputs")
 		}
+		if n.Means {
+			linear.Novelty.Means = &novelty.Means{Center: r.floats(p + "novelty.means.center"), Axes: r.floats(p + "novelty.means.axes")}
+		}
 	}
 	return linear
 }

@@ -84,8 +84,8 @@ func (m *predictionModel) predictOpen(row []uint32, front []float64) OpenSequenc
 	features := make([]float32, spec.FeatureCount())
 	layout.FeaturesOf(spec, row, features)
 	var statistics []float32
-	if m.linear.Random != nil {
-		statistics = make([]float32, m.linear.Random.Statistics())
+	if n := m.job.Model.Front.StatisticsSize(spec.Channels); n > 0 {
+		statistics = make([]float32, n)
 		m.job.Model.Front.Statistics(statistics, front, spec.Channels)
 	}
 	o.setAnswer(m.linear, features, statistics)

@@ -25,6 +25,10 @@ type Detector struct {
 	// row-major; nil: ReadInputs reads nothing.
 	Inputs []float32
 
+	// Means add the distance of running means of the samples (AddMeans); nil: Score is the whole
+	// score.
+	Means *Means
+
 	// Later are the measured false alarms; nil: not measured. No score depends on Later.
 	Later *Later
 }
@@ -108,16 +112,21 @@ func (d *Detector) Validate() error {
 		bad("level %v, want a share between 0 and 1", d.Level)
 	}
 	d.Usual.checkUsual(d.Dimensions(), bad)
+	d.Means.checkMeans(bad)
 	d.Later.checkCounts(bad)
 	return errors.Join(errs...)
 }
 
 // checkFinite reports values that are not finite to bad.
 func (d *Detector) checkFinite(bad func(format string, args ...any)) {
+	var means Means
+	if d.Means != nil {
+		means = *d.Means
+	}
 	for _, t := range []struct {
 		name string
 		v    []float32
-	}{{"center", d.Center}, {"scale", d.Scale}, {"axes", d.Axes}, {"left", d.Left}, {"inputs", d.Inputs}} {
+	}{{"center", d.Center}, {"scale", d.Scale}, {"axes", d.Axes}, {"left", d.Left}, {"inputs", d.Inputs}, {"means center", means.Center}, {"means axes", means.Axes}} {
 		for i, x := range t.v {
 			if x != x || math.IsInf(float64(x), 0) {
 				bad("%s[%d] is %v, want a finite number", t.name, i, x)

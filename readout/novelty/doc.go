@@ -7,8 +7,9 @@
 //	score = (|z|^2 - |V' z|^2) / Unit
 //
 // is the squared length of the residual outside the directions of the training part; with a
-// Usual, it is divided by the usual residual at its place within the directions. With n scores
-// of left-out training sequences,
+// Usual, it is divided by the usual residual at its place within the directions. With Means, the
+// squared distance of running means of the samples is added. With n scores of left-out training
+// sequences,
 //
 //	p = (1 + number of left-out scores that are not smaller) / (n + 1)
 //
@@ -20,4 +21,5 @@
 //
 //   - detector.go: scores how unlike the training data a sequence is
 //   - usual.go: computes the usual size of the residual
+//   - means.go: adds the distance of running means
 package novelty

@@ -138,7 +138,7 @@ func (s *Stream) update(judge bool) {
 		}
 		seen = readout.Seen{Judged: true, Novelty: s.novel[0], Inputs: s.like}
 	}
-	if s.readout.Random != nil {
+	if len(s.means) > 0 {
 		if s.n == 0 {
 			clear(s.state) // of the previous sequence
 		}
