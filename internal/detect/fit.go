@@ -51,8 +51,13 @@ type Options struct {
 	// Aside scores each sequence of a single run by sequences of only one side in time, if the
 	// run is long enough: the p-values then include the drift of the run.
 	Aside bool
-	dims  int  // 0: Dimensions
-	part  bool // Later is not measured
+	// Statistics are those of the front end after each sequence (reservoir.Front.Statistics),
+	// row-major, Means of each channel, at most MostStatistics of a sequence, for Detector.Means.
+	// nil: none. ByPlace has no means.
+	Statistics []float32
+	Means      int
+	dims       int  // 0: Dimensions
+	part       bool // Later is not measured
 }
 
 // DefaultLevel is the share of sequences like the training's that may be novel.
@@ -96,7 +101,7 @@ func (o *Options) checkOptions(n int) error {
 	if o.Spans != nil && (o.ByPlace || len(o.Spans) != n) {
 		return fmt.Errorf("detect: places in time of %d sequences for %d sequences, by place %v: want the place of each, and not by place", len(o.Spans), n, o.ByPlace)
 	}
-	return nil
+	return o.checkStatistics(n)
 }
 
 // divide divides sequences into folds and keeps groups whole. It returns all sequences, the
@@ -164,14 +169,15 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*novelty.
 		}
 		l.scores(other, membersOf(of, fold), left, place, products, between)
 	}
-	var usual *novelty.Usual
+	var d *novelty.Detector
 	if o.ByPlace {
-		if usual, err = byPlace(ctx, products, between, of, left); err != nil {
-			return nil, Report{}, err
-		}
+		d, err = l.detectorByPlace(ctx, s, products, between, of, left)
+	} else {
+		d, err = l.detectorWithMeans(ctx, s, of, inside, left)
 	}
-	d := l.detector(s, left)
-	d.Usual = usual
+	if err != nil {
+		return nil, Report{}, err
+	}
 	r := Report{Sequences: n, Groups: groups, Dimensions: s.axes.Cols, Level: o.Level, Least: d.Least()}
 	if d.Inputs, r.Inputs, err = l.inputs(s, all); err != nil {
 		return nil, Report{}, err

@@ -107,8 +107,10 @@ func (l *learner) measureLater(ctx context.Context, opt Options) (*novelty.Later
 		return nil, nil
 	}
 	o := opt
-	o.Spans, o.Inputs, o.Groups, o.part = nil, nil, nil, true
+	o.Spans, o.Inputs, o.Groups, o.Statistics, o.part = nil, nil, nil, nil, true
+	width := len(opt.Statistics) / len(opt.Spans)
 	for _, i := range early {
+		o.Statistics = append(o.Statistics, opt.Statistics[i*width:(i+1)*width]...)
 		o.Spans = append(o.Spans, opt.Spans[i])
 		if opt.Groups != nil {
 			o.Groups = append(o.Groups, opt.Groups[i])
@@ -128,7 +130,7 @@ func (l *learner) measureLater(ctx context.Context, opt Options) (*novelty.Later
 		row := make([]float32, l.f)
 		for i := lo; i < hi; i++ {
 			copy(row, l.x[later[i]*l.f:])
-			novel[i] = d.P(d.Score(row)) <= float32(m.Level)
+			novel[i] = d.P(d.AddMeans(d.Score(row), opt.Statistics[later[i]*width:][:width])) <= float32(m.Level)
 		}
 	})
 	for _, n := range novel {

@@ -39,6 +39,17 @@ func (r *regression) choosePenalty(ctx context.Context) (best float64, left []fl
 	return best, left, loss, nil
 }
 
+// detectorByPlace is detector, with the left-out residuals divided by usual residuals.
+func (l *learner) detectorByPlace(ctx context.Context, s *subspace, products, between dense.Matrix, of []int, left []float64) (*novelty.Detector, error) {
+	usual, err := byPlace(ctx, products, between, of, left)
+	if err != nil {
+		return nil, err
+	}
+	d := l.detector(s, left)
+	d.Usual = usual
+	return d, nil
+}
+
 // byPlace regresses the logarithms of left-out squared residuals on the products with the
 // leading directions and on their squares. The penalty has the least squared error of left-out
 // folds. byPlace divides the residuals by the usual residuals, as predicted without their
