@@ -115,6 +115,21 @@ type keeper struct {
 	scales []float32     // of the channels
 	aside  bool          // see detect.Options
 	spans  []detect.Span // places of the kept sequences in time; nil: not wanted
+
+	statistics []float32 // of the kept sequences (reservoir.Front.Statistics); nil: not wanted
+	means      int       // statistics of a channel
+}
+
+// detectorMeans returns the lengths of running means for a detector of only healthy data: a fifth and four fifths of a
+// window. Other sequences restart the means. nil: none.
+func (t *training) detectorMeans() []int {
+	const means = 2
+	if !t.opt.Novelty.alone() || t.opt.Policy.Kind != reservoir.Window || means*len(t.src.channels) > detect.MostStatistics {
+		return nil
+	}
+	window := int(t.plan.medianLength())
+	short := max(1, window/5)
+	return []int{short, max(short+1, 4*window/5)}
 }
 
 // keep prepares for a detector, if requested.
@@ -144,6 +159,10 @@ func (t *training) keep() (err error) {
 	t.kept.scales = t.net.Norm.Scale
 	if t.kept.width = t.opt.Spec.Channels; t.opt.Novelty.Inputs {
 		t.kept.inputs = make([]float64, len(t.kept.groups)*t.kept.width*novelty.InputsOf)
+	}
+	if means := t.detectorMeans(); means != nil {
+		t.kept.means = len(means)
+		t.kept.statistics = make([]float32, len(t.kept.groups)*len(means)*t.kept.width)
 	}
 	t.kept.level, err = t.level()
 	return err
@@ -238,7 +257,7 @@ func (k *keeper) bytes() int64 {
 	if k.spans != nil {
 		rows += len(k.groups) // the first two thirds of the runs
 	}
-	return 4 * int64(k.f) * int64(rows)
+	return 4*int64(k.f)*int64(rows) + 4*int64(len(k.statistics))
 }
 
 // add takes the features of the next sequences.
@@ -256,19 +275,30 @@ func (k *keeper) add(features []float32) {
 	}
 }
 
-// see takes the samples of sequence i. Threads call it at the same time, for different
-// sequences.
-func (k *keeper) see(i int, samples []float32) {
-	if k == nil || k.inputs == nil || k.of[i] < 0 {
+// see takes the samples of sequence i, and the statistics of the front end. Threads call it at the same time, for
+// different sequences.
+func (k *keeper) see(i int, samples, statistics []float32) {
+	if k == nil || k.of[i] < 0 {
 		return
 	}
-	values := k.width * novelty.InputsOf
-	detect.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.scales, k.width)
+	if k.statistics != nil {
+		to := k.statistics[k.of[i]*len(statistics):][:len(statistics)]
+		copy(to, statistics)
+		for c, scale := range k.scales {
+			if scale == 0 { // the network does not see the channel either
+				clear(to[c*k.means:][:k.means])
+			}
+		}
+	}
+	if k.inputs != nil {
+		values := k.width * novelty.InputsOf
+		detect.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.scales, k.width)
+	}
 }
 
 // fit learns the detector.
 func (k *keeper) fit(ctx context.Context, soft *fit.Soft, splice detect.Splice, level float64, byPlace bool) (*novelty.Detector, *detect.Report, error) {
-	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace, Spans: k.spans, Aside: k.aside}
+	o := detect.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace, Spans: k.spans, Aside: k.aside, Statistics: k.statistics, Means: k.means}
 	if byPlace {
 		o.Splice, o.Classes = splice, k.labels
 	}
@@ -287,6 +317,9 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 	start := time.Now()
 	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, fit.NewSoft(t.opt.Spec.SoftScaling(t.report.MedianLength)), t.opt.Spec.Splice(), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
 	if err == nil {
+		if linear.Novelty.Means != nil {
+			t.front = t.withMeans()
+		}
 		t.report.Novelty.Checks, err = checkDetector(ctx, linear.Novelty, t.net, t.front, t.inputs, t.plan.medianLength())
 	}
 	t.report.FitSeconds += time.Since(start).Seconds()

@@ -46,29 +46,31 @@ func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Netw
 	n := max(1, min(checkedSequences, checkedSamples/length))
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, of := range checkedSignals {
-		series := make([][]float32, n)
+		series, statistics := make([][]float32, n), make([][]float32, n)
 		for i := range series {
-			series[i] = signalOf(inputs, front, length, of.zero, func() func(int) float64 { return of.signal(rng) })
+			series[i], statistics[i] = signalOf(inputs, front, length, of.zero, func() func(int) float64 { return of.signal(rng) })
 		}
 		features, err := classify.Features(ctx, net, series)
 		if err != nil {
 			return nil, err
 		}
 		c := detect.Check{Signal: of.name, Sequences: n}
+		i := 0
 		for row := range slices.Chunk(features, d.Features()) {
-			if d.Novel(d.P(d.Score(row))) {
+			if d.Novel(d.P(d.AddMeans(d.Score(row), statistics[i]))) {
 				c.Novel++
 			}
+			i++
 		}
 		checks = append(checks, c)
 	}
 	return checks, nil
 }
 
-// signalOf makes a sequence of network inputs.
-func signalOf(inputs []reservoir.InputRange, front *reservoir.Front, length int, zero bool, channel func() func(i int) float64) []float32 {
+// signalOf makes a sequence of network inputs, and the statistics of the front end.
+func signalOf(inputs []reservoir.InputRange, front *reservoir.Front, length int, zero bool, channel func() func(i int) float64) (x, statistics []float32) {
 	width := len(inputs)
-	x := make([]float32, length*width)
+	x = make([]float32, length*width)
 	for c, in := range inputs {
 		signal := channel()
 		for i := range length {
@@ -82,6 +84,8 @@ func signalOf(inputs []reservoir.InputRange, front *reservoir.Front, length int,
 	if front != nil {
 		state := make([]float64, front.StateSize(width))
 		x = x[:front.Run(state, 0, x, width)*width]
+		statistics = make([]float32, front.StatisticsSize(width))
+		front.Statistics(statistics, state, width)
 	}
-	return x
+	return x, statistics
 }

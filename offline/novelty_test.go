@@ -2,7 +2,9 @@ package offline
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -168,6 +170,55 @@ func TestHealthyWithoutLabels(t *testing.T) {
 	ev := evaluated(t, m, d, EvaluateOptions{Split: archive.Train})
 	if n := ev.Novelty; n.Novel > 2 || n.Known != 0 || n.AUROC != nil { // on the training part
 		t.Errorf("%+v", n)
+	}
+}
+
+// A detector of healthy windows adds running means over a fifth and four fifths of a window, on any number of threads:
+// it finds channels that no longer agree. Other policies have no means.
+func TestHealthyMeans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	d := &archive.Dataset{Name: "pairs", Channels: []string{"a", "b", "constant"}, Classes: []string{"healthy", "fault"}}
+	for k := range 48 {
+		s, level := archive.Series{Split: archive.Train, ID: fmt.Sprint("s", k)}, 0.
+		if k >= 24 {
+			s.Split, s.Label = archive.Test, k%2
+		}
+		for range 120 {
+			level = .95*level + .3*rng.NormFloat64()
+			other := level * float64(1-2*s.Label)
+			s.Values = append(s.Values, float32(level+.5*rng.NormFloat64()), float32(other+.5*rng.NormFloat64()), 3)
+		}
+		d.Series = append(d.Series, s)
+	}
+	opt := RetrainOptions{Spec: tinyBank(3), Policy: reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 10}, Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "healthy", Level: .05}}
+	m, _ := retrained(t, d, opt)
+	means := m.Readouts[0].Novelty.Means
+	if m.Front == nil || !slices.Equal(m.Front.Means, []int{4, 16}) || means == nil {
+		t.Fatalf("front end %+v, means %v", m.Front, means)
+	}
+	for i, v := range means.Axes { // the third channel has the last two of six statistics
+		if i%6 > 3 && v != 0 {
+			t.Fatalf("statistic %d of a constant channel has the weight %v", i%6, v)
+		}
+	}
+	with := evaluated(t, m, d, EvaluateOptions{EngineOptions: EngineOptions{Threads: 1}})
+	again := evaluated(t, m, d, EvaluateOptions{EngineOptions: EngineOptions{Threads: 3}})
+	// 132 at .05: more than 16 has a probability below 1e-3 if windows are independent
+	if n := with.Novelty; n.Known != 132 || n.Unknown != 132 || n.FalseAlarms > 16 || n.Found < 100 {
+		t.Errorf("found %+v", n)
+	}
+	plain := *m.Readouts[0].Novelty
+	plain.Means = nil
+	m.Readouts[0].Novelty = &plain
+	without := evaluated(t, m, d, EvaluateOptions{})
+	for i, p := range with.Predictions {
+		if q := without.Predictions[i]; p.Novelty != again.Predictions[i].Novelty || !(p.Novelty > q.Novelty) || p.Novelty > q.Novelty+1e3 {
+			t.Fatalf("%s: novelty %v, on other threads %v, without means %v", p.ID, p.Novelty, again.Predictions[i].Novelty, q.Novelty)
+		}
+	}
+	opt.Policy = reservoir.Policy{Kind: reservoir.Count, Length: 20}
+	if m, _ := retrained(t, d, opt); m.Front != nil || m.Readouts[0].Novelty.Means != nil {
+		t.Error("separate sequences have means")
 	}
 }
 

@@ -72,16 +72,21 @@ func (o *RandomOptions) units() int {
 	return o.Units
 }
 
-// withMeans returns the front end of the training with the running means of the random features, if requested.
+// withMeans returns the front end of the training with the running means of random features or a detector, if
+// requested.
 func (t *training) withMeans() *reservoir.Front {
-	if t.opt.Random == nil {
+	means := t.detectorMeans()
+	if t.opt.Random != nil {
+		means = t.opt.Random.means()
+	}
+	if means == nil {
 		return t.front
 	}
 	front := reservoir.Front{Fill: slices.Clone(t.first())}
 	if t.front != nil {
 		front = *t.front
 	}
-	front.Means = t.opt.Random.means()
+	front.Means = means
 	return &front
 }
 

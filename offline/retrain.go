@@ -300,7 +300,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 	missing, err = pass{
 		EngineOptions: t.opt.EngineOptions, net: t.net, rules: track.Rules{Mean: t.first(), Front: t.withMeans()},
 		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, _ []float32) error {
-			t.kept.see(arrival[p.k], s.values[:p.rows*int64(t.opt.Spec.Channels)])
+			t.kept.see(arrival[p.k], s.values[:p.rows*int64(t.opt.Spec.Channels)], p.statistics)
 			t.seeStatistics(arrival[p.k], p.statistics)
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},

@@ -45,7 +45,7 @@ func FrontText(r Report) string {
 		}
 	}
 	if len(f.Means) > 0 {
-		parts = append(parts, "keeps "+MeansText(f.Means)+" of each channel for random features")
+		parts = append(parts, "keeps "+MeansText(f.Means)+" of each channel")
 	}
 	return strings.Join(parts, "; ")
 }

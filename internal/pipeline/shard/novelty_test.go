@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/detect"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
@@ -91,6 +92,48 @@ func TestNovelty(t *testing.T) {
 		for i := range got {
 			if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) || !pipelinetest.SameBits(got[i].Inputs, p.Inputs) {
 				t.Fatalf("%s, prediction %d, message by message: %+v, all at once %+v", name, i, got[i], p)
+			}
+		}
+	}
+}
+
+// Of overlapping windows, each novelty adds the running means of the stream's samples up to the prediction, for any
+// division of the stream into messages.
+func TestNoveltyMeans(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 4, Hop: 2})
+	d := pipelinetest.Detector(m, 3)
+	rng := rand.New(rand.NewPCG(3, 5))
+	d.Means = &novelty.Means{Center: pipelinetest.Noise(rng, 4), Axes: pipelinetest.Noise(rng, 12)}
+	m.Front = &reservoir.Front{Means: []int{2, 5}, Fill: m.Network.Norm.Mean}
+	m.Readouts[0].Novelty = d
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	without := *m
+	plain, alone := *m.Readouts[0], *d
+	alone.Means, plain.Novelty, without.Front = nil, &alone, nil
+	without.Readouts = []*readout.Linear{&plain}
+	values := pipelinetest.Noise(rng, 2*30)
+	residuals := newLone(t, &without, Config{}).feedAll(pipelinetest.Rows("s", 1, false, values...))
+	for name, engines := range novelEngines {
+		for _, size := range []int{1, 7, 30} {
+			l, at := newLoneOn(t, m, Config{}, engines), 0
+			var got []codec.Prediction
+			for k, some := range slices.Collect(slices.Chunk(values, 2*size)) {
+				got = append(got, l.feedAll(pipelinetest.Rows("s", uint64(k+1), false, some...))...)
+			}
+			if len(got) != 14 || len(residuals) != 14 {
+				t.Fatalf("%s: %d predictions, want 14", name, len(got))
+			}
+			state, statistics := make([]float64, m.Front.StateSize(2)), make([]float32, 4)
+			for i, p := range got {
+				to := 4 + 2*i
+				m.Front.Run(state, int64(at), slices.Clone(values[2*at:2*to]), 2)
+				m.Front.Statistics(statistics, state, 2)
+				at = to
+				if want := d.AddMeans(residuals[i].Novelty, statistics); p.Novelty != want || p.Novelty == residuals[i].Novelty || p.NoveltyP != d.P(want) {
+					t.Fatalf("%s, messages of %d samples, prediction %d: novelty %v, p %v, want %v", name, size, i, p.Novelty, p.NoveltyP, want)
+				}
 			}
 		}
 	}
