@@ -52,14 +52,15 @@ type Server struct {
 	handler *handler
 }
 
-// Listen starts a server for g. The path of a request after /v1/ is its topic. /write and
-// /api/v2/write accept line protocol, like InfluxDB.
-func Listen(g *gateway.Gateway, o Options) (*Server, error) {
-	l, err := o.Access.Listen(o.Addr)
-	if err != nil {
-		return nil, err
-	}
-	h := &handler{gateway: g, options: o, room: make(chan struct{}, maxRequests), large: listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage))), pace: listen.DefaultPace}
+// NewHandler returns the handler of a server's requests. The path of a request after /v1/ is
+// its topic. /write and /api/v2/write accept line protocol, like InfluxDB.
+func NewHandler(g *gateway.Gateway, o Options) http.Handler {
+	_, guarded := newHandler(g, o)
+	return guarded
+}
+
+func newHandler(g *gateway.Gateway, o Options) (h *handler, guarded http.Handler) {
+	h = &handler{gateway: g, options: o, room: make(chan struct{}, maxRequests), large: listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage))), pace: listen.DefaultPace}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+prefix, h.handleSamples)
 	mux.HandleFunc("POST /write", h.handleLines)
@@ -70,10 +71,19 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 		writeError(w, http.StatusMethodNotAllowed, wantPath)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, http.StatusNotFound, wantPath) })
-	guarded := http.Handler(mux)
-	if o.Guard != nil {
-		guarded = o.Guard.Handler(mux, func(err error) { g.Refuse(gateway.HTTP, err) })
+	if o.Guard == nil {
+		return h, mux
 	}
+	return h, o.Guard.Handler(mux, func(err error) { g.Refuse(gateway.HTTP, err) })
+}
+
+// Listen starts a server for g, with the handler of NewHandler.
+func Listen(g *gateway.Gateway, o Options) (*Server, error) {
+	l, err := o.Access.Listen(o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	h, guarded := newHandler(g, o)
 	s := &Server{l: l, done: make(chan struct{}), handler: h, http: http.Server{
 		Handler: guarded, ReadTimeout: listen.DefaultPace.Whole, ReadHeaderTimeout: headerTime, WriteTimeout: 2 * (listen.DefaultPace.Whole + storeTime), IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // broken client connections are not news
