@@ -164,7 +164,7 @@ func (r *run) checkPosted(s stored, key string) error {
 	if err := r.checkPlacement(key, s.partition); err != nil {
 		return err
 	}
-	m, done, why, err := r.producers.door.checkStored(key, s.header.Get("Eusn-Incarnation"), seq, s.data)
+	m, done, why, err := r.producers.door.checkStored(key, s.header.Get("Eusn-Incarnation"), seq, s.time, s.data)
 	if err != nil {
 		return err
 	}
@@ -223,6 +223,11 @@ func (r *run) compareRecording(ctx context.Context) error {
 	if r.scenario.Control == noSecondFile {
 		files = slices.Delete(files, 1, 2)
 	}
+	return r.judgeRecording(ctx, files)
+}
+
+// judgeRecording compares the files of a recording with the samples used by the stage.
+func (r *run) judgeRecording(ctx context.Context, files []string) error {
 	got, why, err := readRecording(ctx, files)
 	if err != nil {
 		return err

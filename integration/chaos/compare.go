@@ -189,32 +189,42 @@ func alarmLog(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, er
 
 // compareAlarms expects the events of expectedAlarms, each once and in order.
 func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
-	want, err := r.expectedAlarms(ctx, js)
-	if err != nil {
-		return err
-	}
-	var got []alarmEvent
-	for begin := time.Now(); time.Since(begin) < noProgress; time.Sleep(200 * time.Millisecond) {
-		if got, err = alarmLog(ctx, js); err != nil || len(got) >= len(want) {
-			break
-		}
-	}
+	got, want, err := r.awaitAlarms(ctx, js)
 	if err != nil {
 		return err
 	}
 	if how := r.companions.alarms.stop(workerStop); how != endedWell {
 		r.result.addFailure("alarms run ended with %s", how)
 	}
-	// Streams are independent: each stream's events are compared separately.
+	if len(want) == 0 {
+		r.result.addFailure("no alarm is called for: %s", shownNothing)
+	}
+	r.judgeAlarms(got, want)
+	return nil
+}
+
+// awaitAlarms waits until the log has as many events as the output calls for.
+func (r *run) awaitAlarms(ctx context.Context, js jetstream.JetStream) (got, want []alarmEvent, err error) {
+	if want, err = r.expectedAlarms(ctx, js); err != nil {
+		return nil, nil, err
+	}
+	for begin := time.Now(); time.Since(begin) < noProgress; time.Sleep(200 * time.Millisecond) {
+		if got, err = alarmLog(ctx, js); err != nil || len(got) >= len(want) {
+			break
+		}
+	}
+	return got, want, err
+}
+
+// judgeAlarms compares the events of the log with the expected events. Streams are
+// independent: each stream's events are compared separately.
+func (r *run) judgeAlarms(got, want []alarmEvent) {
 	byKey := func(list []alarmEvent) map[string]string {
 		all := map[string]string{}
 		for _, e := range list {
 			all[e.Key] += fmt.Sprintf("%s at %d, ", e.Event, e.Position)
 		}
 		return all
-	}
-	if len(want) == 0 {
-		r.result.addFailure("no alarm is called for: %s", shownNothing)
 	}
 	if g, w := byKey(got), byKey(want); !maps.Equal(g, w) {
 		for _, key := range slices.Sorted(maps.Keys(w)) {
@@ -230,5 +240,4 @@ func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
 			break
 		}
 	}
-	return nil
 }

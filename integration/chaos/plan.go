@@ -25,6 +25,8 @@ type input struct {
 	ids     []string // the stream of each row of a gateway; else nil
 	damaged bool     // sent with half of its bytes
 	reused  *input   // other content of a restarted producer under the same number, or nil
+
+	incarnation string // of the numbers of a gateway
 }
 
 func (m *input) rows() int { return len(m.times) }
@@ -149,6 +151,15 @@ func (p *plan) addRow(rng *rand.Rand, m *input, id string, end bool) {
 	if id != "" {
 		m.ids = append(m.ids, id)
 	}
+}
+
+// addDevice adds a device that sends messages to a gateway, and returns their order.
+func (p *plan) addDevice(rng *rand.Rand, key string, messages int) (sends []send) {
+	p.keys = append(p.keys, key)
+	for range messages {
+		sends = append(sends, send{seq: p.addMessage(rng, key, 1).seq})
+	}
+	return sends
 }
 
 // orderSends draws the order of a key's messages.

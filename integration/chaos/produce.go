@@ -175,7 +175,7 @@ func (p *producers) countAcknowledged(key string, s send, damaged bool) {
 
 // sender returns the way to send a message: to the server, or to the gateway.
 func (p *producers) sender(m *input, msg *nats.Msg) func(context.Context) error {
-	if p.door != nil {
+	if p.door.serves(m.key) {
 		return func(ctx context.Context) error { return p.door.postMessage(ctx, m) }
 	}
 	return func(ctx context.Context) error { _, err := p.js.PublishMsg(ctx, msg); return err }

@@ -283,7 +283,7 @@ func (r *run) readInput(s stored) error {
 	case promoteKind:
 		return r.truth.promote(s)
 	}
-	if r.producers.door != nil {
+	if r.producers.door.serves(key) {
 		return r.checkPosted(s, key)
 	}
 	header := headerSeq

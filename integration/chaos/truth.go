@@ -92,6 +92,7 @@ func (s *track) readoutOf(begin int) (which int) {
 // producer is the state of one key.
 type producer struct {
 	last    uint64             // last Eusn-Seq used
+	numbers string             // incarnation of the numbers
 	waiting map[uint64]waiting // by Eusn-Seq, while a previous message is missing
 	streams map[string]*track
 	lost    outcome.Flag // of missing and unreadable messages: any new stream of the key may lack samples
@@ -150,6 +151,9 @@ func (t *truth) readInput(m *input, inSeq uint64) error {
 	if t.plan.traffic.Unnumbered {
 		return t.useMessage(p, m, inSeq, 0)
 	}
+	if err := t.followNumbers(p, m.incarnation); err != nil {
+		return err
+	}
 	_, again := p.waiting[seq]
 	switch {
 	case seq <= p.last || again:
@@ -164,6 +168,21 @@ func (t *truth) readInput(m *input, inSeq uint64) error {
 		return err
 	}
 	return t.flushWaiting(p, outcome.FlagReordered)
+}
+
+// followNumbers follows a gateway that restarts its numbers from 1.
+func (t *truth) followNumbers(p *producer, incarnation string) error {
+	if incarnation == p.numbers {
+		return nil
+	}
+	if err := t.giveUp(p, 0); err != nil {
+		return err
+	}
+	if p.last > 0 {
+		p.markAll(outcome.FlagGap)
+	}
+	p.numbers, p.last = incarnation, 0
+	return nil
 }
 
 // readMeant reads the messages of the producers' plan, each key's in order, from number
