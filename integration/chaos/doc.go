@@ -42,9 +42,12 @@
 //
 // The files simulate_*_test.go run the same plans of producers and faults, with the same truth and
 // audit, inside one process: workers, server, network, disk and clock are in a bubble
-// of testing/synctest, and a seed repeats a history exactly. Command tools/simulate
-// builds and runs the simulation. System calls that are interrupted, threads and several machines
-// remain to the processes.
+// of testing/synctest, and a seed repeats a history exactly. Some histories have guests: processes
+// next to the stage, each with files that the next process continues. A gateway must store each
+// acknowledged sample once, two keepers of alarms must write each event of the output once, and a
+// recording must equal the input.
+// Command tools/simulate builds and runs the simulation. System calls that are interrupted,
+// threads and several machines remain to the processes.
 //
 // Linux only: the harness needs stopped processes, process groups and parent-death
 // signals.

@@ -26,7 +26,10 @@ type disk struct {
 	syncs   int
 }
 
-// watchDisk follows the syncs of files below root; the last caller counts.
+// disks are the watched folders: of the server, and of each guest with files.
+var disks []*disk
+
+// watchDisk follows the syncs of files below root.
 func watchDisk(root string) *disk {
 	d := &disk{root: root, content: map[uint64][]byte{}, names: map[string]uint64{}}
 	if dir, err := os.Getwd(); err == nil {
@@ -34,19 +37,37 @@ func watchDisk(root string) *disk {
 			d.root = filepath.Join(dir, root)
 		}
 	}
+	disks = append(disks, d)
 	simWrote = func(fd int) {
-		if d.keeps && isSynced(fd) {
-			d.noteSync(fd)
+		if slices.ContainsFunc(disks, func(d *disk) bool { return d.keeps }) && isSynced(fd) {
+			noteSync(fd)
 		}
 	}
-	simSynced = d.noteSync
+	simSynced = noteSync
 	return d
 }
+
+// forget ends the watch.
+func (d *disk) forget() { disks = slices.DeleteFunc(disks, func(o *disk) bool { return o == d }) }
 
 // isSynced reports whether each write to a file is a sync.
 func isSynced(fd int) bool {
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFL, 0)
 	return errno == 0 && flags&syscall.O_SYNC == syscall.O_SYNC
+}
+
+// noteSync notes a sync of a file or of a folder on its disk.
+func noteSync(fd int) {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return
+	}
+	for _, d := range disks {
+		if name == d.root || strings.HasPrefix(name, d.root+"/") {
+			d.noteSync(name)
+			return
+		}
+	}
 }
 
 // inherit notes what of a copied store was on the disk: after a loss of power everything,
@@ -76,11 +97,7 @@ func (d *disk) inherit(before *disk, power bool) error {
 }
 
 // noteSync notes what a sync of a file or of a folder has stored.
-func (d *disk) noteSync(fd int) {
-	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	if err != nil || !strings.HasPrefix(name, d.root+"/") {
-		return
-	}
+func (d *disk) noteSync(name string) {
 	d.syncs++
 	if !d.keeps {
 		return

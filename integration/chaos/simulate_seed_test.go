@@ -17,3 +17,8 @@ var (
 	//go:linkname simSynced internal/poll.simSynced
 	simSynced func(fd int)
 )
+
+// bootID names the present start of the machine in the outbox of a gateway.
+//
+//go:linkname bootID github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox.bootID
+var bootID func() string

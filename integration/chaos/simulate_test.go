@@ -30,6 +30,12 @@ type history struct {
 	job    pipeline.Job
 	faults sync.WaitGroup
 
+	guests    []*guest
+	gateway   *doorway // nil: none
+	pipelined []string // keys of pipelining devices
+	keepers   *keepers // of alarms; nil: none
+	recorder  *recorder
+
 	spilled bool // rows of states were stored apart
 	stopped int  // partitions that the damage has stopped, at the end
 	parts   int  // messages of the output that are followed by another part of their commit
@@ -118,6 +124,10 @@ func (h *history) perform() error {
 	if err := h.planInput(m); err != nil {
 		return err
 	}
+	guestFaults, err := h.drawGuests()
+	if err != nil {
+		return err
+	}
 	w.payload, w.lag, w.disk.keeps = s.MaxPayload, s.Lag, s.losesPower()
 	w.always, w.unsafe, w.keep = s.SyncAlways, os.Getenv("UNSAFE"), drawKeeping(h.seed)
 	if err := w.startServer(); err != nil {
@@ -127,7 +137,7 @@ func (h *history) perform() error {
 	if err != nil {
 		return err
 	}
-	defer w.close(nc)
+	defer func() { h.endGuests(); w.close(nc) }()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return err
@@ -141,6 +151,7 @@ func (h *history) perform() error {
 	if err := h.publishModels(ctx, js); err != nil {
 		return err
 	}
+	h.startGuests(guestFaults)
 	h.producers.js, h.producers.isOver = js, func(ctx context.Context) bool { return h.isOver(ctx, js) }
 	messages := 0
 	for _, all := range h.producers.plan.sends {
@@ -151,6 +162,7 @@ func (h *history) perform() error {
 	if err := h.producers.produceUntil(ctx); err != nil {
 		return h.compareStopped(ctx, js, err)
 	}
+	h.awaitDevices()
 	h.faults.Wait()
 	if err := h.awaitSilence(ctx, js); err != nil {
 		return err
@@ -161,7 +173,11 @@ func (h *history) perform() error {
 	if err := h.closeSequences(ctx, js); err != nil {
 		return h.compareStopped(ctx, js, err)
 	}
+	h.endDoor()
 	if err := h.compare(ctx, js); err != nil || h.audit.lost+h.audit.duplicated+h.audit.wrong > 0 {
+		return err
+	}
+	if err := h.compareGuests(ctx, js); err != nil {
 		return err
 	}
 	if len(h.counts) > 0 || h.scenario.May.isLenient() {
@@ -274,6 +290,7 @@ func (h *history) countSeen() map[string]int {
 		seen["commits taken over between their parts"], seen["changes of the worker of a partition"] = h.audit.handed, len(h.audit.workers)
 		seen["predictions flagged for a loss"], seen["stopped partitions"] = h.audit.flagged, h.stopped
 	}
+	h.countGuests(seen)
 	if h.spilled && h.scenario.Slots > 0 {
 		seen["histories with stored rows"] = 1
 	}

@@ -47,6 +47,7 @@ type world struct {
 	sink    io.Writer   // of log lines
 	tasks   sync.WaitGroup
 	counts  map[string]int // faults that happened, by name
+	begin   time.Time
 
 	mu      sync.Mutex
 	server  *server.Server // nil while the server is down
@@ -61,7 +62,7 @@ type world struct {
 func newWorld(seed uint64, dir string, out io.Writer) *world {
 	w := &world{
 		dir: dir, rng: rand.New(rand.NewPCG(seed, 1<<34)), trace: fnv.New64a(),
-		counts: map[string]int{}, exits: map[string]int{},
+		begin: time.Now(), counts: map[string]int{}, exits: map[string]int{},
 	}
 	w.sink = w.trace
 	if out != nil {
@@ -153,6 +154,7 @@ func (w *world) replaceStore(down time.Duration, what string, copy func(from, to
 	if err := w.disk.inherit(before, power); err != nil {
 		return err
 	}
+	before.forget()
 	for _, c := range cables {
 		c.cut(0)
 	}
@@ -325,6 +327,12 @@ func (w *world) setScale(n int, job pipeline.Job) {
 		w.workers = append(w.workers, s)
 		w.spawnWorker(s, job)
 	}
+}
+
+func (w *world) isClosing() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closing
 }
 
 // close ends all workers and the server, and waits for their goroutines.

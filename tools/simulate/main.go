@@ -4,6 +4,7 @@
 //	make simulate SEEDS=1-1000
 //	go run ./tools/simulate -seeds 17 -log
 //	go run ./tools/simulate -seeds 1-100 -twice
+//	go run ./tools/simulate -seeds 1-100 -guests gateway,alarms,recorder
 //
 // A history is a job with a real NATS server, its workers and its producers in a bubble of
 // testing/synctest (integration/chaos, files simulate_*_test.go). Everything that could differ
@@ -34,6 +35,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "", "test binary of an earlier run with -keep; empty: build it")
 	flag.StringVar(&o.keep, "keep", "", "keep the test binary here")
 	flag.StringVar(&o.unsafe, "unsafe", "", "disable a safeguard of the workers: the histories must find it (see pipeline.Worker.Unsafe)")
+	flag.StringVar(&o.guests, "guests", "", "processes next to the stage that each history has: gateway, alarms, recorder; empty: the seed decides")
 	flag.Var(&o.replace, "replace", "compile another file instead of a file of the project, OLD=NEW; may be repeated")
 	flag.BoolVar(&o.first, "first", false, "stop at the first failed history")
 	flag.DurationVar(&o.budget, "cpu", 0, "start no history after the histories have used this processor time; 0 = no limit")

@@ -27,7 +27,7 @@ type options struct {
 	jobs                int
 	twice, log, each    bool
 	limit               time.Duration
-	unsafe              string
+	unsafe, guests      string
 	replace             replacements
 	first               bool
 	budget              time.Duration // of processor time
@@ -177,6 +177,9 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if o.unsafe != "" {
 		cmd.Env = append(cmd.Env, "UNSAFE="+o.unsafe)
+	}
+	if o.guests != "" {
+		cmd.Env = append(cmd.Env, "GUESTS="+o.guests)
 	}
 	if o.log {
 		cmd.Env = append(cmd.Env, "LOG=1")
