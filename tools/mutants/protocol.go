@@ -23,7 +23,8 @@ type planted struct {
 	pkg      string
 	test     string // name of the test or subtest
 
-	simulated bool // the simulation must find the fault, too
+	simulated bool   // the simulation must find the fault, too
+	guests    string // processes next to the stage that the histories have
 }
 
 // apply returns the text with the fault.

@@ -228,4 +228,64 @@ var simulated = []planted{
 		old: "now.Kind, now.Generation = wire.KindClaim, r.Generation+1",
 		new: "now.Kind = wire.KindClaim",
 	},
+	{
+		name: "gateway: a device is answered before its message is stored", file: "internal/gateway/batch.go", guests: "gateway",
+		old: "m.Stored = append(m.Stored, t.noteStored)\n",
+		new: "t.noteStored()\n",
+	},
+	{
+		name: "gateway: a batch is published before it is in the outbox", file: "internal/producer/lanes.go", guests: "gateway",
+		old: "len(l.unwritten) == 0 && l.opt.Store.Put(m) == nil {",
+		new: "false {",
+	},
+	{
+		name: "gateway: messages left in the outbox are not published", file: "internal/gateway/gateway.go", guests: "gateway",
+		old: "	for _, b := range left {\n",
+		new: "	for _, b := range left[:0] {\n",
+	},
+	{
+		name: "gateway: the numbers restart with the gateway", file: "internal/gateway/gateway.go", guests: "gateway",
+		old: "Incarnation: last.Incarnation, Seq: last.Seq}",
+		new: "Incarnation: g.incarnation, Seq: 0*last.Seq}",
+	},
+	{
+		name: "gateway: a resent message is not recognized after a restart", file: "internal/gateway/internal/outbox/read.go", guests: "gateway",
+		old: "		b.seen = append(b.seen, l.Sessions.Add(o, b))\n",
+		new: "		b.seen = append(b.seen, NewSessions(nil).Add(o, b))\n",
+	},
+	{
+		name: "gateway: numbers continue after an outbox has lost its end", file: "internal/gateway/numbers.go", guests: "gateway",
+		old: "	lane := s.lane\n	v, ok := g.job.known.Load(lane.Key)\n	if !ok {\n",
+		new: "	lane := s.lane\n	v, ok := g.job.known.Load(lane.Key)\n	if !ok || lane.Incarnation != \"\" {\n",
+	},
+	{
+		name: "alarms: a message of the log names no expected message", file: "internal/watch/publish.go", guests: "alarms",
+		old: "		m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last, 10))\n",
+		new: "		_ = strconv.FormatUint(b.last, 10)\n",
+	},
+	{
+		name: "alarms: the state is stored before its events", file: "internal/watch/judge.go", guests: "alarms",
+		old: "	w.warnOfLimits()\n	if err == nil {\n",
+		new: "	w.warnOfLimits()\n	if err == nil && !w.standby.following {\n		err = w.saveState(ctx)\n	}\n	if err == nil {\n",
+	},
+	{
+		name: "alarms: the last event of the log is published twice after a start", file: "internal/watch/judge.go", guests: "alarms",
+		old: "		if len(w.tail) == 0 {\n			all :=",
+		new: "		if len(w.tail) < 2 && !w.standby.following {\n			all :=",
+	},
+	{
+		name: "record: a file gets its name before it is synced", file: "internal/durable/durable.go", guests: "recorder",
+		old: "	err := errors.Join(f.Chmod(mode), Sync(f), f.Close())\n	if err == nil {\n		if err = os.Rename(",
+		new: "	err := errors.Join(f.Chmod(mode), f.Close())\n	if err == nil {\n		if err = os.Rename(",
+	},
+	{
+		name: "record: the position is one message early", file: "internal/pipeline/record/record.go", guests: "recorder",
+		old: "r.after = inlog.Place{Seq: m.Seq, Stored",
+		new: "r.after = inlog.Place{Seq: m.Seq - 1, Stored",
+	},
+	{
+		name: "record: the numbers of keys are forgotten at a start", file: "internal/pipeline/record/record.go", guests: "recorder",
+		old: "		if part, open, err = decodeState(",
+		new: "		if _, open, err = decodeState(",
+	},
 }

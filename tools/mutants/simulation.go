@@ -119,7 +119,7 @@ func (s simulating) simulateFault(ctx context.Context, p planted, i int) (h hist
 		return h, err
 	}
 	begin := time.Now()
-	said, err := s.runTool(ctx, s.program, "-replace", path+"="+file, "-first", "-jobs", "1", "-cpu", s.duration.String(), "-seeds", s.seeds)
+	said, err := s.runTool(ctx, s.program, "-replace", path+"="+file, "-first", "-jobs", "1", "-cpu", s.duration.String(), "-seeds", s.seeds, "-guests", p.guests)
 	h = history{Fault: p.name, File: p.file, Seconds: time.Since(begin).Round(time.Second).Seconds()}
 	if err := h.readReport(said); err != nil {
 		return h, fmt.Errorf("%s: the histories did not run: %w: %s", p.name, err, said[max(0, len(said)-2000):])
