@@ -180,6 +180,30 @@ func TestCutAndDamaged(t *testing.T) {
 	}
 }
 
+// A power loss may leave a segment with its length and without its data. The outbox opens,
+// and no number is valid.
+func TestUnwrittenSegment(t *testing.T) {
+	for _, size := range []int{1, len(magic), 700} {
+		dir := t.TempDir()
+		l, _ := openLog(t, dir)
+		putBatch(t, l, "k", 1, 1)
+		l.Close()
+		if err := os.WriteFile(filepath.Join(dir, "outbox-2"), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for life := range 2 {
+			l, left := openLog(t, dir)
+			if len(left) != 1 || l.Number("k") != (Number{}) {
+				t.Errorf("%d bytes, life %d: %d batches wait, want 1; the number is %+v, want none", size, life, len(left), l.Number("k"))
+			}
+			l.Close()
+		}
+		if _, err := os.Stat(filepath.Join(dir, "outbox-2.damaged")); err != nil {
+			t.Errorf("%d bytes: no copy is kept: %v", size, err)
+		}
+	}
+}
+
 // A segment without its end before a later segment is detected by the ids of batches,
 // including ids only referred to by the later segment. No number is then valid, and a
 // repeat of a lost batch is not treated as stored.

@@ -26,10 +26,13 @@ func (l *Log) readSegment(n int) error {
 	l.segs = append(l.segs, s)
 	r := bufio.NewReaderSize(f, 64<<10)
 	first := make([]byte, len(magic))
-	if k, err := io.ReadFull(r, first); err != nil && bytes.HasPrefix(magic, first[:k]) {
+	k, err := io.ReadFull(r, first)
+	switch {
+	case err != nil && bytes.HasPrefix(magic, first[:k]):
 		return nil // the process ended while it made the file
-	}
-	if !bytes.Equal(first, magic) {
+	case len(bytes.Trim(first[:k], "\x00")) == 0: // a power loss: the length is on the disk, the data is not
+		return l.keepDamaged(s, errors.New("its beginning was not written"))
+	case !bytes.Equal(first, magic):
 		return fmt.Errorf("outbox: %s begins with %q, and this program reads version %d (%q): use the program that wrote it, or move the file away", f.Name(), first, version, magic)
 	}
 	s.size = int64(len(first))
@@ -44,14 +47,20 @@ func (l *Log) readSegment(n int) error {
 			l.log.Info("the last record of the outbox was cut off when the gateway ended: no device got an acknowledgement for it", "file", f.Name(), "at", s.size)
 			return nil
 		}
-		l.damaged = true
-		kept := f.Name() + ".damaged"
-		if lerr := os.Link(f.Name(), kept); lerr != nil && !errors.Is(lerr, os.ErrExist) {
-			return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", f.Name(), s.size, err, lerr)
-		}
-		l.log.Error("the outbox is damaged: later unpublished messages in this file are lost, and messages that devices resend may be doubled; the next prediction of each stream carries the flag gap; a copy is kept", "file", kept, "at", s.size, "err", err)
-		return nil
+		return l.keepDamaged(s, err)
 	}
+}
+
+// keepDamaged keeps a copy of a segment whose later records are unreadable.
+func (l *Log) keepDamaged(s *segment, why error) error {
+	l.damaged = true
+	name := s.f.Name()
+	kept := name + ".damaged"
+	if err := os.Link(name, kept); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", name, s.size, why, err)
+	}
+	l.log.Error("the outbox is damaged: later unpublished messages in this file are lost, and messages that devices resend may be doubled; the next prediction of each stream carries the flag gap; a copy is kept", "file", kept, "at", s.size, "err", why)
+	return nil
 }
 
 // readRecord reads and applies a record.
