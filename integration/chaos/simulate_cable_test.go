@@ -20,6 +20,7 @@ type cable struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
 	lag     time.Duration // longest delay of a piece of data
+	flows   bool          // pieces in flight are delayed at the same time
 	held    [2]time.Time  // data in this direction waits until then
 	refused time.Time     // new connections fail until then
 	ended   bool          // for good: the participant is dead
@@ -62,14 +63,18 @@ func (c *cable) InProcessConn() (net.Conn, error) {
 
 // carry copies data from one end to the other until an end is closed.
 func (w *wire) carry(direction direction, from, to net.Conn) {
-	c, queue := w.cable, make(chan []byte, pieces)
+	type piece struct {
+		data []byte
+		sent time.Time
+	}
+	c, queue := w.cable, make(chan piece, pieces)
 	c.world.tasks.Go(func() {
 		defer close(queue)
 		b := make([]byte, largestPiece)
 		for {
 			n, err := from.Read(b[:1+c.draw(largestPiece)])
 			if n > 0 {
-				queue <- slices.Clone(b[:n])
+				queue <- piece{slices.Clone(b[:n]), time.Now()}
 			}
 			if err != nil {
 				return
@@ -78,9 +83,9 @@ func (w *wire) carry(direction direction, from, to net.Conn) {
 	})
 	c.world.tasks.Go(func() {
 		defer w.close()
-		for b := range queue {
-			c.awaitRelease(direction, len(b))
-			if _, err := to.Write(b); err != nil {
+		for p := range queue {
+			c.awaitRelease(direction, len(p.data), p.sent)
+			if _, err := to.Write(p.data); err != nil {
 				for range queue { // until the reader has seen the end
 					_ = to.Close()
 					_ = from.Close()
@@ -92,11 +97,14 @@ func (w *wire) carry(direction direction, from, to net.Conn) {
 }
 
 // awaitRelease waits for the delay of a piece and for the end of a hold.
-func (c *cable) awaitRelease(direction direction, n int) {
+func (c *cable) awaitRelease(direction direction, n int, sent time.Time) {
 	c.mu.Lock()
 	lag := c.lag
 	if lag > 0 {
 		lag = time.Duration(c.rng.Int64N(int64(lag)))
+	}
+	if c.flows {
+		lag -= time.Since(sent)
 	}
 	c.mu.Unlock()
 	if lag > 0 {

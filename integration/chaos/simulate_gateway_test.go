@@ -70,7 +70,7 @@ func (h *history) addDoor(rng *rand.Rand) error {
 			d.single[key] = true
 		}
 	}
-	g.guest = h.newGuest("gateway", g.serve, nil)
+	g.guest = h.newGuest("gateway", g.serve, func(error) bool { return false })
 	g.disk = watchDisk(g.folder(0))
 	g.disk.keeps = true
 	g.busy = func() bool { return g.gateway != nil && g.gateway.Stats().Waiting > 0 }

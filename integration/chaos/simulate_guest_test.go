@@ -178,7 +178,7 @@ func (g *guest) start() {
 		return
 	}
 	l := &life{guest: g, dir: g.folder(g.lives), dead: make(chan struct{}), done: make(chan struct{}), cable: w.newCable(g.name)}
-	l.cable.lag = g.lag
+	l.cable.lag, l.cable.flows = g.lag, true
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	l.log = w.log.With("guest", fmt.Sprint(g.name, "-", g.lives))
 	g.life = l
