@@ -29,6 +29,7 @@ type door struct {
 	// single has the keys of devices with packet ids. While such a device has used one id, a
 	// repeat may be its next message with the same content, so the gateway stores the repeat.
 	single      map[string]bool
+	first       map[string]int      // by key: the first message with numbers of the newest incarnation
 	next        map[string]sampleOf // by key: the sample expected next
 	incarnation map[string]string   // by key: of the gateway's numbers
 	last        map[string]uint64   // by key: the number of the gateway's last message
@@ -42,7 +43,7 @@ type sampleOf struct{ message, row int }
 
 func newDoor(p *plan, address string, nameless bool) (*door, error) {
 	dec, err := codec.NewDecoder(codec.Schema{Channels: channelNames})
-	return &door{plan: p, address: address, nameless: nameless, decoder: dec, next: map[string]sampleOf{}, incarnation: map[string]string{}, last: map[string]uint64{}, restarts: map[string]int{}, single: map[string]bool{}}, err
+	return &door{plan: p, address: address, nameless: nameless, decoder: dec, next: map[string]sampleOf{}, incarnation: map[string]string{}, last: map[string]uint64{}, restarts: map[string]int{}, single: map[string]bool{}, first: map[string]int{}}, err
 }
 
 // serves reports whether the devices of a key send to the gateway.
@@ -108,12 +109,12 @@ func (d *door) checkStored(key, incarnation string, seq uint64, at time.Time, da
 	}
 	d.incarnation[key], d.last[key] = incarnation, seq
 	if d.repeatsOnly(m) {
-		d.next[key] = sampleOf{}
+		d.next[key] = sampleOf{d.first[key], 0}
 	}
 	next, all := d.next[key], d.plan.messages[key]
 	for i := range b.Rows {
 		if next.message == len(all) {
-			return m, done, fmt.Sprintf("%s: message %d has a sample more than were sent", key, seq), nil
+			return m, done, fmt.Sprintf("%s: message %d has a sample more than were sent, %s", key, seq, d.describeRow(m, i)), nil
 		}
 		want := all[next.message]
 		if !want.hasRow(next.row, m, i) {
@@ -128,9 +129,11 @@ func (d *door) checkStored(key, incarnation string, seq uint64, at time.Time, da
 	return m, done, "", nil
 }
 
-// repeatsOnly reports whether m repeats the only message of a device with packet ids.
+// repeatsOnly reports whether m repeats the only message of a device with packet ids since
+// the gateway has a memory of the device.
 func (d *door) repeatsOnly(m *input) bool {
-	return d.single[m.key] && d.next[m.key] == (sampleOf{1, 0}) && m.rows() > 0 && d.plan.messages[m.key][0].hasRow(0, m, 0)
+	first := d.first[m.key]
+	return d.single[m.key] && d.next[m.key] == (sampleOf{first + 1, 0}) && m.rows() > 0 && d.plan.messages[m.key][first].hasRow(0, m, 0)
 }
 
 // describeRow returns the place of a stored row in the device's messages.
@@ -186,10 +189,11 @@ func (d *door) restartsNumbers(m *input, at time.Time) bool {
 	next, all := d.next[m.key], d.plan.messages[m.key]
 	for first := last.unanswered[m.key]; first < min(next.message+1, len(all)); first++ {
 		if all[first].hasRow(0, m, 0) {
-			d.next[m.key] = sampleOf{first, 0}
+			d.next[m.key], d.first[m.key] = sampleOf{first, 0}, first
 			d.doubled += next.message - first
 			return true
 		}
 	}
+	d.first[m.key] = next.message
 	return next.message < len(all) && all[next.message].hasRow(next.row, m, 0)
 }

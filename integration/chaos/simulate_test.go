@@ -3,11 +3,11 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -76,23 +76,20 @@ func TestSimulate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out io.Writer
-	if os.Getenv("LOG") != "" {
-		out = os.Stderr
-	}
-	simulateSeed(t, seed, dir, out)
+	simulateSeed(t, seed, dir)
 }
 
 // simulateSeed runs a history and ends the process: a client of NATS may leave goroutines
 // that wait for an answer without end, which a bubble may not have at its end.
-func simulateSeed(t *testing.T, seed uint64, dir string, out io.Writer) {
+func simulateSeed(t *testing.T, seed uint64, dir string) {
+	log := new(bytes.Buffer) // printed at the end: system calls between the events would change their order
 	synctest.Test(t, func(t *testing.T) {
 		cryptotest.SetGlobalRandom(t, seed)
 		simSeed(seed)
 		start, s := time.Now(), drawScenario(seed)
 		h := &history{
 			run:   &run{scenario: s, seed: seed, stored: map[string]map[uint64]bool{}, result: newResult(s, seed)},
-			world: newWorld(seed, "history", out),
+			world: newWorld(seed, "history", log),
 		}
 		if err := h.perform(); err != nil {
 			h.fail("%v", err)
@@ -107,6 +104,9 @@ func simulateSeed(t *testing.T, seed uint64, dir string, out io.Writer) {
 			r.Predictions = h.audit.total
 		}
 		line, _ := json.Marshal(r)
+		if os.Getenv("LOG") != "" {
+			os.Stderr.Write(log.Bytes())
+		}
 		fmt.Printf("HISTORY %s\n", line)
 		os.RemoveAll(dir)
 		os.Exit(0)
