@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -167,6 +168,9 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 	wg.Wait()
 }
 
+// folders numbers the folders of histories: names of one length, as in TestSimulate.
+var folders atomic.Int64
+
 // runHistory runs the history of a seed in a process with one thread for goroutines.
 func runHistory(ctx context.Context, o *options, binary string, seed uint64) history {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
@@ -185,7 +189,8 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 		cmd.Env = append(cmd.Env, "LOG=1")
 		cmd.Stderr = io.MultiWriter(&errs, os.Stderr)
 	}
-	scratch, err := os.MkdirTemp(memoryFolder(), "simulate-*")
+	scratch := filepath.Join(cmp.Or(memoryFolder(), os.TempDir()), fmt.Sprintf("simulate-%010d-%010d", os.Getpid(), folders.Add(1)))
+	err := os.Mkdir(scratch, 0o700)
 	if err != nil {
 		return history{Seed: seed, Failures: []string{err.Error()}}
 	}
