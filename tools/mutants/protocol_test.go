@@ -100,8 +100,8 @@ func TestReadReport(t *testing.T) {
 	if all := listSimulated(regexp.MustCompile("")); len(all) < 59 {
 		t.Errorf("%d faults for the simulation: the lists have lost some", len(all))
 	}
-	if all := listSimulated(regexp.MustCompile("^alarms")); len(all) > 0 {
-		t.Errorf("%d faults of the alarms: no history has alarms", len(all))
+	if all := listSimulated(regexp.MustCompile("^learn")); len(all) > 0 {
+		t.Errorf("%d faults of learn: no history learns", len(all))
 	}
 }
 
