@@ -31,6 +31,7 @@
 //   - read_csv.go: parses samples of tables
 //   - read_npz.go: reads NPZ files as tables
 //   - table.go: defines the options of tables
+//   - table_clock.go: parses numbers and times
 //   - table_dialect.go: finds delimiter, decimal sign and header; splits lines
 //   - table_rows.go: reads the rows of a text file
 //   - table_columns.go: finds the kind of each column

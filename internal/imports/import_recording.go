@@ -43,6 +43,7 @@ type TableSummary struct {
 	Decimal   string           `json:"decimal,omitempty"`
 	Header    bool             `json:"header"`
 	TimeUnit  string           `json:"time_unit,omitempty"` // of times that are numbers
+	Dates     string           `json:"dates,omitempty"`     // order of dates such as 31/01/2026
 	From      int64            `json:"from,omitempty"`      // first time, ns since 1970
 	To        int64            `json:"to,omitempty"`        // last time
 	Rate      float64          `json:"rate,omitempty"`      // Hz, of the first stream
@@ -203,8 +204,8 @@ func (s *tableSet) describeTimes(t *TableSummary) error {
 	if k.numbers {
 		t.TimeUnit = cmp.Or(k.unit, "ns")
 	}
-	if k.local {
-		t.Notes = append(t.Notes, "times without an offset are read as UTC")
+	if t.Dates = k.dates; k.local {
+		t.Notes = append(t.Notes, "times without an offset are read as "+cmp.Or(s.t.Zone, "UTC"))
 	}
 	if t.Rate > absurdRate && k.numbers && !k.given && k.unit == "" {
 		return datafile.InContent(fmt.Errorf("%s: the times are numbers of an unknown unit, and in nanoseconds the sampling rate is %.4g Hz: specify the unit (import --time-unit), or leave the column out (import --ignore)", s.files[0].path, t.Rate))

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/datafile"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
@@ -295,98 +293,6 @@ func (r *csvReader) parseSeq(stream string, field []byte) (int64, error) {
 		return 0, fmt.Errorf("stream %q: seq %d after %d, want it to increase", clip([]byte(stream)), n, last)
 	}
 	return n, nil
-}
-
-// clock parses the times of a recording.
-type clock struct {
-	unit    string // of numbers; "": ns, because the first number suggests no unit
-	given   bool   // the unit is an option
-	known   bool   // the unit is given or found
-	layout  int    // of the latest time with text
-	text    bool   // times with text were found
-	local   bool   // a time had no offset, and is taken as UTC
-	numbers bool   // times that are numbers were found
-}
-
-// parseTime parses a time in nanoseconds.
-func (k *clock) parseTime(field []byte, decimal byte) (int64, error) {
-	if len(field) == 0 {
-		return archive.NoTime, nil
-	}
-	if whole, err := strconv.ParseInt(string(field), 10, 64); err == nil {
-		k.findUnit(whole, "")
-		ns, ok := timeunit.Nanoseconds(whole, k.ticks())
-		if !ok {
-			return 0, fmt.Errorf("time: %d is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (import --time-unit)", whole)
-		}
-		return ns, nil
-	}
-	if v, ok := parseNumber(field, decimal); ok && v == v {
-		if !(math.Abs(v) < math.MaxInt64) {
-			return 0, fmt.Errorf("time: %q is out of range", clip(field))
-		}
-		k.findUnit(int64(v), "s")
-		whole, part := math.Modf(v)
-		ns, ok := timeunit.Nanoseconds(int64(whole), k.ticks())
-		if ok {
-			ns, ok = addPart(ns, exactPart(field, decimal, part), k.ticks())
-		}
-		if !ok {
-			return 0, fmt.Errorf("time: %q is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (import --time-unit)", clip(field))
-		}
-		return ns, nil
-	}
-	t, layout, ok := parseTimeText(field, k.layout)
-	if !ok {
-		return 0, fmt.Errorf("time: want RFC 3339 (2006-01-02T15:04:05.999Z), another form with year, month and day, or a number since 1970, got %q", clip(field))
-	}
-	k.layout, k.text, k.local = layout, true, k.local || layout >= offsetLayouts
-	if ns := t.UnixNano(); time.Unix(0, ns).Equal(t) && ns != archive.NoTime {
-		return ns, nil
-	}
-	return 0, fmt.Errorf("time: %q is out of the range of 64-bit nanoseconds (1678 to 2262)", clip(field))
-}
-
-// exactPart returns the part of a number after its point: with all digits if the number
-// has no exponent, because a float64 has few digits left after those of a time since 1970.
-func exactPart(field []byte, decimal byte, part float64) float64 {
-	at := bytes.IndexByte(field, decimal)
-	if at < 0 || bytes.ContainsAny(field, "eE") {
-		return part
-	}
-	exact, err := strconv.ParseFloat("0."+string(field[at+1:]), 64)
-	if err != nil {
-		return part
-	}
-	if field[0] == '-' {
-		return -exact
-	}
-	return exact
-}
-
-// addPart adds a part of a tick to a time.
-func addPart(ns int64, part float64, ticks int64) (int64, bool) {
-	more := int64(math.Round(part * float64(ticks)))
-	sum := ns + more
-	return sum, (more >= 0) == (sum >= ns) && sum != archive.NoTime
-}
-
-// findUnit finds the unit of numbers by the first number; unit is for numbers that suggest
-// none.
-func (k *clock) findUnit(n int64, unit string) {
-	k.numbers = true
-	if k.known {
-		return
-	}
-	k.known = true
-	if k.unit = timeunit.Guess(n); k.unit == "" {
-		k.unit = unit
-	}
-}
-
-// ticks returns the nanoseconds in the unit of numbers.
-func (k *clock) ticks() int64 {
-	return max(1, timeunit.Ticks(k.unit))
 }
 
 func parseBool(field []byte) (bool, error) {

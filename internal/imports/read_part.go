@@ -7,7 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-var nan32 = float32(math.NaN())
+var (
+	nan   = math.NaN()
+	nan32 = float32(math.NaN())
+)
 
 // part is the content of a benchmark file, with labels as text.
 type part struct {

@@ -25,6 +25,8 @@ type Table struct {
 	Rows      string   `yaml:"rows,omitempty"`      // RowsSamples or RowsRuns
 	Transpose bool     `yaml:"transpose,omitempty"` // a line of the file is a column
 	TimeUnit  string   `yaml:"time_unit,omitempty"` // of times that are numbers, one of timeunit.Names
+	Dates     string   `yaml:"dates,omitempty"`     // order of dates such as 31/01/2026: DayFirst or MonthFirst
+	Zone      string   `yaml:"zone,omitempty"`      // of times without an offset, as parseZone reads it; default UTC
 	Every     string   `yaml:"every,omitempty"`     // interval between samples without a column of times, from 1970 on
 
 	// Columns of one kind. Label may be a regular expression with a group in parentheses
@@ -116,7 +118,7 @@ func (t *Table) Override(o Table) {
 		*t.field(kind) = cmp.Or(*o.field(kind), *t.field(kind))
 	}
 	for _, pair := range [][2]*string{{&t.Delimiter, &o.Delimiter}, {&t.Decimal, &o.Decimal}, {&t.Header, &o.Header}, {&t.Files, &o.Files},
-		{&t.Rows, &o.Rows}, {&t.TimeUnit, &o.TimeUnit}, {&t.Every, &o.Every}, {&t.Channels, &o.Channels}, {&t.Ignore, &o.Ignore}, {&t.Runs, &o.Runs},
+		{&t.Rows, &o.Rows}, {&t.TimeUnit, &o.TimeUnit}, {&t.Dates, &o.Dates}, {&t.Zone, &o.Zone}, {&t.Every, &o.Every}, {&t.Channels, &o.Channels}, {&t.Ignore, &o.Ignore}, {&t.Runs, &o.Runs},
 		{&t.Samples, &o.Samples}} {
 		*pair[0] = cmp.Or(*pair[1], *pair[0])
 	}
@@ -137,7 +139,7 @@ func (t *Table) Check() error {
 		want        []string
 	}{
 		{"delimiter", t.Delimiter, Delimiters}, {"decimal", t.Decimal, []string{".", ","}}, {"header", t.Header, []string{"yes", "no"}},
-		{"files", t.Files, []string{FilesStreams, FilesSensors}}, {"rows", t.Rows, []string{RowsSamples, RowsRuns}}, {"time-unit", t.TimeUnit, timeunit.Names},
+		{"files", t.Files, []string{FilesStreams, FilesSensors}}, {"rows", t.Rows, []string{RowsSamples, RowsRuns}}, {"time-unit", t.TimeUnit, timeunit.Names}, {"dates", t.Dates, []string{DayFirst, MonthFirst}},
 	} {
 		if c.value != "" && !slices.Contains(c.want, c.value) {
 			return fmt.Errorf("%s %q: want one of %s", c.name, c.value, strings.Join(c.want, ", "))
@@ -153,6 +155,11 @@ func (t *Table) Check() error {
 	}
 	if _, err := t.interval(); err != nil {
 		return err
+	}
+	if t.Zone != "" {
+		if _, err := parseZone(t.Zone); err != nil {
+			return err
+		}
 	}
 	if _, err := t.sampleRange(); err != nil {
 		return err

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // blank is the delimiter of tables whose columns are separated by blanks.
@@ -197,62 +195,6 @@ func isMissing(field []byte) bool {
 func isNumeric(field []byte, decimal byte) bool {
 	v, ok := parseNumber(field, decimal)
 	return ok && v == v
-}
-
-// parseNumber parses a number with a decimal point or comma.
-func parseNumber(field []byte, decimal byte) (float64, bool) {
-	if decimal == ',' && bytes.IndexByte(field, ',') >= 0 {
-		if bytes.IndexByte(field, '.') >= 0 {
-			return 0, false
-		}
-		field = bytes.Replace(field, []byte{','}, []byte{'.'}, 1)
-	}
-	if len(field) == 1 && field[0] == '?' {
-		return nan, true
-	}
-	v, err := strconv.ParseFloat(string(field), 64)
-	if err != nil || v-v != 0 && v == v || bytes.ContainsAny(field, "_xX") {
-		return 0, false
-	}
-	return v, true
-}
-
-// timeLayouts are the forms of times with text. A form without an offset is UTC.
-var timeLayouts = []string{
-	time.RFC3339Nano,
-	"2006-01-02 15:04:05.999999999Z07:00",
-	"2006-01-02T15:04:05.999999999",
-	"2006-01-02 15:04:05.999999999",
-	"2006-01-02T15:04",
-	"2006-01-02 15:04",
-	"2006/01/02 15:04:05.999999999",
-	"2006/01/02 15:04",
-	"02.01.2006 15:04:05.999999999",
-	"02.01.2006 15:04",
-	"2006-01-02",
-	"2006/01/02",
-	"02.01.2006",
-}
-
-// offsetLayouts is the number of timeLayouts with an offset.
-const offsetLayouts = 2
-
-// parseTimeText parses a time with text. The layout with number first is tried first; the
-// result has the number of the layout.
-func parseTimeText(field []byte, first int) (t time.Time, layout int, ok bool) {
-	if len(field) < len("2006-01-02") || len(field) > 64 || !('0' <= field[0] && field[0] <= '9') {
-		return t, first, false
-	}
-	text := string(field)
-	if t, err := time.Parse(timeLayouts[first], text); err == nil {
-		return t, first, true
-	}
-	for i, form := range timeLayouts {
-		if t, err := time.Parse(form, text); err == nil {
-			return t, i, true
-		}
-	}
-	return t, first, false
 }
 
 // splitCSV appends the fields of a line to fields. The fields point into line, except for

@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -61,7 +62,7 @@ func (s *TableSummary) Mapping() []byte {
 	if s.Delimiter != "" {
 		t.Delimiter, t.Decimal, t.Header = s.Delimiter, s.Decimal, map[bool]string{true: "yes", false: "no"}[s.Header]
 	}
-	t.TimeUnit = s.TimeUnit
+	t.TimeUnit, t.Dates = s.TimeUnit, cmp.Or(s.Dates, t.Dates)
 	comments := map[string]string{}
 	for _, c := range s.Columns {
 		t.Columns = append(t.Columns, MappedColumn{Name: c.Name, Kind: c.Kind, As: c.As})

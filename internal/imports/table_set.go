@@ -15,8 +15,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-var nan = math.NaN()
-
 // tableSet reads the tables of a recording, one sample at a time.
 type tableSet struct {
 	Channels []string
@@ -135,6 +133,10 @@ func newTableSet(ctx context.Context, t Table, files []tableFile, progress archi
 	s.kept, _ = t.sampleRange()
 	if t.TimeUnit != "" {
 		s.clock = clock{unit: t.TimeUnit, given: true, known: true}
+	}
+	s.clock.dates = t.Dates
+	if t.Zone != "" {
+		s.clock.zone, _ = parseZone(t.Zone) // Check has refused others
 	}
 	return s
 }

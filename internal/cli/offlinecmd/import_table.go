@@ -38,6 +38,8 @@ func (t *tableFlags) addFlags(f *pflag.FlagSet) {
 	own.StringVar(&t.table.Rows, "rows", "", "samples: a row is a sample; runs: a row is a run, and each file is a sensor (default samples)")
 	own.BoolVar(&t.table.Transpose, "transpose", false, "a line of the file is a column")
 	own.StringVar(&t.table.TimeUnit, "time-unit", "", "unit of times that are numbers: s, ms, us or ns (default: as the first time shows)")
+	own.StringVar(&t.table.Dates, "dates", "", "order of dates such as 03/04/2026: day-first or month-first (default: as a number above 12 in the first time shows)")
+	own.StringVar(&t.table.Zone, "zone", "", "zone of times without an offset: such as Europe/Berlin or +02:00 (default UTC)")
 	own.StringVar(&t.table.Every, "every", "", "interval between the samples of a table without times, such as 3m; times are then counted from 1970-01-01")
 	own.StringVar(&t.table.Stream, "stream", "", "column with the name of the stream")
 	own.StringVar(&t.table.Time, "time", "", "column of times")
@@ -183,6 +185,9 @@ func timesText(t imports.TableSummary) string {
 	text := fmt.Sprintf("times %s to %s", at(t.From), at(t.To))
 	if t.TimeUnit != "" {
 		text += ", numbers in " + t.TimeUnit
+	}
+	if t.Dates != "" {
+		text += ", " + t.Dates
 	}
 	if t.Rate > 0 {
 		text += fmt.Sprintf(", %.5g Hz (every %s)", t.Rate, time.Duration(1e9/t.Rate).Round(time.Microsecond))

@@ -109,3 +109,18 @@ func TestImportFlags(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), "import", "--train", "a.ts", "--decimal", ".").Want(t, cli.ExitUsage, "--decimal is for recordings")
 }
+
+// TestImportDates: the order of day and month is requested, and the mapping keeps it.
+func TestImportDates(t *testing.T) {
+	dir := t.TempDir()
+	table, mapping := clitest.Write(t, filepath.Join(dir, "plant.csv"), "time,x,y\n03/04/2026 10:00,1,2\n03/04/2026 10:01,2,3\n"), filepath.Join(dir, "plant.yaml")
+	clitest.Exec(t, t.Context(), "import", table, "--dry-run").Want(t, cli.ExitIntegrity, "is 03 the day or the month?", "--dates day-first")
+	r := clitest.Must(t, "import", table, "--dry-run", "--dates", "day-first", "--zone", "+01:00", "--write-mapping", mapping)
+	r.Want(t, cli.ExitOK, "times without an offset are read as +01:00")
+	again := clitest.Must(t, "import", table, "--dry-run", "--mapping", mapping)
+	for _, out := range []string{r.Out, again.Out} {
+		if !strings.Contains(out, "times 2026-04-03T09:00:00Z to 2026-04-03T09:01:00Z, day-first") {
+			t.Errorf("the times are in %s", out)
+		}
+	}
+}

@@ -20,7 +20,7 @@ import (
 var flagValues = map[string][]string{
 	"engine": engines.Kinds, "progress": {"auto", "plain", "none"}, "bank": reservoir.Banks, "network": {"bank", "eusn", "esn", "resn"},
 	"policy": {"marked", "window", "count", "gap", "endless"}, "split": {"train", "test"}, "non-finite": {"reject", "hold", "zero"},
-	"sync": {"default", "always"}, "format": {"c", "html"}, "time-unit": {"s", "ms", "us", "ns"}, "if": {"better", "not-worse"}, "coverage-by": {"all", "class"},
+	"sync": {"default", "always"}, "format": {"c", "html"}, "time-unit": {"s", "ms", "us", "ns"}, "dates": {imports.DayFirst, imports.MonthFirst}, "if": {"better", "not-worse"}, "coverage-by": {"all", "class"},
 	"delimiter": imports.Delimiters, "decimal": {".", ","}, "header": {"yes", "no"}, "files": {imports.FilesStreams, imports.FilesSensors},
 }
 
