@@ -57,7 +57,12 @@ func measureTables(t *testing.T, tables, later string) {
 			short = append(short, line)
 		}
 	}
-	t.Logf("%s\n%s", r.ErrOut[strings.Index(r.ErrOut, "learned"):], strings.Join(short, ""))
+	for line := range strings.Lines(r.ErrOut) {
+		if strings.Contains(line, "not steady") || strings.Contains(line, "not enough") || strings.Contains(line, "learned") {
+			short = append(short, line)
+		}
+	}
+	t.Log(strings.Join(short, ""))
 }
 
 // TestMeasurePlants measures the detectors of simulated plants: EUSN_ACCURACY=watch.
