@@ -20,7 +20,9 @@
 //
 // Option -simulate plants the faults of simulated.go, and the faults of faults.go that
 // concern the live stage, promotion and resize. A history of tools/simulate must find
-// each fault; the report about a fault is a line of JSON.
+// each fault; the report about a fault is a line of JSON, and a row of the table
+// docs/results/simulated-faults.csv. All faults are in one program, each behind a switch.
+// An interrupted run continues with the faults that have no row of the same commit.
 //
 //	make simulate-mutants
 //	go run ./tools/mutants -simulate -names promotion -jobs 2
@@ -56,8 +58,10 @@ func main() {
 	names := flag.String("names", "", "with -protocol or -simulate: regular expression of the faults' names")
 	var s simulating
 	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "with -simulate: faults at a time")
-	flag.DurationVar(&s.duration, "cpu", 2*time.Minute, "with -simulate: processor time for the histories of a fault")
+	flag.DurationVar(&s.budget, "cpu", 2*time.Minute, "with -simulate: processor time for the histories of a fault")
 	flag.StringVar(&s.seeds, "seeds", "1-100000", "with -simulate: seeds of the histories")
+	flag.StringVar(&s.table, "table", "docs/results/simulated-faults.csv", "with -simulate: table of the results, written after each fault; faults with a row of the same commit are skipped")
+	flag.BoolVar(&s.repeat, "repeat", false, "with -simulate: do not skip faults")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -20,12 +20,14 @@ import (
 
 // simulating plants faults and lets the histories of tools/simulate find them.
 type simulating struct {
-	names    *regexp.Regexp
-	jobs     int // faults at a time
-	duration time.Duration
-	seeds    string
+	names  *regexp.Regexp
+	jobs   int           // faults at a time
+	budget time.Duration // processor time of the histories of a fault
+	seeds  string
+	table  string // file of the rows
+	repeat bool   // run faults again whose row is of this version
 
-	root, dir, program string
+	root, dir, program, binary string
 }
 
 // history is the report about a fault, a line of JSON. Histories run one after the other,
@@ -36,7 +38,7 @@ type history struct {
 	Found     bool    `json:"found"`
 	Seed      uint64  `json:"seed,omitempty"` // of the first failed history
 	Histories int     `json:"histories"`
-	Seconds   float64 `json:"seconds"`           // with the build
+	CPU       float64 `json:"cpu_s"`             // of the histories
 	Failure   string  `json:"failure,omitempty"` // first sentence
 }
 
@@ -51,76 +53,118 @@ func listSimulated(names *regexp.Regexp) (all []planted) {
 	return slices.DeleteFunc(all, func(p planted) bool { return !names.MatchString(p.name) })
 }
 
-// simulateFaults plants the faults with a matching name, and returns the number of
-// faults not found by a history.
+// simulateFaults plants the faults with a matching name that have no row of this version
+// in the table, and returns the number of faults not found by a history.
 func (s simulating) simulateFaults(ctx context.Context, out io.Writer) (lived int, err error) {
-	all := listSimulated(s.names)
-	if len(all) == 0 {
+	if len(listSimulated(s.names)) == 0 {
 		return 0, fmt.Errorf("no fault of the simulation has a name that matches %s", s.names)
 	}
 	if s.root, err = moduleRoot(); err != nil {
+		return 0, err
+	}
+	version, err := s.readVersion(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.table = filepath.Join(s.root, s.table)
+	t, err := readTable(s.table)
+	if err != nil {
 		return 0, err
 	}
 	if s.dir, err = os.MkdirTemp("", "mutants-*"); err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(s.dir)
-	s.program = filepath.Join(s.dir, "simulate")
-	if b, err := s.runTool(ctx, "go", "build", "-o", s.program, "./tools/simulate"); err != nil {
-		return 0, fmt.Errorf("tools/simulate does not build: %w: %s", err, b)
+	all := listSimulated(regexp.MustCompile("")) // one build for every choice
+	if err := s.build(ctx, all); err != nil {
+		return 0, err
 	}
 	next := make(chan int)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var failed []error
+	planted := 0
 	for range max(1, s.jobs) {
 		wg.Go(func() {
 			for i := range next {
 				h, err := s.simulateFault(ctx, all[i], i)
 				mu.Lock()
-				if err != nil {
-					failed = append(failed, err)
-				} else {
+				if err == nil {
 					line, _ := json.Marshal(h)
 					fmt.Fprintf(out, "%s\n", line)
+					planted++
+					if !h.Found {
+						lived++
+					}
+					t.setRow(h, version)
+					err = t.write(s.table, all)
 				}
-				if !h.Found && err == nil {
-					lived++
+				if err != nil {
+					failed = append(failed, err)
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	for i := range all {
-		next <- i
+	for i, p := range all {
+		mu.Lock()
+		row, done := t[p.name]
+		mu.Unlock()
+		if s.names.MatchString(p.name) && (s.repeat || !done || row.version != version) && ctx.Err() == nil {
+			next <- i
+		}
 	}
 	close(next)
 	wg.Wait()
-	fmt.Fprintf(out, "%d faults planted, %d found\n", len(all)-len(failed), len(all)-len(failed)-lived)
+	fmt.Fprintf(out, "%d faults planted, %d found\n", planted, planted-lived)
 	return lived, errors.Join(failed...)
 }
 
-// simulateFault builds the simulation with a fault, and runs histories until one fails.
+// readVersion returns the last commit outside of docs, with a mark if the tree has other
+// changes.
+func (s simulating) readVersion(ctx context.Context) (string, error) {
+	version, err1 := s.runTool(ctx, "git", "log", "-1", "--format=%h", "--abbrev=8", "--", ".", ":!docs")
+	changes, err2 := s.runTool(ctx, "git", "status", "--porcelain", "--", ".", ":!docs")
+	if err := errors.Join(err1, err2); err != nil {
+		return "", fmt.Errorf("git: %w: %s", err, version+changes)
+	}
+	version = strings.TrimSpace(version)
+	if changes != "" {
+		version += "+changes"
+	}
+	return version, nil
+}
+
+// build builds the histories with a switch for each fault.
+func (s *simulating) build(ctx context.Context, all []planted) error {
+	s.program, s.binary = filepath.Join(s.dir, "simulate"), filepath.Join(s.dir, "simulate.test")
+	if b, err := s.runTool(ctx, "go", "build", "-o", s.program, "./tools/simulate"); err != nil {
+		return fmt.Errorf("tools/simulate does not build: %w: %s", err, b)
+	}
+	files, err := writeSwitches(s.root, s.dir, all)
+	if err != nil {
+		return err
+	}
+	args := []string{"-keep", s.binary, "-seeds", "1"}
+	for old, changed := range files {
+		args = append(args, "-replace", old+"="+changed)
+	}
+	if said, err := s.runTool(ctx, s.program, args...); err != nil {
+		return fmt.Errorf("the histories without a fault: %w: %s", err, said[max(0, len(said)-2000):])
+	}
+	return nil
+}
+
+// simulateFault switches a fault on, and runs histories until one fails.
 func (s simulating) simulateFault(ctx context.Context, p planted, i int) (h history, err error) {
 	if ctx.Err() != nil {
 		return h, ctx.Err()
 	}
-	path := filepath.Join(s.root, p.file)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return h, err
+	said, err := s.runTool(ctx, "env", plantedVariable+"="+strconv.Itoa(i), s.program, "-binary", s.binary, "-first", "-jobs", "1", "-cpu", s.budget.String(), "-seeds", s.seeds, "-guests", p.guests)
+	if ctx.Err() != nil {
+		return h, ctx.Err()
 	}
-	changed, err := p.apply(string(text))
-	if err != nil {
-		return h, err
-	}
-	file := filepath.Join(s.dir, strconv.Itoa(i)+".go")
-	if err := os.WriteFile(file, []byte(changed), 0o666); err != nil {
-		return h, err
-	}
-	begin := time.Now()
-	said, err := s.runTool(ctx, s.program, "-replace", path+"="+file, "-first", "-jobs", "1", "-cpu", s.duration.String(), "-seeds", s.seeds, "-guests", p.guests)
-	h = history{Fault: p.name, File: p.file, Seconds: time.Since(begin).Round(time.Second).Seconds()}
+	h = history{Fault: p.name, File: p.file}
 	if err := h.readReport(said); err != nil {
 		return h, fmt.Errorf("%s: the histories did not run: %w: %s", p.name, err, said[max(0, len(said)-2000):])
 	}
@@ -143,11 +187,12 @@ func (h *history) readReport(said string) error {
 	var sum struct {
 		Histories int
 		Failed    []uint64
+		CPU       float64 `json:"cpu_s"`
 	}
 	if err := json.Unmarshal([]byte(said[from:]), &sum); err != nil {
 		return err
 	}
-	h.Histories, h.Found = sum.Histories, len(sum.Failed) > 0
+	h.Histories, h.Found, h.CPU = sum.Histories, len(sum.Failed) > 0, sum.CPU
 	if !h.Found {
 		return nil
 	}
