@@ -65,6 +65,7 @@ func drawScenario(seed uint64) *scenario {
 	if s.Classes == 0 && chance(.3) {
 		s.drawDamage(rng)
 	}
+	s.drawRivals(seed)
 	return s
 }
 
@@ -117,6 +118,8 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 			h.faults.Go(func() { h.promoteReadout(e.pick) })
 		case resizing:
 			h.resizeJob(e.pick) // other faults of workers wait
+		case rival:
+			h.faults.Go(func() { h.runRival(js) })
 		default:
 			h.damage(h.scenario.Harms[e.pick].Kind, e.pick, js)
 		}

@@ -25,12 +25,13 @@ const (
 	flips    = "bit flip"        // in a file of the server
 	empties  = "empty streams"
 	unsynced = "power loss without syncs"
+	recreate = "recreate the input" // by an operator, under its readers
 )
 
 // drawDamage draws damage to the job's stored data. Afterwards a partition may stop, or
 // flag predictions; it may not answer wrongly without a flag.
 func (s *scenario) drawDamage(rng *rand.Rand) {
-	kind := []string{rewinds, purges, deletes, flips, empties, unsynced}[rng.IntN(6)]
+	kind := []string{rewinds, purges, deletes, flips, empties, unsynced, recreate}[rng.IntN(7)]
 	t := steady
 	t.Keys, t.Messages, t.Rows, t.Gateways = s.Traffic.Keys, s.Traffic.Messages, s.Traffic.Rows, s.Traffic.Gateways
 	s.Policy = "marked" // a lost sample shifts all later sequences of the other policies
@@ -66,6 +67,8 @@ func (h *history) damage(kind string, pick uint32, js jetstream.JetStream) {
 		err = w.killServer(time.Duration(rng.IntN(1500))*time.Millisecond, true)
 	case purges, deletes:
 		err = h.removeMessages(ctx, js, kind, rng)
+	case recreate:
+		err = recreateInput(ctx, js, time.Duration(rng.IntN(1000))*time.Millisecond)
 	}
 	w.log.Info("FAULT: "+kind, "err", err)
 	if err == nil {
@@ -123,6 +126,22 @@ func (h *history) removeMessages(ctx context.Context, js jetstream.JetStream, ki
 		}
 	}
 	return nil
+}
+
+// recreateInput deletes the input, and creates a NATS stream with the same configuration.
+func recreateInput(ctx context.Context, js jetstream.JetStream, wait time.Duration) error {
+	s, err := js.Stream(ctx, inputStream)
+	if err != nil {
+		return err
+	}
+	if err := js.DeleteStream(ctx, inputStream); err != nil {
+		return err
+	}
+	time.Sleep(wait)
+	return retryRequest(ctx, func(ctx context.Context) error {
+		_, err := js.CreateOrUpdateStream(ctx, s.CachedInfo().Config)
+		return err
+	})
 }
 
 // findStopped is fleet.findStopped for the workers of a history.

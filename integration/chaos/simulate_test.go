@@ -268,6 +268,9 @@ func (h *history) conclude() {
 	if a := h.audit; a != nil && a.lost+a.duplicated+a.wrong > 0 {
 		h.fail("%d lost, %d duplicated, %d wrong: %s", a.lost, a.duplicated, a.wrong, strings.Join(a.notes, "; "))
 	}
+	if !h.scenario.May.isLenient() && len(h.world.strange) > 0 {
+		h.fail("%d workers ended by themselves: %v", len(h.world.strange), h.world.strange[0])
+	}
 	h.failures = append(h.failures, h.result.Why...)
 	h.failures = append(h.failures, leftGoroutines()...)
 }

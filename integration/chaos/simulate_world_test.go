@@ -57,6 +57,7 @@ type world struct {
 	all     []*simulated // all workers ever started
 	closing bool
 	exits   map[string]int // ends of workers without a fault, by error
+	strange []error        // of these, errors other than of a connection
 }
 
 func newWorld(seed uint64, dir string, out io.Writer) *world {
@@ -300,6 +301,9 @@ func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 	mine := !w.closing && !v.away && s.worker == v && slices.Contains(w.workers, s)
 	if mine {
 		w.exits[fmt.Sprint(err)]++
+		if !isDisconnect(err) {
+			w.strange = append(w.strange, err)
+		}
 	}
 	w.mu.Unlock()
 	if !mine {
@@ -311,6 +315,16 @@ func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 	}
 	time.Sleep(wait)
 	w.fillSeat(s, v, job)
+}
+
+// isDisconnect reports whether a broken connection is the cause of an error.
+func isDisconnect(err error) bool {
+	for _, cause := range []error{nats.ErrNoServers, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrStaleConnection, nats.ErrTimeout, context.DeadlineExceeded, io.EOF} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
 }
 
 // setScale sets the number of seats. Superfluous workers stop cleanly.
