@@ -23,6 +23,7 @@ type cable struct {
 	flows   bool          // pieces in flight are delayed at the same time
 	held    [2]time.Time  // data in this direction waits until then
 	refused time.Time     // new connections fail until then
+	moment  *moment       // at which the participant dies
 	ended   bool          // for good: the participant is dead
 	wires   []*wire       // open connections, in the order of opening
 	late    int64         // bytes delivered after a hold
@@ -85,10 +86,15 @@ func (w *wire) carry(direction direction, from, to net.Conn) {
 		defer w.close()
 		for p := range queue {
 			c.awaitRelease(direction, len(p.data), p.sent)
-			if _, err := to.Write(p.data); err != nil {
+			dies := direction == toServer && c.isMoment(p.data, true)
+			if !dies {
+				_, err := to.Write(p.data)
+				dies = err != nil || direction == toServer && c.isMoment(p.data, false)
+			}
+			if dies {
+				_ = to.Close()
+				_ = from.Close()
 				for range queue { // until the reader has seen the end
-					_ = to.Close()
-					_ = from.Close()
 				}
 				return
 			}

@@ -66,6 +66,7 @@ func drawScenario(seed uint64) *scenario {
 		s.drawDamage(rng)
 	}
 	s.drawRivals(seed)
+	s.drawTrims(seed)
 	return s
 }
 
@@ -118,6 +119,8 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 			h.faults.Go(func() { h.promoteReadout(e.pick) })
 		case resizing:
 			h.resizeJob(e.pick) // other faults of workers wait
+		case trims:
+			h.trimInput(js)
 		case rival:
 			h.faults.Go(func() { h.runRival(js) })
 		default:
@@ -157,8 +160,14 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 	case killWorker:
 		// Nothing that the worker does from now on reaches the server. Its goroutines end
 		// with the world.
-		v.cable.end()
-		h.faults.Go(func() { time.Sleep(restartWait); w.fillSeat(seat, v, h.job) })
+		h.faults.Go(func() {
+			if e.pick>>24%2 == 0 {
+				v.awaitMoment(e.pick >> 8)
+			}
+			v.cable.end()
+			time.Sleep(restartWait)
+			w.fillSeat(seat, v, h.job)
+		})
 	case stopWorker, partitioning: // data of both directions waits, and arrives late
 		v.cable.hold(e.d, toServer, toWorker)
 		h.faults.Go(func() { time.Sleep(e.d) })

@@ -20,7 +20,7 @@ const rival = "worker with another network"
 
 // drawRivals draws such workers.
 func (s *scenario) drawRivals(seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 1<<37))
+	rng := rand.New(rand.NewPCG(seed, 1<<40))
 	if s.May.isLenient() || rng.Float64() > .15 {
 		return
 	}
