@@ -97,7 +97,7 @@ func (s simulating) simulateFaults(ctx context.Context, out io.Writer) (lived in
 						lived++
 					}
 					t.setRow(h, version)
-					err = t.write(s.table, all)
+					err = t.writeTable(s.table, all)
 				}
 				if err != nil {
 					failed = append(failed, err)

@@ -85,7 +85,7 @@ func TestTable(t *testing.T) {
 	first.setRow(history{Fault: "a", Found: true, Histories: 3, CPU: 1.2, Failure: "1 lost, 0 duplicated"}, "v1")
 	first.setRow(history{Fault: "b", Histories: 99, CPU: 120}, "v1")
 	first.setRow(history{Fault: "removed from the list"}, "v1")
-	if err := first.write(path, all); err != nil {
+	if err := first.writeTable(path, all); err != nil {
 		t.Fatal(err)
 	}
 	got, err := readTable(path)

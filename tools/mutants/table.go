@@ -52,8 +52,8 @@ func (t table) setRow(h history, version string) {
 	t[h.Fault] = row{found, strconv.Itoa(h.Histories), strconv.FormatFloat(math.Ceil(h.CPU), 'f', 0, 64), h.Failure, version}
 }
 
-// write writes the rows of the listed faults, in their order.
-func (t table) write(path string, all []planted) error {
+// writeTable writes the rows of the listed faults, in their order.
+func (t table) writeTable(path string, all []planted) error {
 	rows := [][]string{tableHead}
 	for _, p := range all {
 		if r, ok := t[p.name]; ok {
