@@ -16,7 +16,7 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestTwoJobsUnderKills|TestSecondJobOnOneI
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate simulate-corpus cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -133,6 +133,9 @@ chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 SEEDS := 1-100
 simulate: ## histories of a job with faults, each in one process with a virtual clock, repeatable by seed (SEEDS=1-1000 SIMULATE="-twice")
 	go run ./tools/simulate -seeds $(SEEDS) $(SIMULATE)
+
+simulate-corpus: ## the histories that once found an error (integration/chaos/testdata/simulated.json)
+	go run ./tools/simulate -plans integration/chaos/testdata/simulated.json $(SIMULATE)
 
 # CASES is for go test -run, such as TestReportCases/A0; the 200 ports from CASES_PORT on are used.
 CASES_PORT ?= 22100

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +29,7 @@ type history struct {
 	world  *world
 	job    pipeline.Job
 	faults sync.WaitGroup
+	events []event
 
 	guests    []*guest
 	gateway   *doorway // nil: none
@@ -64,33 +64,38 @@ func (h *history) fail(format string, args ...any) {
 	h.failures = append(h.failures, fmt.Sprintf(format, args...))
 }
 
-// TestSimulate runs the history of the seed SEED, prints a line about it and ends the
-// process. See tools/simulate.
+// TestSimulate runs the history of plan.json in the folder of temporary files, prints a
+// line about it and ends the process. With SEED, it first draws that plan. See
+// tools/simulate.
 func TestSimulate(t *testing.T) {
+	if seed := os.Getenv("SEED"); seed != "" {
+		t.Fatal(replaceProcess(seed, filepath.Join(os.TempDir(), "plan.json")))
+	}
 	dir := filepath.Join(os.TempDir(), "simulated") // of one length: lengths of paths decide addresses, and addresses the order of maps
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	t.Chdir(dir) // paths in messages are equal in all processes
-	seed, err := strconv.ParseUint(os.Getenv("SEED"), 10, 64)
+	p, err := readPlan(filepath.Join(os.TempDir(), "plan.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	simulateSeed(t, seed, dir)
+	t.Chdir(dir) // paths in messages are equal in all processes
+	simulatePlan(t, p, dir)
 }
 
-// simulateSeed runs a history and ends the process: a client of NATS may leave goroutines
+// simulatePlan runs a history and ends the process: a client of NATS may leave goroutines
 // that wait for an answer without end, which a bubble may not have at its end.
-func simulateSeed(t *testing.T, seed uint64, dir string) {
+func simulatePlan(t *testing.T, p *plannedHistory, dir string) {
 	log := new(bytes.Buffer) // printed at the end: system calls between the events would change their order
 	synctest.Test(t, func(t *testing.T) {
+		seed := p.Seed
 		cryptotest.SetGlobalRandom(t, seed)
 		simSeed(seed)
-		start, s := time.Now(), drawScenario(seed)
+		start, s := time.Now(), p.scenario
 		h := &history{
 			run:   &run{scenario: s, seed: seed, stored: map[string]map[uint64]bool{}, result: newResult(s, seed)},
-			world: newWorld(seed, "history", log),
+			world: newWorld(seed, "history", log), events: p.events,
 		}
 		if err := h.perform(); err != nil {
 			h.fail("%v", err)
@@ -159,7 +164,7 @@ func (h *history) perform() error {
 		messages += len(all)
 	}
 	h.producers.rate = float64(messages) / s.Load.Seconds()
-	h.faults.Go(func() { h.breakWorld(s.schedule(h.seed), js) })
+	h.faults.Go(func() { h.breakWorld(h.events, js) })
 	if err := h.producers.produceUntil(ctx); err != nil {
 		return h.compareStopped(ctx, js, err)
 	}

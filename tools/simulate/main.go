@@ -5,12 +5,21 @@
 //	go run ./tools/simulate -seeds 17 -log
 //	go run ./tools/simulate -seeds 1-100 -twice
 //	go run ./tools/simulate -seeds 1-100 -guests gateway,alarms,recorder
+//	go run ./tools/simulate -seeds 17 -shrink
+//	make simulate-corpus
 //
 // A history is a job with a real NATS server, its workers and its producers in a bubble of
 // testing/synctest (integration/chaos, files simulate_*_test.go). Everything that could differ
 // between two runs is replaced in the toolchain's own files by an overlay for the
 // compiler (overlay.go); the toolchain itself does not change. The program prints a line for each failed
 // history with its seed, its faults and the first error, then a summary as JSON.
+//
+// A seed draws a plan: a scenario and faults with their times. Option -shrink removes
+// faults of a failed plan as long as its first error remains, and prints the smallest
+// plan as JSON. A seed draws another plan after a change of the generator. So the plans
+// that once found an error are kept in integration/chaos/testdata/simulated.json (make
+// simulate-corpus, option -plans); the order of goroutines in these histories can change
+// with the program.
 //
 // Exit codes: 0 all histories passed; 1 a history failed, or two runs of a seed differ; 2
 // the histories could not be run.
@@ -28,6 +37,8 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.seeds, "seeds", "1-20", "seeds of the histories: a number or a range, such as 1-1000")
+	flag.StringVar(&o.plans, "plans", "", "run the histories of a file of plans instead of seeds")
+	flag.BoolVar(&o.shrink, "shrink", false, "print the smallest plan of each failed history that has the same first error")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "histories at a time")
 	flag.BoolVar(&o.twice, "twice", false, "run each seed twice, the second time in another order, and compare the traces")
 	flag.BoolVar(&o.log, "log", false, "print the logs of the workers and the faults (one history at a time)")

@@ -25,8 +25,10 @@ const defaultLimit = 2 * time.Minute
 
 type options struct {
 	seeds, binary, keep string
+	plans               string
 	jobs                int
 	twice, log, each    bool
+	shrink              bool
 	limit               time.Duration
 	unsafe, guests      string
 	replace             replacements
@@ -65,6 +67,8 @@ type history struct {
 	Exits       map[string]int `json:"exits,omitempty"`
 	Virtual     float64        `json:"virtual_s"`
 	CPU         float64        `json:"cpu_s"` // of the process
+
+	Plan *plan `json:"-"` // nil: the process ended before it had drawn one
 }
 
 // runSeeds runs the histories. failed: one failed, or two runs of a seed differ.
@@ -82,12 +86,19 @@ func (o *options) runSeeds(ctx context.Context) (failed bool, err error) {
 	}
 	defer clean()
 	s := newSummary(os.Stdout)
-	s.runAll(ctx, o, binary, from, to, false)
-	if o.twice && ctx.Err() == nil {
+	if o.plans != "" {
+		err = s.runPlans(ctx, o, binary)
+	} else {
+		s.runAll(ctx, o, binary, from, to, false)
+	}
+	if o.twice && o.plans == "" && ctx.Err() == nil {
 		s.runAll(ctx, o, binary, from, to, true)
 	}
 	s.print()
-	return s.failed(), ctx.Err()
+	if o.shrink && err == nil {
+		err = s.shrinkFailures(ctx, o, binary)
+	}
+	return s.failed(), cmp.Or(err, ctx.Err())
 }
 
 func parseSeeds(text string) (from, to uint64, err error) {
@@ -144,7 +155,7 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 				if o.first && s.failed() {
 					continue
 				}
-				h := runHistory(ctx, o, binary, seed)
+				h := runHistory(ctx, o, binary, seed, nil)
 				if ctx.Err() == nil {
 					s.addHistory(h, again, o.each)
 				}
@@ -171,13 +182,14 @@ func (s *summary) runAll(ctx context.Context, o *options, binary string, from, t
 // folders numbers the folders of histories: names of one length, as in TestSimulate.
 var folders atomic.Int64
 
-// runHistory runs the history of a seed in a process with one thread for goroutines.
-func runHistory(ctx context.Context, o *options, binary string, seed uint64) history {
+// runHistory runs the history of a seed, or of a plan, in a process with one thread for
+// goroutines.
+func runHistory(ctx context.Context, o *options, binary string, seed uint64, p *plan) history {
 	ctx, cancel := context.WithTimeout(ctx, o.limit)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestSimulate$")
-	cmd.Env = append(os.Environ(), "SEED="+strconv.FormatUint(seed, 10), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=off", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOTRACEBACK=all")
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=off", "GODEBUG=asyncpreemptoff=1,memprofilerate=0", "GOTRACEBACK=all")
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if o.unsafe != "" {
 		cmd.Env = append(cmd.Env, "UNSAFE="+o.unsafe)
@@ -196,10 +208,19 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64) his
 	}
 	defer os.RemoveAll(scratch)
 	cmd.Env = append(cmd.Env, "TMPDIR="+scratch)
+	place := filepath.Join(scratch, "plan.json") // written by TestSimulate for a seed
+	if p == nil {
+		cmd.Env = append(cmd.Env, "SEED="+strconv.FormatUint(seed, 10))
+	} else if err := writePlan(place, p); err != nil {
+		return history{Seed: seed, Failures: []string{err.Error()}}
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
 	cmd.WaitDelay = 10 * time.Second
 	err = cmd.Run()
-	h := history{Seed: seed}
+	h := history{Seed: seed, Plan: p}
+	if all, _ := readPlans(place); p == nil && len(all) > 0 {
+		h.Plan = all[0]
+	}
 	if cmd.ProcessState != nil {
 		h.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	}

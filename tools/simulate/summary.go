@@ -19,6 +19,8 @@ type summary struct {
 	out    io.Writer
 	traces map[uint64]string
 
+	failures []history
+
 	Histories   int            `json:"histories"`
 	Failed      []uint64       `json:"failed"`
 	Differing   []uint64       `json:"differing,omitempty"` // seeds with two traces
@@ -77,8 +79,8 @@ func (s *summary) addHistory(h history, again, each bool) {
 		s.Exits[name] += n
 	}
 	if len(h.Failures) > 0 {
-		s.Failed = append(s.Failed, h.Seed)
-		fmt.Fprintf(s.out, "FAIL seed %d, %s: %s\n", h.Seed, formatFaults(h.Faults), strings.Join(h.Failures, "; "))
+		s.Failed, s.failures = append(s.Failed, h.Seed), append(s.failures, h)
+		fmt.Fprintf(s.out, "FAIL seed %d%s, %s: %s\n", h.Seed, nameOf(h), formatFaults(h.Faults), strings.Join(h.Failures, "; "))
 	}
 	if n := s.Histories; n%100 == 0 {
 		fmt.Fprintf(os.Stderr, "simulate: %d histories, %d failed, %.0f a minute\n", n, len(s.Failed), float64(n)/time.Since(s.begin).Minutes())
@@ -111,4 +113,12 @@ func (s *summary) print() {
 	slices.Sort(s.Failed)
 	line, _ := json.MarshalIndent(s, "", "  ")
 	fmt.Fprintf(s.out, "%s\n", line)
+}
+
+// nameOf returns " (NAME)" for a history of a kept plan.
+func nameOf(h history) string {
+	if h.Plan == nil || h.Plan.Name == "" {
+		return ""
+	}
+	return " (" + h.Plan.Name + ")"
 }
