@@ -117,7 +117,9 @@ func BenchmarkBrowserMachines(b *testing.B) {
 		return shown
 	}
 	b.ReportMetric(open(), "ms/first-screen") // the stored predictions are read first
-	b.ReportMetric(open(), "ms/next-screen")
+	next := []float64{open(), open(), open(), open(), open()}
+	slices.Sort(next)
+	b.ReportMetric(next[2], "ms/next-screen") // median
 	time.Sleep(5 * time.Second)
 	viewed, inTab := measure(30 * time.Second)
 	b.ReportMetric(viewed-unviewed, "%core/page")

@@ -50,6 +50,14 @@ func measureTables(t *testing.T, tables, later string) {
 		}
 	}
 	file := clitest.Write(t, filepath.Join(dir, "rules.yaml"), strings.Join(kept, ""))
+	_, text, _ := strings.Cut(r.ErrOut, "; learning the first ")
+	var learned float64
+	if _, err := fmt.Sscanf(text, "%g s", &learned); err != nil {
+		t.Fatalf("no learned time: %v\n%s", err, r.ErrOut)
+	}
+	if learned > learnSeconds {
+		cutTable(t, later, time.Duration((learned-learnSeconds)*float64(time.Second)))
+	}
 	e := clitest.Must(t, "evaluate", later, "--model", filepath.Join(plant, "model.safetensors"), "--alarms", file)
 	var short []string
 	for line := range strings.Lines(e.Out) {
@@ -63,6 +71,27 @@ func measureTables(t *testing.T, tables, later string) {
 		}
 	}
 	t.Log(strings.Join(short, ""))
+}
+
+// cutTable deletes the rows of the first part of a table, which was learned, too.
+func cutTable(t *testing.T, path string, part time.Duration) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept strings.Builder
+	from := ""
+	for line := range strings.Lines(string(raw)) {
+		at := strings.Split(line, ",")[1]
+		if begin, err := time.Parse(time.RFC3339, at); err == nil && from == "" {
+			from = begin.Add(part).Format("2006-01-02T15:04:05.000Z07:00")
+		}
+		if at == "time" || at >= from {
+			kept.WriteString(line)
+		}
+	}
+	clitest.Write(t, path, kept.String())
 }
 
 // TestMeasurePlants measures the detectors of simulated plants: EUSN_ACCURACY=watch.
