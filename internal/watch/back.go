@@ -73,7 +73,11 @@ func (w *watcher) findReplaced(ctx context.Context) (changed bool, before uint64
 	if m.Time.UnixNano() == stored {
 		return false, 0, nil
 	}
-	before, err = w.lastBefore(ctx, time.Unix(0, stored+1), seq)
+	out, err := w.output.Info(try)
+	if err != nil {
+		return false, 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+	}
+	before, err = w.lastBefore(ctx, time.Unix(0, stored+1), out)
 	return before < seq && err == nil, before, err
 }
 

@@ -142,7 +142,7 @@ func (w *watcher) createLog(ctx context.Context, out *jetstream.StreamInfo) erro
 	position := out.State.LastSeq
 	if !w.Since.IsZero() {
 		var err error
-		if position, err = w.lastBefore(ctx, w.Since, position); err != nil {
+		if position, err = w.lastBefore(ctx, w.Since, out); err != nil {
 			return err
 		}
 	}
@@ -153,25 +153,13 @@ func (w *watcher) createLog(ctx context.Context, out *jetstream.StreamInfo) erro
 	return w.book.saveState(ctx, alarm.NewFold(prefix, position), nil, w.outputCreated)
 }
 
-// lastBefore returns the number of the last output message that was stored before a time; the
-// result is last if no later message exists.
-func (w *watcher) lastBefore(ctx context.Context, since time.Time, last uint64) (uint64, error) {
-	cons, err := w.output.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since})
+// lastBefore returns the number of the last output message that was stored before a time.
+func (w *watcher) lastBefore(ctx context.Context, since time.Time, out *jetstream.StreamInfo) (uint64, error) {
+	first, err := store.FirstSince(ctx, w.process.js, out.State, wire.OutputStream(w.Job), since)
 	if err != nil {
-		return 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+		return 0, fmt.Errorf("watch: %w", err)
 	}
-	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
-		return last, nil
-	}
-	m, err := cons.Next(jetstream.FetchMaxWait(stopTimeout))
-	if err != nil {
-		return 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
-	}
-	meta, err := m.Metadata()
-	if err != nil {
-		return 0, err
-	}
-	return meta.Sequence.Stream - 1, nil
+	return first - 1, nil
 }
 
 // acceptTail applies the tail without a comparison, because its predictions are missing or are

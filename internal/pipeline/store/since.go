@@ -21,14 +21,8 @@ func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.Stream
 	if seq, known := firstSince(in, t); known {
 		return seq, nil
 	}
-	cons, err := js.OrderedConsumer(ctx, stream, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, HeadersOnly: true, InactiveThreshold: sinceForget,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("pipeline: consumer of %s: %w", stream, err)
-	}
 	for {
-		m, err := cons.Next(jetstream.FetchMaxWait(sinceWait))
+		m, err := nextSince(ctx, js, stream, t)
 		if err == nil {
 			meta, err := m.Metadata()
 			if err != nil {
@@ -50,6 +44,21 @@ func FirstSince(ctx context.Context, js jetstream.JetStream, in jetstream.Stream
 			return seq, nil
 		}
 	}
+}
+
+// nextSince returns a message of a NATS stream. No ordered consumer: if the connection breaks,
+// it would try without end, also after the end of ctx.
+func nextSince(ctx context.Context, js jetstream.JetStream, stream string, t time.Time) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, sinceWait)
+	defer cancel()
+	cons, err := js.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &t, HeadersOnly: true, InactiveThreshold: sinceForget,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return cons.Next(jetstream.FetchContext(ctx))
 }
 
 // firstSince is FirstSince for cases decided by the state of the NATS stream.

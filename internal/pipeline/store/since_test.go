@@ -49,3 +49,54 @@ func TestFirstSince(t *testing.T) {
 	}
 	since(second.Time, 4)
 }
+
+// breaking is a JetStream whose server ends after the creation of a consumer.
+type breaking struct {
+	jetstream.JetStream
+	end func()
+}
+
+func (b breaking) CreateConsumer(ctx context.Context, stream string, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
+	defer b.end()
+	return b.JetStream.CreateConsumer(ctx, stream, c)
+}
+
+func (b breaking) OrderedConsumer(ctx context.Context, stream string, c jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	defer b.end()
+	return b.JetStream.OrderedConsumer(ctx, stream, c)
+}
+
+// TestFirstSinceEnds: without a server, FirstSince ends with its context.
+func TestFirstSinceEnds(t *testing.T) {
+	server := pipelinetest.Server(t, natsserver.Options{})
+	_, js := pipelinetest.Connect(t, server)
+	log, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := js.Publish(t.Context(), "log", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	info, err := log.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := FirstSince(ctx, breaking{js, server.Close}, info.State, "LOG", info.State.LastTime)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("a message without a server")
+		}
+	case <-time.After(pipelinetest.Patience):
+		t.Error("FirstSince does not end")
+	}
+}
