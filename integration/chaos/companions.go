@@ -21,6 +21,7 @@ type companions struct {
 	alarms, recorder, gateway *proc
 
 	labels  map[string]map[string]int // number of labels, by stream and class
+	given   map[string]bool           // predictions with a label
 	labeled uint64                    // the last output message whose predictions may have a label
 }
 

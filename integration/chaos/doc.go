@@ -44,8 +44,9 @@
 // audit, inside one process: workers, server, network, disk and clock are in a bubble
 // of testing/synctest, and a seed repeats a history exactly. Some histories have guests: processes
 // next to the stage, each with files that the next process continues. A gateway must store each
-// acknowledged sample once, two keepers of alarms must write each event of the output once, and a
-// recording must equal the input.
+// acknowledged sample once, two keepers of alarms must write each event of the output once, a
+// recording must equal the input, and a learner must count each label once; its readouts are
+// promoted, and the predictions must be right under each.
 // Command tools/simulate builds and runs the simulation. System calls that are interrupted,
 // threads and several machines remain to the processes.
 //

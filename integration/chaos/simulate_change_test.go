@@ -39,7 +39,7 @@ func (s *scenario) drawChanges(rng *rand.Rand) {
 
 // publishModels stores the readouts of the model in the job's registry.
 func (h *history) publishModels(ctx context.Context, js jetstream.JetStream) error {
-	if h.scenario.countHarms(promotion) == 0 {
+	if h.scenario.countHarms(promotion) == 0 && h.learner == nil {
 		return nil
 	}
 	for i := range h.truth.model.Readouts {

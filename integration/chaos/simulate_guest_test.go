@@ -86,7 +86,7 @@ func (h *history) drawGuests() (faults []guestFault, err error) {
 		name  string
 		share float64
 		add   func(*rand.Rand) error
-	}{{"gateway", .25, h.addDoor}, {"alarms", .2, h.addAlarms}, {"recorder", .2, h.addRecorder}} {
+	}{{"gateway", .25, h.addDoor}, {"alarms", .2, h.addAlarms}, {"recorder", .2, h.addRecorder}, {"learner", .15, h.addLearner}} {
 		rng, before := rand.New(rand.NewPCG(h.seed, 1<<37+uint64(i))), len(h.guests)
 		if comes := rng.Float64() < kind.share; !comes && !slices.Contains(asked, kind.name) {
 			continue
@@ -103,12 +103,19 @@ func (h *history) drawGuests() (faults []guestFault, err error) {
 }
 
 // startGuests starts the guests, their faults and their devices.
-func (h *history) startGuests(faults []guestFault) {
+func (h *history) startGuests(ctx context.Context, js jetstream.JetStream, faults []guestFault) {
 	for _, g := range h.guests {
 		g.start()
 	}
 	h.faults.Go(func() { h.breakGuests(faults) })
 	h.startPipelines()
+	if h.learner != nil {
+		h.faults.Go(func() {
+			if err := h.labelOutput(ctx, js); err != nil {
+				h.fail("labeling: %v", err)
+			}
+		})
+	}
 }
 
 // drawGuestFaults draws the network of a guest and its faults.
@@ -311,13 +318,21 @@ func (h *history) compareGuests(ctx context.Context, js jetstream.JetStream) err
 		}
 	}
 	if h.recorder != nil {
-		return h.compareRecorder(ctx)
+		if err := h.compareRecorder(ctx); err != nil {
+			return err
+		}
+	}
+	if h.learner != nil {
+		return h.compareLearner(ctx, js)
 	}
 	return nil
 }
 
 // countGuests counts states that the guests should reach.
 func (h *history) countGuests(seen map[string]int) {
+	if v := h.learner; v != nil {
+		seen["readouts learned"], seen["rounds of the learner"], seen["labels"] = len(v.names), v.rounds, v.sequences
+	}
 	if r := h.recorder; r != nil {
 		seen["files of recordings"], seen["syncs of recordings"], seen["samples recorded"] = r.files, r.syncs, r.samples
 	}

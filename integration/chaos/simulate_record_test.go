@@ -28,6 +28,9 @@ type recorder struct {
 
 // addRecorder adds a recorder.
 func (h *history) addRecorder(rng *rand.Rand) error {
+	if h.scenario.countHarms(trims) > 0 {
+		return nil // samples that are not recorded are removed
+	}
 	r := &recorder{follow: true, every: time.Duration(300+rng.IntN(5000)) * time.Millisecond}
 	r.guest = h.newGuest("recorder", func(l *life) error { return h.record(l, r) }, func(error) bool { return true })
 	r.disk = watchDisk(r.folder(0))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,10 +37,14 @@ type history struct {
 	pipelined []string // keys of pipelining devices
 	keepers   *keepers // of alarms; nil: none
 	recorder  *recorder
+	learner   *learner
 
 	spilled bool // rows of states were stored apart
 	stopped int  // partitions that the damage has stopped, at the end
 	parts   int  // messages of the output that are followed by another part of their commit
+
+	folder string        // of all files of the history
+	log    *bytes.Buffer // lines of the log
 
 	mu       sync.Mutex
 	failures []string
@@ -92,31 +97,44 @@ func simulatePlan(t *testing.T, p *plannedHistory, dir string) {
 		seed := p.Seed
 		cryptotest.SetGlobalRandom(t, seed)
 		simSeed(seed)
-		start, s := time.Now(), p.scenario
+		s := p.scenario
 		h := &history{
 			run:   &run{scenario: s, seed: seed, stored: map[string]map[uint64]bool{}, result: newResult(s, seed)},
-			world: newWorld(seed, "history", log), events: p.events,
+			world: newWorld(seed, "history", log), events: p.events, folder: dir, log: log,
 		}
+		go func() {
+			time.Sleep(endsWithin)
+			h.fail("the history did not end within %v of its clock: %s", endsWithin, stackOf("(*history).perform")+stackOf("(*guest).start.func"))
+			h.report()
+		}()
 		if err := h.perform(); err != nil {
 			h.fail("%v", err)
 		}
 		h.conclude()
-		r := report{
-			Seed: seed, Trace: fmt.Sprintf("%016x", h.world.trace.Sum64()), Failures: h.failures,
-			Faults: h.world.counts, Exits: h.world.exits, States: h.result.States, Virtual: time.Since(start).Seconds(),
-		}
-		r.Seen = h.countSeen()
-		if h.audit != nil {
-			r.Predictions = h.audit.total
-		}
-		line, _ := json.Marshal(r)
-		if os.Getenv("LOG") != "" {
-			os.Stderr.Write(log.Bytes())
-		}
-		fmt.Printf("HISTORY %s\n", line)
-		os.RemoveAll(dir)
-		os.Exit(0)
+		h.report()
 	})
+}
+
+// endsWithin is longer than all time limits of a history together.
+const endsWithin = 2 * time.Hour
+
+// report prints the result of the history, and ends the process.
+func (h *history) report() {
+	r := report{
+		Seed: h.seed, Trace: fmt.Sprintf("%016x", h.world.trace.Sum64()), Failures: h.failures,
+		Faults: h.world.counts, Exits: h.world.exits, States: h.result.States, Virtual: time.Since(h.world.begin).Seconds(),
+	}
+	r.Seen = h.countSeen()
+	if h.audit != nil {
+		r.Predictions = h.audit.total
+	}
+	line, _ := json.Marshal(r)
+	if os.Getenv("LOG") != "" {
+		os.Stderr.Write(h.log.Bytes())
+	}
+	fmt.Printf("HISTORY %s\n", line)
+	os.RemoveAll(h.folder)
+	os.Exit(0)
 }
 
 // perform is the course of a history, as run.perform is of a run of processes.
@@ -157,7 +175,7 @@ func (h *history) perform() error {
 	if err := h.publishModels(ctx, js); err != nil {
 		return err
 	}
-	h.startGuests(guestFaults)
+	h.startGuests(ctx, js, guestFaults)
 	h.producers.js, h.producers.isOver = js, func(ctx context.Context) bool { return h.isOver(ctx, js) }
 	messages := 0
 	for _, all := range h.producers.plan.sends {
@@ -170,6 +188,9 @@ func (h *history) perform() error {
 	}
 	h.awaitDevices()
 	h.faults.Wait()
+	if err := h.endLearner(); err != nil {
+		return err
+	}
 	if err := h.awaitSilence(ctx, js); err != nil {
 		return err
 	}
@@ -194,7 +215,7 @@ func (h *history) perform() error {
 
 // awaitPromotions waits until the newest promotion is in the input of all partitions.
 func (h *history) awaitPromotions(ctx context.Context, js jetstream.JetStream) error {
-	if h.world.counts[promotion] == 0 {
+	if h.world.counts[promotion]+h.world.counts[learnedPromotion] == 0 {
 		return nil
 	}
 	newest, err := promotionOf(ctx, js)
@@ -309,12 +330,7 @@ func (h *history) countSeen() map[string]int {
 // leftGoroutines describes goroutines of the product after the end of all workers.
 func leftGoroutines() (all []string) {
 	time.Sleep(time.Minute)
-	buf := make([]byte, 1<<20)
-	n := runtime.Stack(buf, true)
-	for ; n == len(buf); n = runtime.Stack(buf, true) {
-		buf = make([]byte, 2*n)
-	}
-	for stack := range strings.SplitSeq(string(buf[:n]), "\n\n") {
+	for stack := range allStacks() {
 		if !strings.Contains(stack, "eusn-stream/eusn-stream/internal") && !strings.Contains(stack, "eusn-stream/eusn-stream/pipeline") {
 			continue
 		}
@@ -324,4 +340,24 @@ func leftGoroutines() (all []string) {
 		all = append(all, "a goroutine is left: "+stack)
 	}
 	return all
+}
+
+// allStacks returns the stacks of all goroutines.
+func allStacks() iter.Seq[string] {
+	buf := make([]byte, 1<<20)
+	n := runtime.Stack(buf, true)
+	for ; n == len(buf); n = runtime.Stack(buf, true) {
+		buf = make([]byte, 2*n)
+	}
+	return strings.SplitSeq(string(buf[:n]), "\n\n")
+}
+
+// stackOf returns the stack of the first goroutine in a function.
+func stackOf(function string) string {
+	for stack := range allStacks() {
+		if strings.Contains(stack, function) {
+			return stack
+		}
+	}
+	return ""
 }

@@ -203,12 +203,16 @@ func (w *world) newCable(name string) *cable {
 	return c
 }
 
-// dial connects a participant of the harness, through a cable without faults of its own.
-func (w *world) dial(name string) (*nats.Conn, error) {
+// safeCable makes a cable without faults of its own.
+func (w *world) safeCable(name string) *cable {
 	w.mu.Lock()
-	c := w.newCable(name)
-	w.mu.Unlock()
-	return nats.Connect("", append(natsclient.LongLived(name, nil), nats.InProcessServer(c))...)
+	defer w.mu.Unlock()
+	return w.newCable(name)
+}
+
+// dial connects a participant of the harness.
+func (w *world) dial(name string) (*nats.Conn, error) {
+	return nats.Connect("", append(natsclient.LongLived(name, nil), nats.InProcessServer(w.safeCable(name)))...)
 }
 
 // seat is a place for a worker, as of a supervisor: if the worker ends, a new worker starts.
