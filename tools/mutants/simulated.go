@@ -288,4 +288,14 @@ var simulated = []planted{
 		old: "		if part, open, err = decodeState(",
 		new: "		if _, open, err = decodeState(",
 	},
+	{
+		name: "labels: a sequence counts twice for its class", file: "internal/learn/join.go", guests: "learner",
+		old: "	r.Classes[class]++\n",
+		new: "	r.Classes[class] += 2\n",
+	},
+	{
+		name: "labels: a label names a sequence that is stored later", file: "internal/learn/pass.go", guests: "learner",
+		old: "named = named || l.stored >= q.Stored || !f.found[id]",
+		new: "named = named || l.stored < q.Stored",
+	},
 }
