@@ -30,7 +30,7 @@ func (s *scenario) drawChanges(rng *rand.Rand) {
 		}
 		return
 	}
-	if rng.Float64() < .2 {
+	if rng.Float64() < .35 {
 		for i := range 1 + rng.IntN(2) {
 			s.Harms = append(s.Harms, harm{Kind: resizing, Share: .1 + .4*float64(i) + .3*rng.Float64()})
 		}
@@ -107,7 +107,12 @@ func (h *history) resizeJob(pick uint32) {
 	seats := w.workers
 	w.workers = nil
 	w.mu.Unlock()
-	for _, s := range seats {
+	for i, s := range seats {
+		if i == 0 && rng.IntN(2) == 0 {
+			d := 2*lease + time.Duration(rng.IntN(10_000))*time.Millisecond
+			h.faults.Go(func() { s.worker.resumeLate(d) })
+			continue
+		}
 		s.worker.cable.end()
 	}
 	limit := time.Now().Add(resizeEnds)
@@ -141,6 +146,15 @@ func (h *history) resizeJob(pick uint32) {
 			w.count("kill resize")
 		}
 	}
+}
+
+// resumeLate suspends a worker for longer than its lease, as a process that is stopped
+// during the whole resize. Later the worker finds records of another generation.
+func (v *simulated) resumeLate(d time.Duration) {
+	v.cable.hold(d, toServer, toWorker)
+	time.Sleep(d + 3*lease)
+	v.stop()
+	<-v.done
 }
 
 // startResize runs a resize as a process of its own would: kill cuts it off for good.

@@ -77,8 +77,11 @@ func (s *scenario) losesPower() bool {
 
 // drawKeeping draws how long workers keep replaced snapshots and rows: no
 // history is as long as the time of the product, so half of them have a shorter time.
-func drawKeeping(seed uint64) time.Duration {
+func (s *scenario) drawKeeping(seed uint64) time.Duration {
 	rng := rand.New(rand.NewPCG(seed, 1<<36))
+	if s.countHarms(trims) > 0 && rng.IntN(2) == 0 {
+		return 0 // no older snapshot and no input: only the newest snapshot has the state
+	}
 	return []time.Duration{owner.KeepReplaced, owner.KeepReplaced, 0, time.Duration(1+rng.IntN(5)) * time.Second}[rng.IntN(4)]
 }
 

@@ -75,8 +75,9 @@ func (s *scenario) drawTrims(seed uint64) {
 		return
 	}
 	for range 1 + rng.IntN(3) {
-		s.Harms = append(s.Harms, harm{Kind: trims, Share: .2 + .7*rng.Float64()})
+		s.Harms = append(s.Harms, harm{Kind: trims, Share: .1 + .7*rng.Float64()})
 	}
+	s.Kills = max(s.Kills, 2+rng.IntN(4)) // the next owners need the snapshots
 }
 
 // trimInput removes the input that the job does not need and that the truth has read.

@@ -153,7 +153,7 @@ func (h *history) perform() error {
 		return err
 	}
 	w.payload, w.lag, w.disk.keeps = s.MaxPayload, s.Lag, s.losesPower()
-	w.always, w.unsafe, w.keep = s.SyncAlways, os.Getenv("UNSAFE"), drawKeeping(h.seed)
+	w.always, w.unsafe, w.keep = s.SyncAlways, os.Getenv("UNSAFE"), s.drawKeeping(h.seed)
 	if err := w.startServer(); err != nil {
 		return err
 	}
