@@ -25,7 +25,6 @@ type planted struct {
 
 	simulated bool   // the simulation must find the fault, too
 	guests    string // processes next to the stage that the histories have
-	note      string // why no history finds the fault
 }
 
 // apply returns the text with the fault.

@@ -74,10 +74,23 @@ func TestSwitch(t *testing.T) {
 	}
 }
 
+// TestNotes: each note is about a fault.
+func TestNotes(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range listSimulated(regexp.MustCompile("")) {
+		names[p.name] = true
+	}
+	for name := range notes {
+		if !names[name] {
+			t.Errorf("a note about %q, which is no fault", name)
+		}
+	}
+}
+
 // TestTable writes a table, changes a row, and reads the table.
 func TestTable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "table.csv")
-	all := []planted{{name: "b", note: "no history recreates the input"}, {name: "a"}, {name: "c"}}
+	all := []planted{{name: "b"}, {name: "a"}, {name: "c"}}
 	first, err := readTable(path)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +102,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := readTable(path)
-	if err != nil || len(got) != 2 || got["b"] != (row{"no", "99", "120", "no history recreates the input", "v1"}) {
+	if err != nil || len(got) != 2 || got["b"] != (row{"no", "99", "120", "not explained: no history has reached the state", "v1"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	text, err := os.ReadFile(path)

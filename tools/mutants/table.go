@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ type table map[string]row
 // row is the last result of a fault.
 type row struct {
 	found, histories, cpu string
-	failure               string // first failure; if not found, see planted.note
+	failure               string // first failure; if not found, see notes
 	version               string
 }
 
@@ -58,7 +59,7 @@ func (t table) writeTable(path string, all []planted) error {
 	for _, p := range all {
 		if r, ok := t[p.name]; ok {
 			if r.found == "no" {
-				r.failure = p.note
+				r.failure = cmp.Or(notes[p.name], "not explained: no history has reached the state")
 			}
 			rows = append(rows, []string{p.name, r.found, r.histories, r.cpu, r.failure, r.version})
 		}
