@@ -15,7 +15,8 @@ import (
 
 // RandomOptions select random features for numbers: units with drawn weights, which read running means of each channel
 // and their differences, instead of the network (readout.RandomFeatures, reservoir.Front.Means). Leave-one-out chooses
-// the scale of the drawn weights. The zero value is the default.
+// the scale of the drawn weights, and whether statistics count by their correlation with the number. The zero value is
+// the default.
 type RandomOptions struct {
 	Units  int   // 0: defaultUnits
 	Means  []int // lengths of the running means, samples after the front end, ascending; nil: defaultMeans
@@ -40,6 +41,8 @@ type RandomReport struct {
 	RMSE    float64 `json:"rmse"`
 	Network float64 `json:"network_rmse"` // with the features of the network
 	Chosen  bool    `json:"chosen"`       // the model has the random features
+
+	Weighted bool `json:"weighted"` // statistics count by their correlation with the number
 }
 
 // randomScales are the candidates of RandomReport.Scale.
@@ -122,14 +125,17 @@ func (t *training) chooseRandom(ctx context.Context, linear *readout.Linear, rep
 	t.report.Random = choice
 	var best *readout.Linear
 	var of fit.Report
-	for _, scale := range randomScales {
-		random := scaleUnits(drawn, math.Sqrt(scale))
-		l, r, err := t.fitUnits(ctx, random)
-		if err != nil {
-			return nil, report, err
-		}
-		if best == nil || r.Numbers.RMSE < choice.RMSE {
-			best, of, choice.RMSE, choice.Scale = readUnits(l, random, linear.Features()), r, r.Numbers.RMSE, scale
+	for _, weighted := range []*readout.RandomFeatures{drawn, t.weighStatistics(drawn)} {
+		for _, scale := range randomScales {
+			random := scaleUnits(weighted, func(int) float64 { return math.Sqrt(scale) })
+			l, r, err := t.fitUnits(ctx, random)
+			if err != nil {
+				return nil, report, err
+			}
+			if best == nil || r.Numbers.RMSE < choice.RMSE {
+				best, of, choice.RMSE, choice.Scale = readUnits(l, random, linear.Features()), r, r.Numbers.RMSE, scale
+				choice.Weighted = weighted != drawn
+			}
 		}
 	}
 	if choice.Chosen = o.Always || choice.RMSE < choice.Network; !choice.Chosen {
@@ -187,12 +193,41 @@ func (t *training) statisticMoments(j, d int) (mean, deviation float64) {
 	return mean, deviation
 }
 
-// scaleUnits multiplies the drawn weights.
-func scaleUnits(drawn *readout.RandomFeatures, factor float64) *readout.RandomFeatures {
+// weighStatistics multiplies the weights of each statistic by the magnitude of its correlation with the number, so that
+// units read little of channels without a relation to the number; the sums keep about their variance.
+func (t *training) weighStatistics(drawn *readout.RandomFeatures) *readout.RandomFeatures {
+	d, numbers := drawn.Statistics(), t.examples.numbers
+	mean := 0.
+	for _, v := range numbers {
+		mean += float64(v) / float64(len(numbers))
+	}
+	weights, squares, varying := make([]float64, d), 0., 0.
+	for j := range d {
+		_, deviation := t.statisticMoments(j, d)
+		if deviation == 0 || drawn.Weights[j] == 0 {
+			continue
+		}
+		for i, v := range numbers {
+			weights[j] += float64((float64(t.statistics[i*d+j]) - float64(drawn.Center[j])) * (float64(v) - mean))
+		}
+		weights[j] = math.Abs(weights[j]) / deviation
+		squares += float64(weights[j] * weights[j])
+		varying++
+	}
+	return scaleUnits(drawn, func(j int) float64 {
+		if squares == 0 { // no statistic has a relation to the number
+			return 1
+		}
+		return weights[j] * math.Sqrt(varying/squares)
+	})
+}
+
+// scaleUnits multiplies the drawn weights by the factor of their statistic.
+func scaleUnits(drawn *readout.RandomFeatures, factor func(j int) float64) *readout.RandomFeatures {
 	r := *drawn
 	r.Weights, r.Out = slices.Clone(r.Weights), slices.Clone(r.Out)
 	for i, w := range r.Weights {
-		r.Weights[i] = float32(float64(w) * factor)
+		r.Weights[i] = float32(float64(w) * factor(i%r.Statistics()))
 	}
 	return &r
 }

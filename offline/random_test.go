@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -78,6 +79,38 @@ func TestRandomFeaturesAreChosen(t *testing.T) {
 	for i, a := range answers {
 		if want := ev.Predictions[i].Number; a.Number != want {
 			t.Fatalf("series %d: %+v in the library, %+v by Evaluate", i, a.Number, want)
+		}
+	}
+}
+
+// If most channels have no relation to the number, leave-one-out chooses weights by correlation, which are small for
+// these channels.
+func TestRandomFeaturesWeighStatistics(t *testing.T) {
+	const channels = 8
+	rng := rand.New(rand.NewPCG(4, 3))
+	d := &archive.Dataset{Name: "wear", Target: "wear", Classes: []string{"wear"}, Channels: strings.Split("abcdefgh", "")}
+	for i := range 200 {
+		s, level := archive.Series{ID: fmt.Sprint(i), Split: archive.Train}, [channels]float64{}
+		for c := range level {
+			level[c] = 4*rng.Float64() - 2
+		}
+		for k := range 16 * channels {
+			s.Values = append(s.Values, float32(level[k%channels]+.1*rng.NormFloat64()))
+		}
+		s.SetNumber(math.Max(0, level[0]))
+		d.Series = append(d.Series, s)
+	}
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(channels), Target: "wear", Random: &RandomOptions{Units: 100, Means: []int{4}, Always: true}})
+	if r.Random == nil || !r.Random.Weighted {
+		t.Fatalf("%+v", r.Random)
+	}
+	size := [channels]float64{} // sums of squares; each channel has a statistic of about the same deviation
+	for i, w := range m.Readouts[0].Random.Weights {
+		size[i%channels] += float64(w) * float64(w)
+	}
+	for c, v := range size[1:] { // a correlation by chance is below .25, that of the first channel is .86
+		if v > size[0]/10 {
+			t.Errorf("channel %d has %.3g of the weight of the first", c+1, v/size[0])
 		}
 	}
 }
