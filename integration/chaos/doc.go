@@ -46,7 +46,7 @@
 // next to the stage, each with files that the next process continues. A gateway must store each
 // acknowledged sample once, two keepers of alarms must write each event of the output once, a
 // recording must equal the input, and a learner must count each label once; its readouts are
-// promoted, and the predictions must be right under each.
+// promoted, and the predictions must be right under each. A backfill must have each line once.
 // Command tools/simulate builds and runs the simulation. System calls that are interrupted,
 // threads and several machines remain to the processes.
 //

@@ -86,7 +86,7 @@ func (h *history) drawGuests() (faults []guestFault, err error) {
 		name  string
 		share float64
 		add   func(*rand.Rand) error
-	}{{"gateway", .25, h.addDoor}, {"alarms", .2, h.addAlarms}, {"recorder", .2, h.addRecorder}, {"learner", .15, h.addLearner}} {
+	}{{"gateway", .25, h.addDoor}, {"alarms", .2, h.addAlarms}, {"recorder", .2, h.addRecorder}, {"learner", .15, h.addLearner}, {"backfill", .15, h.addBackfill}} {
 		rng, before := rand.New(rand.NewPCG(h.seed, 1<<37+uint64(i))), len(h.guests)
 		if comes := rng.Float64() < kind.share; !comes && !slices.Contains(asked, kind.name) {
 			continue
@@ -323,7 +323,12 @@ func (h *history) compareGuests(ctx context.Context, js jetstream.JetStream) err
 		}
 	}
 	if h.learner != nil {
-		return h.compareLearner(ctx, js)
+		if err := h.compareLearner(ctx, js); err != nil {
+			return err
+		}
+	}
+	if h.backfill != nil {
+		return h.compareBackfill()
 	}
 	return nil
 }
@@ -332,6 +337,9 @@ func (h *history) compareGuests(ctx context.Context, js jetstream.JetStream) err
 func (h *history) countGuests(seen map[string]int) {
 	if v := h.learner; v != nil {
 		seen["readouts learned"], seen["rounds of the learner"], seen["labels"] = len(v.names), v.rounds, v.sequences
+	}
+	if b := h.backfill; b != nil {
+		seen["lines of backfills"], seen["kills of backfills"] = b.lines, b.kills
 	}
 	if r := h.recorder; r != nil {
 		seen["files of recordings"], seen["syncs of recordings"], seen["samples recorded"] = r.files, r.syncs, r.samples

@@ -38,6 +38,7 @@ type history struct {
 	keepers   *keepers // of alarms; nil: none
 	recorder  *recorder
 	learner   *learner
+	backfill  *backfill
 
 	spilled bool // rows of states were stored apart
 	stopped int  // partitions that the damage has stopped, at the end

@@ -298,4 +298,9 @@ var simulated = []planted{
 		old: "named = named || l.stored >= q.Stored || !f.found[id]",
 		new: "named = named || l.stored < q.Stored",
 	},
+	{
+		name: "backfill: the lines after the position are repeated", file: "internal/replay/backfill_output.go", guests: "backfill",
+		old: "	if err := o.file.Truncate(at); err != nil {\n		return fmt.Errorf(\"backfill: %w\", err)\n	}\n	if _, err := o.file.Seek(at, io.SeekStart); err != nil {",
+		new: "	if _, err := o.file.Seek(0*at, io.SeekEnd); err != nil {",
+	},
 }

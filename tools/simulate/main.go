@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "", "test binary of an earlier run with -keep; empty: build it")
 	flag.StringVar(&o.keep, "keep", "", "keep the test binary here")
 	flag.StringVar(&o.unsafe, "unsafe", "", "disable a safeguard of the workers: the histories must find it (see pipeline.Worker.Unsafe)")
-	flag.StringVar(&o.guests, "guests", "", "processes next to the stage that each history has: gateway, alarms, recorder, learner; empty: the seed decides")
+	flag.StringVar(&o.guests, "guests", "", "processes next to the stage that each history has: gateway, alarms, recorder, learner, backfill; empty: the seed decides")
 	flag.Var(&o.replace, "replace", "compile another file instead of a file of the project, OLD=NEW; may be repeated")
 	flag.BoolVar(&o.first, "first", false, "stop at the first failed history")
 	flag.DurationVar(&o.budget, "cpu", 0, "start no history after the histories have used this processor time; 0 = no limit")
