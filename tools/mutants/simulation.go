@@ -79,45 +79,54 @@ func (s simulating) simulateFaults(ctx context.Context, out io.Writer) (lived in
 	if err := s.build(ctx, all); err != nil {
 		return 0, err
 	}
+	var chosen []int
+	for i, p := range all {
+		if row, done := t[p.name]; s.names.MatchString(p.name) && (s.repeat || !done || row.version != version) {
+			chosen = append(chosen, i)
+		}
+	}
+	planted := 0
+	err = s.runFaults(ctx, all, chosen, func(h history) error {
+		line, _ := json.Marshal(h)
+		fmt.Fprintf(out, "%s\n", line)
+		if planted++; !h.Found {
+			lived++
+		}
+		t.setRow(h, version)
+		return t.writeTable(s.table, all)
+	})
+	fmt.Fprintf(out, "%d faults planted, %d found\n", planted, planted-lived)
+	return lived, err
+}
+
+// runFaults runs the histories of the chosen faults, and calls report for one fault at a
+// time.
+func (s simulating) runFaults(ctx context.Context, all []planted, chosen []int, report func(history) error) error {
 	next := make(chan int)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	var failed []error
-	planted := 0
 	for range max(1, s.jobs) {
 		wg.Go(func() {
 			for i := range next {
 				h, err := s.simulateFault(ctx, all[i], i)
 				mu.Lock()
 				if err == nil {
-					line, _ := json.Marshal(h)
-					fmt.Fprintf(out, "%s\n", line)
-					planted++
-					if !h.Found {
-						lived++
-					}
-					t.setRow(h, version)
-					err = t.writeTable(s.table, all)
+					err = report(h)
 				}
-				if err != nil {
-					failed = append(failed, err)
-				}
+				failed = append(failed, err)
 				mu.Unlock()
 			}
 		})
 	}
-	for i, p := range all {
-		mu.Lock()
-		row, done := t[p.name]
-		mu.Unlock()
-		if s.names.MatchString(p.name) && (s.repeat || !done || row.version != version) && ctx.Err() == nil {
+	for _, i := range chosen {
+		if ctx.Err() == nil {
 			next <- i
 		}
 	}
 	close(next)
 	wg.Wait()
-	fmt.Fprintf(out, "%d faults planted, %d found\n", planted, planted-lived)
-	return lived, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 // readVersion returns the last commit outside of docs, with a mark if the tree has other
