@@ -102,7 +102,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := readTable(path)
-	if err != nil || len(got) != 2 || got["b"] != (row{"no", "99", "120", "not explained: no history has reached the state", "v1"}) {
+	if err != nil || len(got) != 2 || got["b"] != (row{"no", "99", "120", "not explained", "v1"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	text, err := os.ReadFile(path)

@@ -59,7 +59,7 @@ func (t table) writeTable(path string, all []planted) error {
 	for _, p := range all {
 		if r, ok := t[p.name]; ok {
 			if r.found == "no" {
-				r.failure = cmp.Or(notes[p.name], "not explained: no history has reached the state")
+				r.failure = cmp.Or(notes[p.name], "not explained")
 			}
 			rows = append(rows, []string{p.name, r.found, r.histories, r.cpu, r.failure, r.version})
 		}
