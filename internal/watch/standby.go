@@ -279,13 +279,15 @@ func (w *watcher) answerPulses() (quiet func(), err error) {
 			_ = m.Respond(data)
 		}
 	})
-	if err == nil { // from now on, questions are answered
-		try, cancel := w.book.link.Attempt(context.Background())
-		err = w.process.nc.FlushWithContext(try)
-		cancel()
-	}
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	return func() { _ = sub.Unsubscribe() }, nil
+	quiet = func() { _ = sub.Unsubscribe() }
+	try, cancel := w.book.link.Attempt(context.Background())
+	defer cancel()
+	if err = w.process.nc.FlushWithContext(try); err != nil { // after the flush, questions are answered
+		quiet() // otherwise the client subscribes on the next connection, and each process stands by
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	return quiet, nil
 }
