@@ -159,18 +159,6 @@ type loss struct {
 	unanswered map[string]int // by key: the first message without an acknowledgement
 }
 
-// losePower notes that the outbox may have lost its end: messages of the devices without
-// an acknowledgement may be doubled, under new numbers.
-func (d *door) losePower(acknowledged map[string]map[uint64]bool) {
-	l := loss{time.Now(), map[string]int{}}
-	for key := range d.keys {
-		for acknowledged[key][uint64(l.unanswered[key]+1)] {
-			l.unanswered[key]++
-		}
-	}
-	d.losses = append(d.losses, l)
-}
-
 // restartsNumbers reports whether a key may have new numbers from message m on, stored at a
 // time: at most once for each loss of power, if m begins with the sample expected next, or
 // with a message that had no acknowledgement at the last loss.

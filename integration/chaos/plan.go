@@ -153,15 +153,6 @@ func (p *plan) addRow(rng *rand.Rand, m *input, id string, end bool) {
 	}
 }
 
-// addDevice adds a device that sends messages to a gateway, and returns their order.
-func (p *plan) addDevice(rng *rand.Rand, key string, messages int) (sends []send) {
-	p.keys = append(p.keys, key)
-	for range messages {
-		sends = append(sends, send{seq: p.addMessage(rng, key, 1).seq})
-	}
-	return sends
-}
-
 // orderSends draws the order of a key's messages.
 func orderSends(rng *rand.Rand, t traffic) []send {
 	type placed struct {

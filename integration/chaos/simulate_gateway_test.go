@@ -271,3 +271,24 @@ func (h *history) endDoor() {
 		h.fail("all devices have an acknowledgement, and %d batches wait in the outbox", n)
 	}
 }
+
+// addDevice adds a device that sends messages to a gateway, and returns their order.
+func (p *plan) addDevice(rng *rand.Rand, key string, messages int) (sends []send) {
+	p.keys = append(p.keys, key)
+	for range messages {
+		sends = append(sends, send{seq: p.addMessage(rng, key, 1).seq})
+	}
+	return sends
+}
+
+// losePower notes that the outbox may have lost its end: messages of the devices without
+// an acknowledgement may be doubled, under new numbers.
+func (d *door) losePower(acknowledged map[string]map[uint64]bool) {
+	l := loss{time.Now(), map[string]int{}}
+	for key := range d.keys {
+		for acknowledged[key][uint64(l.unanswered[key]+1)] {
+			l.unanswered[key]++
+		}
+	}
+	d.losses = append(d.losses, l)
+}
