@@ -270,6 +270,9 @@ func (b *book) readState(ctx context.Context) (*alarm.Fold, error) {
 		if err != nil {
 			return nil, fmt.Errorf("watch: message %d of %s, a piece of the state: %w; %s", seq, wire.AlarmStream(b.job), err, recreateHint(b.job))
 		}
+		if m.Subject != wire.AlarmStateSubject(b.job) { // foreign: published while the state was stored
+			continue
+		}
 		if data = append(data, m.Data...); len(data) > alarm.MaxState {
 			break
 		}

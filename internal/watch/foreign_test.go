@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,57 @@ func TestForeignMessages(t *testing.T) {
 		if e.Number != uint64(i+1) {
 			t.Fatalf("event %d has number %d", i+1, e.Number)
 		}
+	}
+}
+
+// TestForeignMessageWithinState: a foreign message between the pieces of a state is skipped.
+func TestForeignMessageWithinState(t *testing.T) {
+	r := newRig(t, -1)
+	begun := make(chan bool, 2)
+	o := watch.Options{Rules: alarm.Rules{}, Who: "test", Begun: func(alarm.Rules) { begun <- true }}
+	p := r.startProcess(o)
+	<-begun
+	r.stopProcess(p)
+	log, err := r.js.Stream(t.Context(), wire.AlarmStream("job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(subject string) []byte {
+		t.Helper()
+		m, err := log.GetLastMsgForSubject(t.Context(), subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Data
+	}
+	publish := func(subject string, data []byte) uint64 {
+		t.Helper()
+		ack, err := r.js.Publish(t.Context(), subject, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ack.Sequence
+	}
+	state, record := read(wire.AlarmStateSubject("job")), map[string]any{}
+	if err := json.Unmarshal(read(wire.AlarmRecordSubject("job")), &record); err != nil {
+		t.Fatal(err)
+	}
+	record["first"] = publish(wire.AlarmStateSubject("job"), state[:len(state)/2])
+	r.publishForeign()
+	record["last"] = publish(wire.AlarmStateSubject("job"), state[len(state)/2:])
+	data, err := json.Marshal(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish(wire.AlarmRecordSubject("job"), data)
+	p = r.startProcess(o)
+	select {
+	case <-begun:
+		r.stopProcess(p)
+	case err := <-p.done:
+		t.Fatal(err)
+	case <-time.After(pipelinetest.Patience):
+		t.Fatal("the process does not begin")
 	}
 }
 
