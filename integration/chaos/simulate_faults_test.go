@@ -67,6 +67,7 @@ func drawScenario(seed uint64) *scenario {
 	}
 	s.drawRivals(seed)
 	s.drawTrims(seed)
+	s.drawReturn(seed)
 	return s
 }
 

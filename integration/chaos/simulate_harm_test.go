@@ -32,10 +32,7 @@ const (
 // flag predictions; it may not answer wrongly without a flag.
 func (s *scenario) drawDamage(rng *rand.Rand) {
 	kind := []string{rewinds, purges, deletes, flips, empties, unsynced, recreate}[rng.IntN(7)]
-	t := steady
-	t.Keys, t.Messages, t.Rows, t.Gateways = s.Traffic.Keys, s.Traffic.Messages, s.Traffic.Rows, s.Traffic.Gateways
-	s.Policy = "marked" // a lost sample shifts all later sequences of the other policies
-	s.Traffic, s.Harms, s.May, s.Loses, s.SyncAlways, s.Idle = t, nil, flaggedOrStopped, true, false, 0
+	s.allowDamage(flaggedOrStopped)
 	s.May.Shown = kind == purges // of the output
 	if kind == rewinds {
 		s.Harms = append(s.Harms, harm{Kind: "backup", Share: .1 + .3*rng.Float64()})
@@ -59,9 +56,7 @@ func (h *history) damage(kind string, pick uint32, js jetstream.JetStream) {
 		err = copyStore(w.store(w.stores), filepath.Join(w.dir, "backup"))
 	case rewinds, flips, empties:
 		streams := some(inputStream, outputStream, snapStream, rowStream, memberStream)
-		err = w.restartServer(time.Duration(rng.IntN(1500))*time.Millisecond, kind, func(dir string) error {
-			return harmStore(kind, filepath.Join(dir, "jetstream", "$G", "streams"), filepath.Join(w.dir, "backup", "jetstream", "$G", "streams"), streams, rng)
-		})
+		err = h.changeStreams(kind, time.Duration(rng.IntN(1500))*time.Millisecond, streams, rng)
 		kind += " of " + strings.Join(streams, " and ")
 	case unsynced:
 		err = w.killServer(time.Duration(rng.IntN(1500))*time.Millisecond, true)
@@ -69,6 +64,8 @@ func (h *history) damage(kind string, pick uint32, js jetstream.JetStream) {
 		err = h.removeMessages(ctx, js, kind, rng)
 	case recreate:
 		err = recreateInput(ctx, js, time.Duration(rng.IntN(1000))*time.Millisecond)
+	default:
+		err = h.damageOne(ctx, kind, js, rng)
 	}
 	w.log.Info("FAULT: "+kind, "err", err)
 	if err == nil {

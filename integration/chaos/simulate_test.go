@@ -40,9 +40,10 @@ type history struct {
 	learner   *learner
 	backfill  *backfill
 
-	spilled bool // rows of states were stored apart
-	stopped int  // partitions that the damage has stopped, at the end
-	parts   int  // messages of the output that are followed by another part of their commit
+	spilled bool     // rows of states were stored apart
+	told    []stored // read from the output before it was lost
+	stopped int      // partitions that the damage has stopped, at the end
+	parts   int      // messages of the output that are followed by another part of their commit
 
 	folder string        // of all files of the history
 	log    *bytes.Buffer // lines of the log
@@ -247,6 +248,9 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 		h.audit.first = names[0]
 	}
 	h.audit.may = h.scenario.May
+	if err := h.checkTold(); err != nil {
+		return err
+	}
 	holes := h.scenario.mayLoseOutput()
 	read, stopped := uint64(0), stops{}
 	for last, before, asked := time.Now(), -1, time.Now(); ; time.Sleep(200 * time.Millisecond) {
