@@ -5,7 +5,6 @@ package main
 var notes = map[string]string{
 	"commit: an answer is relied on without an end":                                           "redundant with one server: a server that goes back breaks every connection, and the other half of the rule remains",
 	"commit: a commit without an answer is repeated after a break without reading the record": "redundant with one server: the expected number refuses the second copy",
-	"commit: a commit is sent without a sure record":                                          "redundant: the expected number; the output goes back only in histories that may stop",
 	"claim: the creation time of the input is not compared":                                   "redundant: the end of the input and the times of its messages are compared as well",
 	"claim: the epoch does not rise":                                                          "redundant: the expected number separates the workers",
 	"claim: a claim names no expected message":                                                "redundant: the commit after the claim expects a number",
@@ -13,7 +12,7 @@ var notes = map[string]string{
 	"claim: an input shorter than the record is accepted":                                     "redundant: the times of messages are compared as well",
 	"claim: the last message is not compared with the input":                                  "few histories in which the input goes back and grows beyond the record",
 	"claim: a rebuilt state is not compared with the digest":                                  "few histories delete messages that a later owner reads",
-	"claim: a partition with snapshots begins without its record":                             "few histories lose only the output",
+	"claim: a partition with snapshots begins without its record":                             "redundant when the whole output is lost: the job does not start; no history removes the record of one partition",
 	"rows: a stored row is not compared with its hash":                                        "redundant: the server refuses messages with flipped bits",
 	"promotion: one of another job is taken":                                                  "there is one job",
 	"retire: replaced snapshots are deleted at once":                                          "only an output that goes back needs them, and then a partition may stop",
@@ -22,6 +21,4 @@ var notes = map[string]string{
 	"resize: the digest of a snapshot is not compared with its record":                        "no history damages a snapshot before a resize",
 	"resize: the sums before and after are not compared":                                      "no history damages a snapshot during a resize",
 	"input: lost messages are not reported":                                                   "few histories purge the input under a reader",
-	"input: a recreated consumer does not compare the input":                                  "few histories in which the input goes back under a reader",
-	"past: an output restored from a copy is continued":                                       "the output must go back and grow to the same number while its worker waits",
 }
