@@ -127,12 +127,15 @@ func (w *world) killServer(down time.Duration, power bool) error {
 
 // restartServer kills the server, and changes its files before the next one starts.
 func (w *world) restartServer(down time.Duration, what string, change func(dir string) error) error {
-	return w.replaceStore(down, "stop for "+what, func(from, to string) error {
+	var failed error // the next server starts even then
+	err := w.replaceStore(down, "stop for "+what, func(from, to string) error {
 		if err := copyStore(from, to); err != nil {
 			return err
 		}
-		return change(to)
+		failed = change(to)
+		return nil
 	}, false)
+	return errors.Join(err, failed)
 }
 
 // replaceStore ends the server, and starts the next one on a copy of its store.
