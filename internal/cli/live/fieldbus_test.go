@@ -162,7 +162,6 @@ gateway:
 	edge.hears("born")
 	subscribed(t, g, 1)
 	send(0, killed)
-	late := g.says("left out: ")
 	g.kill()
 	g = gateway(g.addr)
 	edge.hears("born")
@@ -180,12 +179,13 @@ gateway:
 			want[key][2] = strings.Join(words, " ")
 		}
 	}
-	if late += g.says("left out: "); late > 0 { // this machine was too slow for some polls, so there are more gaps
-		for _, all := range []map[string][]string{got, want} {
-			for i, p := range all["mill"] {
-				words := strings.SplitN(p, " ", 3)
-				all["mill"][i] = words[0] + " " + words[2]
-			}
+	// On a slow machine the gateway skips polls, and each adds the flag gap. No sample is lost,
+	// because each answered request gets the next one.
+	for i := range min(len(got["mill"]), len(want["mill"])) {
+		g, w := strings.SplitN(got["mill"][i], " ", 3), strings.SplitN(want["mill"][i], " ", 3)
+		if w[1] == "" && g[1] == "gap" {
+			w[1] = "gap"
+			want["mill"][i] = strings.Join(w, " ")
 		}
 	}
 	if !maps.EqualFunc(got, want, slices.Equal) || count(got) != len(keys)*each/10 {
