@@ -160,8 +160,8 @@ func (g *doorway) losesAnswer() bool {
 // window is the number of messages of a pipelining device without an acknowledgement.
 const window = 4
 
-// qosDevice is a device that sends as over MQTT with QoS 1: several messages without an
-// acknowledgement. After a break of its connection it resends these messages.
+// qosDevice is a device that sends as over MQTT with QoS 1: several messages may be without
+// an acknowledgement. The device resends these messages after its connection breaks.
 type qosDevice struct {
 	h            *history
 	key          string

@@ -170,9 +170,9 @@ func (h *history) findStopped() (stops, error) {
 	return all, nil
 }
 
-// isOver reports that a damaged job has its allowed end: the NATS stream of the input is
-// gone, and every partition is stopped with a reason. Producers would retry until an
-// operator restores the streams.
+// isOver reports whether the producers may give up: the NATS stream of the input is gone,
+// every partition is stopped with a reason, and the damage allows stopped partitions.
+// Producers would retry until an operator restores the streams.
 func (h *history) isOver(ctx context.Context, js jetstream.JetStream) bool {
 	if _, err := js.Stream(ctx, inputStream); !h.scenario.May.Stop || !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return false

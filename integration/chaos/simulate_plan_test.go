@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// plannedHistory is the text of a history: its scenario and its faults, which the seed
-// has drawn. The content of messages, the guests with their faults and the order of
-// goroutines come from the seed. A plan keeps its faults if the generator of scenarios
-// changes.
+// plannedHistory is the text of a history. The seed determines the scenario and the faults
+// when drawPlan draws the plan, and the content of messages, the guests with their faults
+// and the order of goroutines when the plan runs. A stored plan keeps its faults if the
+// generator of scenarios changes.
 type plannedHistory struct {
 	Name     string         `json:"name,omitempty"`
 	Found    string         `json:"found,omitempty"` // the error that it found, and its cause
@@ -40,7 +40,7 @@ func readPlan(name string) (*plannedHistory, error) {
 }
 
 // replaceProcess writes the plan of a seed, and replaces the process with one that runs
-// it: the history of a seed is that of its plan, which does not remember how it was drawn.
+// the plan: a drawn plan and a stored plan then have the same history.
 func replaceProcess(seed, name string) error {
 	data, err := drawPlan(seed)
 	if err != nil {

@@ -94,8 +94,8 @@ func (h *history) returnOutput(down time.Duration, rng *rand.Rand) error {
 	return h.changeStreams(rewinds, down, []string{outputStream}, rng)
 }
 
-// loseOutput deletes or empties the output. What it held was read by others, so no later
-// output may hold it again.
+// loseOutput deletes or empties the output. The harness reads all predictions before the
+// loss, as consumers do: no later output may repeat a prediction.
 func (h *history) loseOutput(ctx context.Context, js jetstream.JetStream, down time.Duration, rng *rand.Rand) error {
 	h.told = nil // of a damage that did not happen
 	_, err := readOn(ctx, js, outputStream, 0, true, func(s stored) error {
@@ -254,18 +254,28 @@ func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream) error {
 	return nil
 }
 
-// regrowInput deletes the input and creates another one while the readers wait. They
-// continue when it has more messages than the old one.
-func (h *history) regrowInput(ctx context.Context, js jetstream.JetStream, rng *rand.Rand) error {
+// holdReaders stops the data of the workers until release is called, after each partition
+// has read input. last is the number of the last input message.
+func (h *history) holdReaders(ctx context.Context, js jetstream.JetStream) (last uint64, release func(), err error) {
 	if err := h.awaitRead(ctx, js); err != nil {
-		return err
+		return 0, nil, err
 	}
-	release := h.world.holdAll()
-	defer release()
-	last, err := lastSeq(ctx, js, inputStream)
+	release = h.world.holdAll()
+	if last, err = lastSeq(ctx, js, inputStream); err != nil {
+		release()
+		return 0, nil, err
+	}
+	return last, release, nil
+}
+
+// regrowInput deletes the input and creates another input while the workers wait. The
+// workers continue when the new input has more messages than the old input.
+func (h *history) regrowInput(ctx context.Context, js jetstream.JetStream, rng *rand.Rand) error {
+	last, release, err := h.holdReaders(ctx, js)
 	if err != nil {
 		return err
 	}
+	defer release()
 	if err := recreateInput(ctx, js, time.Duration(rng.IntN(1000))*time.Millisecond); err != nil {
 		return err
 	}
@@ -275,15 +285,11 @@ func (h *history) regrowInput(ctx context.Context, js jetstream.JetStream, rng *
 
 // clearUnread purges input that the readers, which wait, have not read.
 func (h *history) clearUnread(ctx context.Context, js jetstream.JetStream, rng *rand.Rand) error {
-	if err := h.awaitRead(ctx, js); err != nil {
-		return err
-	}
-	release := h.world.holdAll()
-	defer release()
-	last, err := lastSeq(ctx, js, inputStream)
+	last, release, err := h.holdReaders(ctx, js)
 	if err != nil {
 		return err
 	}
+	defer release()
 	most := last + 5 + rng.Uint64N(20)
 	if err := h.awaitInput(ctx, js, most); err != nil {
 		return err

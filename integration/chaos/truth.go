@@ -170,7 +170,8 @@ func (t *truth) readInput(m *input, inSeq uint64) error {
 	return t.flushWaiting(p, outcome.FlagReordered)
 }
 
-// followNumbers follows a gateway that restarts its numbers from 1.
+// followNumbers resets the expected number of a key after the start of another incarnation
+// of its gateway, whose numbers begin at 1.
 func (t *truth) followNumbers(p *producer, incarnation string) error {
 	if incarnation == p.numbers {
 		return nil
