@@ -51,6 +51,8 @@ type life struct {
 	dead  chan struct{} // closed by a kill
 	done  chan struct{} // closed at the end
 	err   error         // of the end
+
+	ending bool // no other process starts after its end
 }
 
 // guestFault is a fault of a guest at a time.
@@ -202,7 +204,7 @@ func (g *guest) start() {
 func (g *guest) succeed(l *life) {
 	w := g.world
 	w.mu.Lock()
-	mine := g.life == l && l.err != nil && !w.closing
+	mine := g.life == l && l.err != nil && !l.ending && !w.closing
 	if mine {
 		about := strings.SplitN(l.err.Error(), ": ", 3) // the rest names messages
 		w.exits[g.name+": "+strings.Join(about[:min(2, len(about))], ": ")]++
@@ -289,15 +291,29 @@ func (g *guest) inheritFiles(l *life, rng *rand.Rand, power bool) error {
 	return g.disk.inherit(before, power)
 }
 
-// end ends the process cleanly, and returns its error. A dead guest starts for it.
+// end ends the process cleanly, and returns its error. A dead guest starts first, and after
+// a process that ended by itself the next process.
 func (g *guest) end() error {
 	g.start()
-	g.world.mu.Lock()
-	l := g.life
-	g.world.mu.Unlock()
+	l := g.current()
+	for l == nil || l.hasFailed() {
+		time.Sleep(restartLonger)
+		l = g.current()
+	}
+	l.ending = true
 	l.stop()
 	<-l.done
 	return l.err
+}
+
+// hasFailed reports whether the process ended by itself with an error.
+func (l *life) hasFailed() bool {
+	select {
+	case <-l.done:
+		return l.err != nil
+	default:
+		return false
+	}
 }
 
 // endGuests ends all processes, at the end of a history.

@@ -187,14 +187,14 @@ func (h *history) forkOutput(ctx context.Context, js jetstream.JetStream, rng *r
 			release()
 		}
 	}()
-	end, err := h.lastRecord(ctx, js)
+	end, err := lastNumber(ctx, js)
 	if err != nil {
 		return err
 	}
 	if err := h.returnOutput(0, rng); err != nil {
 		return err
 	}
-	if now, err := h.lastRecord(ctx, js); err != nil || now >= end {
+	if now, err := lastNumber(ctx, js); err != nil || now >= end {
 		return cmp.Or(err, fmt.Errorf("the output went from message %d to %d", end, now))
 	}
 	w.setScale(seats+1, h.job)
@@ -203,7 +203,7 @@ func (h *history) forkOutput(ctx context.Context, js jetstream.JetStream, rng *r
 	w.mu.Unlock()
 	fresh.setLag(20 * time.Millisecond) // several requests are needed between two commits
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		now, err := h.lastRecord(ctx, js)
+		now, err := lastNumber(ctx, js)
 		if err == nil && now == end {
 			break
 		}
@@ -219,20 +219,13 @@ func (h *history) forkOutput(ctx context.Context, js jetstream.JetStream, rng *r
 	return nil
 }
 
-// lastRecord returns the number of the last message of partition 0.
-func (h *history) lastRecord(ctx context.Context, js jetstream.JetStream) (seq uint64, err error) {
-	err = retryRequest(ctx, func(ctx context.Context) error {
-		s, err := js.Stream(ctx, outputStream)
-		if err != nil {
-			return err
-		}
-		m, err := s.GetLastMsgForSubject(ctx, job+".out.0")
-		if err == nil {
-			seq = m.Sequence
-		}
-		return err
-	})
-	return seq, err
+// lastNumber returns the number of the last message of partition 0.
+func lastNumber(ctx context.Context, js jetstream.JetStream) (uint64, error) {
+	m, err := lastRecord(ctx, js, 0)
+	if err != nil {
+		return 0, err
+	}
+	return m.Sequence, nil
 }
 
 // awaitRead requires that every partition has predicted from the input, so that it knows

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,6 +14,9 @@ import (
 // checkFinalStates is run.checkStates for a history: the states of the job are compared with
 // the states of a worker that processes the whole input undisturbed.
 func (h *history) checkFinalStates(ctx context.Context, js jetstream.JetStream) error {
+	if err := h.awaitOwners(ctx, js); err != nil {
+		return err
+	}
 	h.world.setScale(0, h.job) // the last commits of its workers have the final states
 	for _, v := range h.world.all {
 		if !v.cable.ended {
@@ -63,4 +67,58 @@ func (h *history) checkFinalStates(ctx context.Context, js jetstream.JetStream) 
 		h.compareStates(broken, whole)
 	}
 	return err
+}
+
+var workerID = regexp.MustCompile(` job=` + job + ` worker=(\S+)`)
+
+// awaitOwners waits until the last record of each partition is from a running worker, and
+// the input has no new message, such as an end event, for a while. A partition whose
+// worker was killed shortly before has no released record until its next worker ends.
+func (h *history) awaitOwners(ctx context.Context, js jetstream.JetStream) error {
+	var read uint64
+	changed := time.Now()
+	for begin := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		last, err := lastSeq(ctx, js, inputStream)
+		if err != nil {
+			return err
+		}
+		if last != read {
+			read, changed = last, time.Now()
+		}
+		orphan, err := h.findOrphan(ctx, js)
+		switch {
+		case err != nil:
+			return err
+		case orphan == "" && time.Since(changed) > 2*h.scenario.Idle+settleTime:
+			return nil
+		case time.Since(begin) > noProgress && orphan != "":
+			h.fail("%s %v after the load", orphan, noProgress)
+			return nil
+		case time.Since(begin) > noProgress:
+			h.fail("the input still grows %v after the load", noProgress)
+			return nil
+		}
+	}
+}
+
+// findOrphan describes a partition whose last record is not from a running worker.
+func (h *history) findOrphan(ctx context.Context, js jetstream.JetStream) (string, error) {
+	running := map[string]bool{}
+	h.world.mu.Lock()
+	for _, s := range h.world.workers {
+		for _, m := range workerID.FindAllSubmatch(s.worker.log.Bytes(), -1) {
+			running[string(m[1])] = true
+		}
+	}
+	h.world.mu.Unlock()
+	for p := range h.partitions() {
+		m, err := lastRecord(ctx, js, p)
+		if err != nil {
+			return "", err
+		}
+		if w := m.Header.Get("Eusn-Worker"); !running[w] {
+			return fmt.Sprintf("the last record of partition %d is from worker %q, which does not run,", p, w), nil
+		}
+	}
+	return "", nil
 }

@@ -331,7 +331,8 @@ func isDisconnect(err error) bool {
 			return true
 		}
 	}
-	return false
+	// A server whose first PING overtakes its PONG, on a slow connection.
+	return strings.Contains(err.Error(), "nats: expected 'PONG', got 'PING'")
 }
 
 // setScale sets the number of seats. Superfluous workers stop cleanly.

@@ -24,21 +24,27 @@ type record struct {
 	outs         string
 }
 
+// lastRecord returns the last message of a partition's output.
+func lastRecord(ctx context.Context, js jetstream.JetStream, partition int) (msg *jetstream.RawStreamMsg, err error) {
+	err = retryRequest(ctx, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, outputStream)
+		if err == nil {
+			msg, err = s.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.out.%d", job, partition))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chaos: last record of partition %d: %w", partition, err)
+	}
+	return msg, nil
+}
+
 func (r *run) readRecords(ctx context.Context, js jetstream.JetStream) ([]record, error) {
 	all := make([]record, r.scenario.Partitions)
-	var s jetstream.Stream
-	err := retryRequest(ctx, func(ctx context.Context) (err error) { s, err = js.Stream(ctx, outputStream); return })
-	if err != nil {
-		return nil, err
-	}
 	for p := range all {
-		var msg *jetstream.RawStreamMsg
-		err := retryRequest(ctx, func(ctx context.Context) (err error) {
-			msg, err = s.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.out.%d", job, p))
-			return err
-		})
+		msg, err := lastRecord(ctx, js, p)
 		if err != nil {
-			return nil, fmt.Errorf("chaos: last record of partition %d: %w", p, err)
+			return nil, err
 		}
 		h := msg.Header
 		all[p] = record{h.Get("Eusn-Kind"), h.Get("Eusn-Digest"), h.Get("Eusn-Digest-In-Seq"), h.Get("Eusn-Outs")}
