@@ -88,7 +88,11 @@ func (m *Models) uploadModel(ctx context.Context, meta jetstream.ObjectMeta, b [
 	end, _ := ctx.Deadline() // Put has set a deadline
 	longer, cancel := context.WithDeadline(context.WithoutCancel(ctx), end.Add(CommitTimeout))
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(CommitTimeout, cancel) })
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) { // otherwise longer ends at its own deadline
+			time.AfterFunc(CommitTimeout, cancel)
+		}
+	})
 	defer stop()
 	meta.Opts = &jetstream.ObjectMetaOptions{ChunkSize: bucketChunk}
 	_, err := m.objects.Put(longer, meta, whileOpen{ctx, &unhurried{bytes.NewReader(b)}})

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -111,5 +113,34 @@ func TestModelIsStoredAnewMeanwhile(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// muteObjects is an object store whose server does not answer.
+type muteObjects struct{ jetstream.ObjectStore }
+
+func (muteObjects) Put(ctx context.Context, _ jetstream.ObjectMeta, _ io.Reader) (*jetstream.ObjectInfo, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestUploadDeadline expects the deadline as the reason of an upload without an answer: only
+// the caller cancels an upload.
+func TestUploadDeadline(t *testing.T) {
+	for range 20 { // timers of equal time have no order
+		synctest.Test(t, func(t *testing.T) {
+			m := &Models{bucket: bucket{objects: muteObjects{}}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := m.uploadModel(ctx, jetstream.ObjectMeta{Name: "a"}, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("an upload without an answer: %v, want %v", err, context.DeadlineExceeded)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+			time.AfterFunc(time.Second, cancel)
+			begin := time.Now()
+			if err := m.uploadModel(ctx, jetstream.ObjectMeta{Name: "a"}, nil); !errors.Is(err, context.Canceled) || time.Since(begin) != time.Second+CommitTimeout {
+				t.Errorf("a canceled upload: %v after %v", err, time.Since(begin))
+			}
+		})
 	}
 }
