@@ -69,7 +69,7 @@ func (t *Ownership) followInput(own *reader) (ended <-chan struct{}) {
 			if own == nil && !common && t.ctx.Err() == nil {
 				var err error
 				if own, err = t.readInput(t.Input.passed.Load() + 1); err != nil && t.ctx.Err() == nil {
-					t.Fail(fmt.Errorf("%w: %w", err, store.ErrLater))
+					t.Fail(err)
 				}
 			}
 			select {
@@ -107,7 +107,8 @@ func (t *Ownership) beginReading() (*reader, error) {
 	return t.readInput(seq + 1)
 }
 
-// readInput starts the partition's consumer at an input message.
+// readInput starts the partition's consumer at an input message. Its error contains
+// store.ErrLater unless the ownership ended.
 func (t *Ownership) readInput(start uint64) (*reader, error) {
 	for attempt := 1; ; attempt++ {
 		js, err := t.w.Reader(t.part.State.ID)

@@ -9,8 +9,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
+
+// A partition without a connection for its consumer is deferred, and the error contains this
+// once.
+func TestConsumerWithoutConnection(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	w := &Worker{Job: "none", Reader: func(int) (jetstream.JetStream, error) { return nil, nats.ErrNoServers }}
+	tn := &Ownership{w: w, part: shard.NewPartition(0, 0), ctx: ctx, Stop: stop}
+	<-tn.followInput(nil)
+	if want := nats.ErrNoServers.Error() + ": " + store.ErrLater.Error(); !errors.Is(tn.Err(), store.ErrLater) || tn.Err().Error() != want {
+		t.Errorf("the partition ended with %q, want %q", tn.Err(), want)
+	}
+}
 
 // A refused consumer is requested a limited number of times.
 func TestConsumerRefused(t *testing.T) {
