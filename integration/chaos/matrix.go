@@ -31,6 +31,7 @@ type scenario struct {
 
 	Kills, Zombies, Splits, OneWay, Cuts, Slow, Restarts, ServerKills int
 
+	Fills      int           // times at which a disk is full, in simulations
 	Harms      []harm        // damage to the servers' stores
 	May        may           // allowed results besides correct predictions
 	Loses      bool          // the servers may lose acknowledged data

@@ -23,6 +23,7 @@ type disk struct {
 	content map[uint64][]byte // by inode, at the last sync
 	names   map[string]uint64 // inodes of durable names
 	keeps   bool              // a loss of power may follow
+	room    *room             // shared with the copies of the folder
 	syncs   int
 }
 
@@ -31,7 +32,7 @@ var disks []*disk
 
 // watchDisk follows the syncs of files below root.
 func watchDisk(root string) *disk {
-	d := &disk{root: root, content: map[uint64][]byte{}, names: map[string]uint64{}}
+	d := &disk{root: root, content: map[uint64][]byte{}, names: map[string]uint64{}, room: &room{}}
 	if dir, err := os.Getwd(); err == nil {
 		if dir, err = filepath.EvalSymlinks(dir); err == nil { // as in /proc
 			d.root = filepath.Join(dir, root)
@@ -43,7 +44,7 @@ func watchDisk(root string) *disk {
 			noteSync(fd)
 		}
 	}
-	simSynced = noteSync
+	simSynced, simRoom = noteSync, findRoom
 	return d
 }
 
@@ -58,21 +59,29 @@ func isSynced(fd int) bool {
 
 // noteSync notes a sync of a file or of a folder on its disk.
 func noteSync(fd int) {
+	if d, name := findDisk(fd); d != nil {
+		d.noteSync(name)
+	}
+}
+
+// findDisk returns the disk of an open file, and the name of the file; nil: none is watched.
+func findDisk(fd int) (*disk, string) {
 	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {
-		return
+		return nil, ""
 	}
 	for _, d := range disks {
 		if name == d.root || strings.HasPrefix(name, d.root+"/") {
-			d.noteSync(name)
-			return
+			return d, name
 		}
 	}
+	return nil, ""
 }
 
 // inherit notes what of a copied store was on the disk: after a loss of power everything,
 // otherwise what was on the disk before.
 func (d *disk) inherit(before *disk, power bool) error {
+	d.room = before.room
 	if d.keeps = before.keeps; !d.keeps {
 		return nil
 	}

@@ -68,6 +68,7 @@ func drawScenario(seed uint64) *scenario {
 	s.drawRivals(seed)
 	s.drawTrims(seed)
 	s.drawReturn(seed)
+	s.drawFills(seed)
 	return s
 }
 
@@ -134,6 +135,9 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 	case scaleTo:
 		w.setScale(int(e.pick), h.job)
 		w.count(e.kind)
+		return
+	case fillDisk:
+		h.faults.Go(func() { h.fillDisks(e) })
 		return
 	case killServer:
 		w.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
@@ -70,7 +71,7 @@ func (h *history) addDoor(rng *rand.Rand) error {
 			d.single[key] = true
 		}
 	}
-	g.guest = h.newGuest("gateway", g.serve, func(error) bool { return false })
+	g.guest = h.newGuest("gateway", g.serve, func(err error) bool { return errors.Is(err, syscall.ENOSPC) })
 	g.disk = watchDisk(g.folder(0))
 	g.disk.keeps = true
 	g.busy = func() bool { return g.gateway != nil && g.gateway.Stats().Waiting > 0 }

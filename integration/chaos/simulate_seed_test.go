@@ -10,8 +10,11 @@ import _ "unsafe" // for go:linkname
 //go:linkname simSeed runtime.simSeed
 func simSeed(seed uint64)
 
-// The overlay calls these after the event.
+// The overlay calls these after the event, and simRoom before a write: it returns the number
+// of bytes that the disk has room for.
 var (
+	//go:linkname simRoom internal/poll.simRoom
+	simRoom func(fd, n int) int
 	//go:linkname simWrote internal/poll.simWrote
 	simWrote func(fd int)
 	//go:linkname simSynced internal/poll.simSynced

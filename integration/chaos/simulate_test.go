@@ -326,6 +326,11 @@ func (h *history) countSeen() map[string]int {
 		seen["predictions flagged for a loss"], seen["stopped partitions"] = h.audit.flagged, h.stopped
 	}
 	h.countGuests(seen)
+	for _, d := range disks {
+		if d.room.refused > 0 {
+			seen["writes refused by the full disk of the "+d.room.name] += d.room.refused
+		}
+	}
 	if h.spilled && h.scenario.Slots > 0 {
 		seen["histories with stored rows"] = 1
 	}

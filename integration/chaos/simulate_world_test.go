@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -51,6 +53,7 @@ type world struct {
 
 	mu      sync.Mutex
 	server  *server.Server // nil while the server is down
+	unwell  *atomic.Bool   // the server's log reports a failed write
 	stores  int            // number of stores so far
 	cables  []*cable
 	workers []*seat
@@ -85,7 +88,8 @@ func (w *world) startServer() error {
 	if err != nil {
 		return err
 	}
-	ns.SetLoggerV2(serverLog{w.log}, false, false, false)
+	unwell := new(atomic.Bool)
+	ns.SetLoggerV2(serverLog{w.log, unwell}, false, false, false)
 	ns.Start()
 	if !ns.ReadyForConnections(serverStart) {
 		return errors.New("chaos: the simulated server does not start")
@@ -101,7 +105,7 @@ func (w *world) startServer() error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.server = ns
+	w.server, w.unwell = ns, unwell
 	return nil
 }
 
@@ -167,6 +171,7 @@ func (w *world) replaceStore(down time.Duration, what string, copy func(from, to
 	// What the old server does from now on reaches no participant and no later server.
 	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
 	time.Sleep(down)
+	w.disk.room.awaitSpace()
 	return w.startServer()
 }
 
@@ -190,14 +195,25 @@ func copyStore(from, to string) error {
 }
 
 // serverLog passes the warnings and errors of the server to the log.
-type serverLog struct{ log *slog.Logger }
+type serverLog struct {
+	log    *slog.Logger
+	unwell *atomic.Bool
+}
 
 func (l serverLog) Noticef(string, ...any)    {}
 func (l serverLog) Debugf(string, ...any)     {}
 func (l serverLog) Tracef(string, ...any)     {}
-func (l serverLog) Warnf(f string, v ...any)  { l.log.Warn("server: " + fmt.Sprintf(f, v...)) }
-func (l serverLog) Errorf(f string, v ...any) { l.log.Error("server: " + fmt.Sprintf(f, v...)) }
-func (l serverLog) Fatalf(f string, v ...any) { l.log.Error("server: " + fmt.Sprintf(f, v...)) }
+func (l serverLog) Warnf(f string, v ...any)  { l.print(slog.LevelWarn, f, v) }
+func (l serverLog) Errorf(f string, v ...any) { l.print(slog.LevelError, f, v) }
+func (l serverLog) Fatalf(f string, v ...any) { l.print(slog.LevelError, f, v) }
+
+func (l serverLog) print(level slog.Level, f string, v []any) {
+	text := fmt.Sprintf(f, v...)
+	l.log.Log(context.Background(), level, "server: "+text)
+	if strings.Contains(text, syscall.ENOSPC.Error()) {
+		l.unwell.Store(true)
+	}
+}
 
 // newCable makes the connection of a participant to the network. w.mu is held.
 func (w *world) newCable(name string) *cable {

@@ -67,11 +67,13 @@ func simRead(b []byte) bool {
 }
 `},
 	},
-	// A simulated loss of power loses what was not synced: the harness hears of each write
-	// and sync.
+	// A simulated loss of power loses what was not synced, and a full disk takes no more bytes:
+	// the harness hears of each write and sync.
 	"internal/poll/fd_unix.go": {
+		{"prepareWrite(fd.isFile); err != nil {\n\t\treturn 0, err\n\t}\n\tvar nn int\n", "prepareWrite(fd.isFile); err != nil {\n\t\treturn 0, err\n\t}\n\tif fd.isFile && simRoom != nil { if n := simRoom(fd.Sysfd, len(p)); n < len(p) { n, _ = syscall.Write(fd.Sysfd, p[:n]); return max(n, 0), syscall.ENOSPC } }\n\tvar nn int\n"},
+		{"defer fd.decref()\n\tvar nn int\n\tfor {\n", "defer fd.decref()\n\tif simRoom != nil { if n := simRoom(fd.Sysfd, len(p)); n < len(p) { n, _ = syscall.Pwrite(fd.Sysfd, p[:n], off); return max(n, 0), syscall.ENOSPC } }\n\tvar nn int\n\tfor {\n"},
 		{"strconv.Itoa(max-nn))\n\t\t\t}\n\t\t\tnn += n\n\t\t}\n\t\tif nn == len(p) {", "strconv.Itoa(max-nn))\n\t\t\t}\n\t\t\tnn += n\n\t\t}\n\t\tif nn == len(p) { if fd.isFile && simWrote != nil { simWrote(fd.Sysfd) }"},
-		{"", "\nvar simWrote, simSynced func(fd int)\n"},
+		{"", "\nvar simWrote, simSynced func(fd int)\n\nvar simRoom func(fd, n int) int\n"},
 	},
 	"internal/poll/fd_fsync_posix.go": {
 		{"\t\treturn syscall.Fsync(fd.Sysfd)", "\t\terr := syscall.Fsync(fd.Sysfd); if err == nil && simSynced != nil { simSynced(fd.Sysfd) }; return err"},
