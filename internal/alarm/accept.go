@@ -28,6 +28,11 @@ func (c *counter) judgeAccepted(r *Rule, p *codec.Prediction, on, off bool, now 
 	return on, off
 }
 
+// isWorse reports whether the last prediction, of an active alarm, raises the alarm anew.
+func (c *counter) isWorse(r *Rule, p *codec.Prediction, now time.Time) bool {
+	return r.Worse > 0 && c.Last&1 > 0 && c.Novelty > 0 && isFinite(p.Novelty) && p.Novelty >= r.Worse*c.Novelty && !r.isQuiet(now)
+}
+
 // shouldAccept reports whether the level of an active alarm is accepted.
 func (c *counter) shouldAccept(r *Rule, now time.Time) bool {
 	return r.Accept > 0 && c.Peak > 0 && now.Sub(c.RaisedAt) >= max(r.Accept, r.Hold)

@@ -83,6 +83,30 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// A novelty of three times that of the alarm raises the alarm anew, without a cleared event.
+func TestWorse(t *testing.T) {
+	levels := []float32{2, 3, 5.9, .5, 6, 7, 17, 18, .5, 2, .5, .5, 1.5}
+	for rule, want := range map[string]string{
+		"novel 0.01, clear after 2":              "0 raised 0\n4 raised 0\n7 raised 0\n11 cleared 0\n12 raised 0\n",
+		"novel 0.01, clear after 2, worse 8.5":   "0 raised 0\n6 raised 0\n11 cleared 0\n12 raised 0\n",
+		"novel 0.01, clear after 2, worse 1e6":   "0 raised 0\n11 cleared 0\n12 raised 0\n",
+		"novel 0.01, clear after 2, accept 3m":   "0 raised 0\n3 cleared 5.9\n4 raised 0\n7 raised 0\n9 cleared 0\n",
+		"novel 0.01, quiet 00:00-00:06":          "6 raised 0\n",
+		"novel 0.01, worse 2, quiet 00:01-00:06": "0 raised 0\n6 raised 0\n",
+	} {
+		for _, restart := range []bool{false, true} {
+			if got := judgeNovelties(t, rule, levels, restart); got != want {
+				t.Errorf("%s, with restarts %v:\n%swant\n%s", rule, restart, got, want)
+			}
+		}
+	}
+	for _, text := range []string{"class a, worse 3", "novel 0.1, worse", "novel 0.1, worse x", "novel 0.1, worse 1", "novel 0.1, worse NaN", "novel 0.1, worse 2 3", "novel 0.1, worse 1e99"} {
+		if r, err := alarm.ParseRule("x", text); err == nil {
+			t.Errorf("%q is taken: %+v", text, r)
+		}
+	}
+}
+
 // An alarm of novelty stays on through short returns to the usual level, without any clause.
 func TestNovelHysteresis(t *testing.T) {
 	levels := []float32{3, .5, .5, 3, .5}

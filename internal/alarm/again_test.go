@@ -157,7 +157,7 @@ func TestOutputBack(t *testing.T) {
 				t.Fatalf("seed %d: event %d has number %d", seed, i+2, e.Number)
 			}
 			key := e.Rule + " " + e.Key
-			if (e.Kind == alarm.Raised) != (on[key] == 0) || e.Kind == alarm.Cleared && e.Alarm != on[key] {
+			if (e.Kind == alarm.Raised) != (on[key] == e.Replaces) || e.Kind == alarm.Cleared && e.Alarm != on[key] {
 				t.Fatalf("seed %d: event %d, %s of alarm %d of %s, while %d is on", seed, e.Number, e.Kind, e.Alarm, key, on[key])
 			}
 			if on[key] = e.Number; e.Kind == alarm.Cleared {

@@ -67,6 +67,9 @@
 //	                 up to this novelty are off. The level is forgotten after the time T without
 //	                 a prediction that meets the condition; when the rules change; and when
 //	                 counting restarts. Default: never, because an accepted fault is missed
+//	worse F          novel: while the alarm is active, a prediction that is on, with a novelty of at
+//	                 least F times that of the last raised event, raises the alarm anew, except in
+//	                 quiet times: a weak lasting change hides no fault. Default: 3
 //	only CONDITION   only predictions that are on for this condition (not drift, not silent)
 //	                 count: class worn >= 0.8, only flag decided
 //	unless CONDITION predictions that are on for this condition do not count: unless class off
@@ -78,8 +81,9 @@
 // # The fold
 //
 // For each rule and key, the fold counts predictions in the order of the job's output. It returns
-// events, numbered from 1: raised, acknowledged, cleared, rules. raised and cleared follow from
-// predictions. Three kinds of events, called facts, do not: new rules, an acknowledgement, and
+// events, numbered from 1: raised, acknowledged, cleared, rules. raised of an active alarm (worse)
+// replaces it: acknowledgement and the times of hold and accept restart. raised and cleared follow
+// from predictions. Three kinds of events, called facts, do not: new rules, an acknowledgement, and
 // raised for a silence, which depends on a clock. Like all events, facts have a position in the
 // output. A replay applies the facts of the log at their positions (Fold.ApplyFact) and reaches the
 // same state.
@@ -95,7 +99,7 @@
 //   - condition.go: judges classes, flags and novelty, with hysteresis (clear below)
 //   - level.go: judges numbers against a bound, with hysteresis (clear below, clear above)
 //   - series.go: judges drift
-//   - accept.go: accepts a level of novelty that stays
+//   - accept.go: accepts a level of novelty that stays; detects a worse novelty
 //   - never.go: lists rules that no prediction of a model can meet
 //   - fold.go: counts on and off predictions (n of m, clear after, hold); raises and clears alarms
 //   - facts.go: applies acknowledgements, new rules and silence

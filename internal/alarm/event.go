@@ -41,6 +41,7 @@ type Event struct {
 	Position uint64         `json:"position"`           // in the job's output: all messages up to this message have been judged
 	Change   string         `json:"change,omitempty"`   // drift: up, down, wider, narrower, or several joined by +
 	Accepted float32        `json:"accepted,omitempty"` // cleared by accept: novelty up to this level raises no alarm
+	Replaces uint64         `json:"replaces,omitempty"` // raised by worse: the alarm of the smaller novelty, which has no cleared event
 	Who      string         `json:"who,omitempty"`      // the person who acknowledged the alarm or changed the rules
 	Why      string         `json:"why,omitempty"`      // reason for clearing, if not a prediction
 
@@ -84,6 +85,31 @@ func newEvidence(p *codec.Prediction) (e Evidence) {
 
 // maxEvent bounds the JSON of an event.
 const maxEventBytes = 2 << 20
+
+// addDetails adds the details of a raised or cleared event.
+func (f *Fold) addDetails(e *Event, c *counter, r *Rule, p *codec.Prediction) {
+	e.Channels = nil
+	switch {
+	case e.Kind == Raised:
+		e.Change, e.Channels = c.Change, shareChannels(p.Inputs)
+		if c.Alarm > 0 {
+			e.Replaces, e.Since = c.Alarm, f.time
+		}
+	case !c.shouldClear(r, f.time):
+		e.Accepted = c.Peak
+	}
+}
+
+// NoveltyText describes the effect of accept or worse; empty: none.
+func (e *Event) NoveltyText() string {
+	switch {
+	case e.Accepted > 0:
+		return fmt.Sprintf("level accepted: novelty up to %.4g", e.Accepted)
+	case e.Replaces > 0:
+		return fmt.Sprintf("novelty %.4g, worse than alarm %d", e.Novelty, e.Replaces)
+	}
+	return ""
+}
 
 // Marshal encodes an event for the log.
 func (e *Event) Marshal() ([]byte, error) {

@@ -200,17 +200,12 @@ func (f *Fold) judgeByRule(r *Rule, key alarmKey, m *Message, p *codec.Predictio
 	}
 	kind := ""
 	if !decided {
-		kind = c.eventKind(r, f.time, active)
+		kind = c.eventKind(r, p, f.time, active)
 	}
 	if kind != "" {
 		e = f.newEvent(kind, key, c)
 		e.Stream, e.Class, e.Evidence = p.Stream, class, newEvidence(p)
-		if kind == Cleared && !c.shouldClear(r, f.time) {
-			e.Accepted = c.Peak
-		}
-		if e.Channels = nil; kind == Raised {
-			e.Change, e.Channels = c.Change, shareChannels(p.Inputs)
-		}
+		f.addDetails(&e, c, r, p)
 		f.attachJudged(&e)
 		f.applyEvent(&e, c)
 	}
@@ -223,8 +218,10 @@ func (f *Fold) judgeByRule(r *Rule, key alarmKey, m *Message, p *codec.Predictio
 
 // eventKind returns the kind of the resulting event; empty for none. active is the alarm's state
 // before the prediction.
-func (c *counter) eventKind(r *Rule, now time.Time, active bool) string {
+func (c *counter) eventKind(r *Rule, p *codec.Prediction, now time.Time, active bool) string {
 	switch {
+	case active && c.isWorse(r, p, now):
+		return Raised
 	case active && (c.shouldClear(r, now) || c.shouldAccept(r, now)):
 		return Cleared
 	case !active && c.shouldRaise(r, now):

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ const (
 	maxClear = 1_000_000 // predictions
 
 	novelClear = 12 // default of clear after for novel, if N is smaller: p-values of a fault flicker
+	novelWorse = 3  // default of worse: docs/alarm-rules.md has the measurement
 	maxTime    = 366 * 24 * time.Hour
 )
 
@@ -52,6 +54,7 @@ type Rule struct {
 	Only       Condition     // only predictions that are on for this condition; nil: all
 	Unless     Condition     // only predictions that are not on for this condition; nil: all
 	Accept     time.Duration // novel: time after which the level of an active alarm is accepted; 0 = never
+	Worse      float32       // novel: a novelty of this factor raises an active alarm anew; 0 = never
 }
 
 // Quiet is a time span of each day, in minutes since midnight (UTC): From inclusive, To exclusive.
@@ -101,6 +104,9 @@ func (r *Rule) setDefaults() {
 		case kindNovel:
 			r.ClearAfter = max(r.N, novelClear)
 		}
+	}
+	if r.Kind == kindNovel && r.Worse == 0 {
+		r.Worse = novelWorse
 	}
 }
 
@@ -244,16 +250,16 @@ func (r *Rule) parseClause(c clause, seen map[string]bool) (err error) {
 			err = fmt.Errorf("by %q: %w", c[1].text, err)
 		}
 		return err
-	case (keyword == "only" || keyword == "unless" || keyword == "accept") && len(c) > 1:
+	case slices.Contains([]string{"only", "unless", "accept", "worse"}, keyword) && len(c) > 1:
 		return r.parseRestriction(keyword, c[1:])
 	case keyword == "final" && len(c) == 1:
 		r.Final = true
 		return nil
 	}
-	return fmt.Errorf("%q is no clause of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided, unless flag flat, accept 24h or final", c.String())
+	return fmt.Errorf("%q is no clause of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided, unless flag flat, accept 24h, worse 3 or final", c.String())
 }
 
-// parseRestriction parses the clauses only, unless and accept.
+// parseRestriction parses the clauses only, unless, accept and worse.
 func (r *Rule) parseRestriction(keyword string, c clause) (err error) {
 	switch {
 	case keyword == "only":
@@ -261,11 +267,21 @@ func (r *Rule) parseRestriction(keyword string, c clause) (err error) {
 	case keyword == "unless":
 		r.Unless, err = parseFilter(keyword, c)
 	case r.Kind != kindNovel || len(c) != 1:
-		err = errors.New("want accept with a time, for the condition novel: novel 0.001, 3 of 5, accept 24h")
+		err = errors.New("want accept with a time, or worse with a factor, for the condition novel: novel 0.001, 3 of 5, accept 24h, worse 3")
+	case keyword == "worse":
+		r.Worse, err = parseWorse(c[0].text)
 	default:
 		r.Accept, err = parseTime(keyword, c[0].text)
 	}
 	return err
+}
+
+func parseWorse(text string) (float32, error) {
+	factor, err := strconv.ParseFloat(text, 32)
+	if err != nil || !(factor > 1 && factor <= math.MaxFloat32) {
+		return 0, fmt.Errorf("worse is %q, want a factor above 1", text)
+	}
+	return float32(factor), nil
 }
 
 // parseFilter parses the condition of only or unless.

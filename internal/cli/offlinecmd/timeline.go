@@ -211,6 +211,9 @@ func timelineRows(ev *offline.Evaluation, all []alarm.Known, events []alarm.Even
 		switch position := at[place(e.Key, e.Time.UnixNano())]; {
 		case !known:
 		case e.Kind == alarm.Raised:
+			if e.Replaces > 0 {
+				rows[k].alarms[open[key]][1] = position
+			}
 			open[key] = len(rows[k].alarms)
 			rows[k].alarms = append(rows[k].alarms, [2]int64{position, ev.Predictions[rows[k].places[len(rows[k].places)-1]].Position})
 		case e.Kind == alarm.Cleared:

@@ -157,7 +157,7 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderKind, HeaderDead, HeaderInSeq, HeaderInSubject, HeaderError}, nil, KindSentAgain)),
 		"label": asyncMessage("label", "what somebody says that a part of a stream was, as JSON: stream; from and to (times of samples), or seq and row (of a prediction); label, or withdrawn: true; who; when (internal/labels/doc.go). Nats-Msg-Id is the first 32 hex digits of the body's SHA-256", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindLabel)),
-		"alarm": asyncMessage("alarm", "what happened to an alarm, as JSON: number, event (raised, acknowledged or cleared), id, alarm (number of the event that raised it), rule, key, stream, class, probability, novelty, novelty_p, value, low, high, channels, since, time, position (in the output), who, why; or which rules hold from then on (docs/alarms.md)", "application/json",
+		"alarm": asyncMessage("alarm", "what happened to an alarm, as JSON: number, event (raised, acknowledged or cleared), id, alarm (number of the event that raised it), rule, key, stream, class, probability, novelty, novelty_p, value, low, high, channels, accepted, replaces, since, time, position (in the output), who, why; or which rules hold from then on (docs/alarms.md)", "application/json",
 			headerSchema([]string{HeaderKind, HeaderWorker}, []string{HeaderJudged, HeaderPrediction}, KindAlarm)),
 		"alarmState": asyncMessage("alarmState", "of the process that writes the alarms, for itself: its record, and pieces of its state", "application/octet-stream",
 			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),

@@ -221,6 +221,22 @@ func (w *Rule) firstOn(entries []Entry) int {
 	return first
 }
 
+// isWorse reports whether a prediction raises an active alarm anew, which a prediction before
+// raised.
+func (w *Rule) isWorse(before, now *Entry) bool {
+	return w.Novel > 0 && before.P.Novelty > 0 && w.isOn(now) && now.P.Novelty >= 3*before.P.Novelty && !w.isQuiet(now.Stored)
+}
+
+// entriesAfter returns the predictions of an alarm after its last event; nil: all.
+func entriesAfter(last *Event, past []Entry, places []int) (entries []Entry) {
+	for _, i := range places {
+		if last == nil || i > last.Place {
+			entries = append(entries, past[i])
+		}
+	}
+	return entries
+}
+
 // judgePrediction evaluates the last entry of the past, a prediction of the key.
 func (w *Rule) judgePrediction(key string, past []Entry, places []int, events []Event) (Event, bool) {
 	last, number := w.lastEvent(key, events)
@@ -229,17 +245,12 @@ func (w *Rule) judgePrediction(key string, past []Entry, places []int, events []
 	if w.Silent > 0 {
 		return w.clearSilence(e, last, number)
 	}
-	var entries []Entry // predictions of this alarm after its last event
-	skip := -1
-	if last != nil {
-		skip = last.Place
-	}
-	for _, i := range places {
-		if i > skip {
-			entries = append(entries, past[i])
-		}
-	}
+	entries := entriesAfter(last, past, places)
 	if last != nil && last.Kind == alarm.Raised {
+		if w.isWorse(&past[last.Place], &now) {
+			e.Kind, e.Since, e.Alarm = alarm.Raised, now.Stored, len(events)+1
+			return e, true
+		}
 		run := 0
 		for i := len(entries) - 1; i >= 0 && w.isOff(&entries[i]); i-- {
 			run++

@@ -43,6 +43,7 @@ func RandomMessages(rng *rand.Rand, streams, messages int) []alarm.Message {
 			}
 			if rng.IntN(7) > 0 {
 				p.NoveltyP = []float32{.001, .01, .5, 1}[rng.IntN(4)]
+				p.Novelty = float32(rng.IntN(5))
 			}
 			if rng.IntN(7) > 0 {
 				x := float32(rng.IntN(20))
