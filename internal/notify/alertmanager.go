@@ -322,6 +322,7 @@ func newAnnotations(e *alarm.Event) map[string]string {
 		details["novelty"], details["novelty_p"] = fmt.Sprint(e.Novelty), fmt.Sprint(e.NoveltyP)
 		parts = append(parts, fmt.Sprintf("novelty p %.3g", e.NoveltyP))
 	}
+	add("level", e.NoveltyText(), "%s")
 	add("change", e.Change, "%s")
 	add("channels", e.ChannelsText(), "%s")
 	if e.Kind == alarm.Acknowledged {

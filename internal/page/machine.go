@@ -36,6 +36,7 @@ type AlarmEvent struct {
 	Who   string    `json:"who,omitempty"`
 	Why   string    `json:"why,omitempty"`
 
+	Level    string `json:"level,omitempty"`    // see alarm.Event.NoveltyText
 	Channels string `json:"channels,omitempty"` // with shares, see alarm.ChannelShare
 }
 
@@ -91,7 +92,7 @@ func (t *machines) find(found *Found, now time.Time, late time.Duration) *Row {
 func readAlarmEvents(ctx context.Context, js jetstream.JetStream, job, stream string) []AlarmEvent {
 	all := []AlarmEvent{}
 	err := watch.ReadKeyEvents(ctx, js, job, stream, time.Now().Add(-pastEvents), func(e alarm.Event) error {
-		all = append(all, AlarmEvent{e.Time, e.Kind, e.Rule, e.Class, e.Who, e.Why, e.ChannelsText()})
+		all = append(all, AlarmEvent{e.Time, e.Kind, e.Rule, e.Class, e.Who, e.Why, e.NoveltyText(), e.ChannelsText()})
 		all = all[max(0, len(all)-mostPast):]
 		return nil
 	})

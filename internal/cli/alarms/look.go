@@ -43,7 +43,7 @@ func formatEvent(e *alarm.Event) string {
 	if e.NoveltyP > 0 {
 		text += fmt.Sprintf("  (novelty p %.3g)", e.NoveltyP)
 	}
-	for _, detail := range []string{e.Change, e.ChannelsText(), e.Who, e.Why} {
+	for _, detail := range []string{e.NoveltyText(), e.Change, e.ChannelsText(), e.Who, e.Why} {
 		if detail != "" {
 			text += "  (" + detail + ")"
 		}

@@ -21,6 +21,8 @@ func TestLine(t *testing.T) {
 		},
 		{alarm.Event{Kind: alarm.Raised, Rule: "new", Key: "a", Class: "ok", Evidence: alarm.Evidence{Novelty: 3, NoveltyP: .00123}}, "raised  new  a  ok  (novelty p 0.00123)"},
 		{alarm.Event{Kind: alarm.Raised, Rule: "new", Key: "a", Channels: []alarm.ChannelShare{{Channel: 2, Share: .812, Input: "level", Deviation: 7.25}}}, "raised  new  a  (channel 2: 81 % (level +7.25))"},
+		{alarm.Event{Kind: alarm.Raised, Rule: "new", Key: "a", Replaces: 42, Evidence: alarm.Evidence{Novelty: 6.5, NoveltyP: .00123}}, "raised  new  a  (novelty p 0.00123)  (novelty 6.5, worse than alarm 42)"},
+		{alarm.Event{Kind: alarm.Cleared, Rule: "new", Key: "a", Accepted: 4.25}, "cleared  new  a  (level accepted: novelty up to 4.25)"},
 		{alarm.Event{Kind: alarm.Acknowledged, Rule: "dead", Key: "a", Who: "anna"}, "acknowledged  dead  a  (anna)"},
 		{alarm.Event{Kind: alarm.RulesChanged, Rules: map[string]string{"a": "b"}, Who: "anna"}, "rules  1 rules by anna"},
 	} {
