@@ -124,7 +124,7 @@ func (w *watcher) save(l *learned, text string) (*saved, error) {
 		return nil, cli.Fail(cli.ExitFailure, err, "--save with a folder that can be written")
 	}
 	n := l.report.Novelty
-	w.out.say("learned %d windows of %s, a verdict every %s; of %d later healthy windows none had a p-value below %.3g", n.Sequences, seconds2(float64(l.model.Policy.Length)/l.rate), seconds2(float64(l.model.Policy.Hop)/l.rate), len(l.later), l.level)
+	w.out.say("learned %d windows of %s, a verdict every %s; of %d later healthy windows none had a p-value below %.3g", n.Sequences, spanText(float64(l.model.Policy.Length)/l.rate), spanText(float64(l.model.Policy.Hop)/l.rate), len(l.later), l.level)
 	w.out.say("saved in %s; next time: cd %s && eusn-stream run", w.o.dir, cli.QuoteForShell(w.o.dir))
 	w.out.event("saved", map[string]any{"folder": w.o.dir, "windows": n.Sequences, "window_seconds": float64(l.model.Policy.Length) / l.rate, "rate": l.rate, "next": "cd " + cli.QuoteForShell(w.o.dir) + " && eusn-stream run"})
 	return w.loadSaved()

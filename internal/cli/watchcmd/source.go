@@ -18,6 +18,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/discover"
@@ -92,7 +93,7 @@ func (p place) folder() string {
 		u, _ := url.Parse(p.server)
 		name = u.Hostname() + "-" + p.filter
 	} else {
-		name = filepath.Base(filepath.Clean(name))
+		name = archives.NameRecording(name)
 	}
 	return "watch-" + strings.Trim(notInFolder.ReplaceAllString(name, "-"), "-.")
 }

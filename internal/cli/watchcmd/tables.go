@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +93,7 @@ func (w *watcher) watchTables(ctx context.Context) error {
 	}
 	rate = s.Rate() // by the mean interval: the stage compares this with the rate of each window
 	w.out.event("found", map[string]any{"machines": s.Names(), "channels": sensors, "rate": rate})
-	w.out.say("%d %s, %s; learning the first %.3g s of each", len(s.Machines), plural(len(s.Machines), "machine"), hertz(rate), float64(first)/rate)
+	w.out.say("%d %s, %s; learning the first %s of each", len(s.Machines), plural(len(s.Machines), "machine"), hertz(rate), spanText(float64(first)/rate))
 	w.printSensors(s, sensors)
 	l, err := w.train(ctx, s, sensors, rate)
 	if err != nil {
@@ -110,7 +111,7 @@ func (w *watcher) watchTables(ctx context.Context) error {
 
 // readHealthy reads the first samples of each stream, more than requested if these lack something.
 func (w *watcher) readHealthy(ctx context.Context, t *tables, rate float64) (first int, s *discover.Samples, sensors []discover.Sensor, err error) {
-	for first = int(w.o.learn.Seconds() * rate); ; first *= 2 {
+	for first = max(leastSamples, int(w.o.learn.Seconds()*rate)); ; {
 		s = discover.NewSamples(t.sum.Channels)
 		k, more := len(t.sum.Channels), false
 		err := t.each(ctx, func(c *archive.RecordingChunk, row, number int) error {
@@ -136,6 +137,7 @@ func (w *watcher) readHealthy(ctx context.Context, t *tables, rate float64) (fir
 			return 0, nil, nil, cli.Fail(cli.ExitFailure, fmt.Errorf("the tables have too little: %s", l.text), "more samples of healthy machines")
 		}
 		w.out.say("not enough yet: %s; reading more", l.text)
+		first = max(2*first, first+int(math.Ceil(l.more.Seconds()*rate)))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"strings"
@@ -213,5 +214,26 @@ func TestWatchLacks(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("saved %q", left)
+	}
+}
+
+// Tables with slow samples: the default time to learn has less than one sample, and enough of the tables is learned.
+func TestWatchSlowTables(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("time,temperature\n")
+	for i := range 1200 {
+		v := rand.NormFloat64()
+		if i >= 1000 {
+			v += 20
+		}
+		fmt.Fprintf(&b, "%s,%.4f\n", time.Unix(1_700_000_000+300*int64(i), 0).UTC().Format(time.RFC3339), v)
+	}
+	w := startWatch(t, clitest.Write(t, filepath.Join(dir, "oven.csv"), b.String()), "--save", filepath.Join(dir, "saved"))
+	w.await(t, `"rule":"unlike-healthy"`, pipelinetest.Patience)
+	w.end(t)
+	if n := strings.Count(w.errOut.String(), "not enough yet"); n != 1 || !strings.Contains(w.errOut.String(), "windows of 2h30m") {
+		t.Errorf("%d reports of missing samples, want one with the time of a window\n%s", n, w.errOut.String())
 	}
 }

@@ -3,6 +3,7 @@ package watchcmd
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/discover"
@@ -77,13 +78,24 @@ func lackOf(s *discover.Samples, sensors []discover.Sensor, rate float64) lack {
 	hop := float64(p.Hop) / rate / float64(max(1, machines))
 	seconds := math.Max(float64(leastWindows-windows)*hop, float64(leastSeparate-separate)*float64(p.Length)/rate)
 	return lack{
-		fmt.Sprintf("%d of %d windows of %s, %d of %d without common samples", windows, leastWindows, seconds2(float64(p.Length)/rate), separate, leastSeparate),
+		fmt.Sprintf("%d of %d windows of %s, %d of %d without common samples", windows, leastWindows, spanText(float64(p.Length)/rate), separate, leastSeparate),
 		time.Duration(seconds * float64(time.Second)),
 	}
 }
 
-// seconds2 is a time in seconds with two digits.
-func seconds2(s float64) string { return fmt.Sprintf("%.3g s", s) }
+// spanText returns a time in seconds as text: 31.5 s, or 2h30m from two minutes.
+func spanText(seconds float64) string {
+	if seconds < 120 {
+		return fmt.Sprintf("%.3g s", seconds)
+	}
+	text := (time.Duration(math.Round(seconds)) * time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}
 
 // levelOf returns the level of a detector: half of the least p-value of later healthy windows.
 // P-values are those of machines outside the training, and windows of known machines are less

@@ -84,7 +84,12 @@ func TestParsePlace(t *testing.T) {
 			t.Errorf("%s is %+v", url, p)
 		}
 	}
-	if got := (place{scheme: "mqtt", server: "tcp://host:1883", filter: "plant/#"}).folder(); got != "watch-host-plant" {
-		t.Errorf("folder %s", got)
+	for want, p := range map[string]place{
+		"watch-host-plant": {scheme: "mqtt", server: "tcp://host:1883", filter: "plant/#"},
+		"watch-valve1":     {scheme: "tables", path: "skab/valve1/*.csv.gz"},
+	} {
+		if got := p.folder(); got != want {
+			t.Errorf("%v: folder %s, want %s", p, got, want)
+		}
 	}
 }
