@@ -48,7 +48,8 @@
 // recording must equal the input, and a learner must count each label once; its readouts are
 // promoted, and the predictions must be right under each. A backfill must have each line once.
 // The disk of the server or of a guest can be full for some time: the server is then restarted
-// by its operator, and guests continue without help.
+// by its operator, and guests continue without help. The wall clock of the server, a worker, a
+// guest or all can jump by seconds to a day.
 // Command tools/simulate builds and runs the simulation. System calls that are interrupted,
 // threads and several machines remain to the processes.
 //

@@ -33,6 +33,7 @@ const (
 	oneWayCut    = "one-way cut"
 	harming      = "harm" // pick is the index in scenario.Harms
 	fillDisk     = "full disk"
+	jumpClock    = "clock jump" // of the wall clock
 )
 
 // schedule draws the times of a scenario's faults. The faults of each kind are
@@ -69,6 +70,7 @@ func (s *scenario) schedule(seed uint64) []event {
 		all = append(all, event{time: time.Duration(at * float64(s.Load)), kind: harming, pick: uint32(i)})
 	}
 	add(s.Fills, fillDisk, 0.8, 500*time.Millisecond, 12*time.Second)
+	add(s.Jumps, jumpClock, 0.8, 500*time.Millisecond, 12*time.Second)
 	slices.SortStableFunc(all, func(a, b event) int { return int(a.time - b.time) })
 	return all
 }

@@ -31,7 +31,8 @@ type scenario struct {
 
 	Kills, Zombies, Splits, OneWay, Cuts, Slow, Restarts, ServerKills int
 
-	Fills      int           // times at which a disk is full, in simulations
+	Fills      int           // full disks, in simulations
+	Jumps      int           // of wall clocks, in simulations
 	Harms      []harm        // damage to the servers' stores
 	May        may           // allowed results besides correct predictions
 	Loses      bool          // the servers may lose acknowledged data

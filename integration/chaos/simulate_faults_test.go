@@ -69,6 +69,7 @@ func drawScenario(seed uint64) *scenario {
 	s.drawTrims(seed)
 	s.drawReturn(seed)
 	s.drawFills(seed)
+	s.drawJumps(seed)
 	return s
 }
 
@@ -135,6 +136,9 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 	case scaleTo:
 		w.setScale(int(e.pick), h.job)
 		w.count(e.kind)
+		return
+	case jumpClock:
+		h.faults.Go(func() { h.jumpClocks(e) })
 		return
 	case fillDisk:
 		h.faults.Go(func() { h.fillDisks(e) })

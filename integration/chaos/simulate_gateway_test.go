@@ -133,6 +133,7 @@ func (g *doorway) RoundTrip(q *http.Request) (*http.Response, error) {
 	a := answer{httptest.NewRecorder()}
 	g.world.tasks.Go(func() {
 		defer close(done)
+		simSetClock(g.clock)
 		handler.ServeHTTP(a, q)
 	})
 	select {
@@ -240,8 +241,10 @@ func (d *qosDevice) send(l *life, v *gateway.Gateway, m *input, repeat bool, ack
 	}
 	for {
 		ctx, cancel := context.WithTimeout(l.ctx, publishWithin)
-		err := v.Take(ctx, &gateway.Message{
-			Input: gateway.MQTT, Key: m.key, Payload: payload, Session: m.key, ID: m.seq, Repeat: repeat, Done: func(err error) { acks <- err },
+		withClock(l.clock, func() {
+			err = v.Take(ctx, &gateway.Message{
+				Input: gateway.MQTT, Key: m.key, Payload: payload, Session: m.key, ID: m.seq, Repeat: repeat, Done: func(err error) { acks <- err },
+			})
 		})
 		cancel()
 		switch {

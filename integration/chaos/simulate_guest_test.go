@@ -35,6 +35,7 @@ type guest struct {
 	busy  func() bool          // whether a kill loses work in progress; may be nil
 	after func(power bool)     // called after a kill; may be nil
 	lag   time.Duration        // longest delay of a piece of data
+	clock int                  // the wall clock
 
 	lives int
 	life  *life // nil: dead, or ended
@@ -72,7 +73,7 @@ const (
 
 // newGuest adds a guest to the history.
 func (h *history) newGuest(name string, serve func(*life) error, may func(error) bool) *guest {
-	g := &guest{world: h.world, name: name, serve: serve, may: may, fails: h.fail}
+	g := &guest{world: h.world, name: name, serve: serve, may: may, fails: h.fail, clock: h.world.newClock()}
 	h.guests = append(h.guests, g)
 	return g
 }
@@ -192,6 +193,7 @@ func (g *guest) start() {
 	l.log = w.log.With("guest", fmt.Sprint(g.name, "-", g.lives))
 	g.life = l
 	w.tasks.Go(func() {
+		simSetClock(g.clock)
 		l.err = g.serve(l)
 		l.log.Info("guest ended", "err", l.err)
 		l.stop()

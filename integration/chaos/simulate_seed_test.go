@@ -10,6 +10,19 @@ import _ "unsafe" // for go:linkname
 //go:linkname simSeed runtime.simSeed
 func simSeed(seed uint64)
 
+// simSetWall sets how far a wall clock is ahead, in nanoseconds. Clock 0 is always right.
+//
+//go:linkname simSetWall runtime.simSetWall
+func simSetWall(clock int, ahead int64)
+
+// simSetClock gives the goroutine, and all that it starts, a wall clock.
+//
+//go:linkname simSetClock time.simSetClock
+func simSetClock(clock int)
+
+//go:linkname simGetClock time.simGetClock
+func simGetClock() int
+
 // The overlay calls these after the event, and simRoom before a write: it returns the number
 // of bytes that the disk has room for.
 var (

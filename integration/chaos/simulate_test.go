@@ -44,6 +44,8 @@ type history struct {
 	told    []stored // read from the output before it was lost
 	stopped int      // partitions that the damage has stopped, at the end
 	parts   int      // messages of the output that are followed by another part of their commit
+	newest  time.Time
+	rewound int // messages of the output that are older than the previous message
 
 	folder string        // of all files of the history
 	log    *bytes.Buffer // lines of the log
@@ -291,6 +293,10 @@ func (h *history) checkOutput(s stored) error {
 	if _, ahead, err := s.parseCommit(); err == nil && ahead > 0 {
 		h.parts++
 	}
+	if s.time.Before(h.newest) {
+		h.rewound++
+	}
+	h.newest = s.time
 	return h.audit.checkMessage(s)
 }
 
@@ -309,7 +315,7 @@ func (h *history) conclude() {
 // countSeen counts states that histories should reach: a plan of faults that reaches none
 // of them tests nothing.
 func (h *history) countSeen() map[string]int {
-	seen := map[string]int{"syncs of files": h.world.disk.syncs, "parts of split commits": h.parts}
+	seen := map[string]int{"syncs of files": h.world.disk.syncs, "parts of split commits": h.parts, "predictions older than the previous one": h.rewound}
 	for _, c := range h.world.cables {
 		if c.late > 0 {
 			seen["workers with late traffic"]++
@@ -325,6 +331,7 @@ func (h *history) countSeen() map[string]int {
 		seen["commits taken over between their parts"], seen["changes of the worker of a partition"] = h.audit.handed, len(h.audit.workers)
 		seen["predictions flagged for a loss"], seen["stopped partitions"] = h.audit.flagged, h.stopped
 	}
+	seen["log lines of workers with a wrong time"] = h.world.wrong
 	h.countGuests(seen)
 	for _, d := range disks {
 		if d.room.refused > 0 {

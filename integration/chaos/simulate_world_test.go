@@ -10,17 +10,13 @@ import (
 	"hash"
 	"hash/fnv"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
-	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -48,7 +44,10 @@ type world struct {
 	trace   hash.Hash64 // of all log lines
 	sink    io.Writer   // of log lines
 	tasks   sync.WaitGroup
-	counts  map[string]int // faults that happened, by name
+	counts  map[string]int        // faults that happened, by name
+	clocks  int                   // wall clocks of workers and guests
+	ahead   map[int]time.Duration // of wall clocks
+	wrong   int                   // log lines of workers with a wrong time
 	begin   time.Time
 
 	mu      sync.Mutex
@@ -66,7 +65,7 @@ type world struct {
 func newWorld(seed uint64, dir string, out io.Writer) *world {
 	w := &world{
 		dir: dir, rng: rand.New(rand.NewPCG(seed, 1<<34)), trace: fnv.New64a(),
-		begin: time.Now(), counts: map[string]int{}, exits: map[string]int{},
+		begin: time.Now(), counts: map[string]int{}, ahead: map[int]time.Duration{}, exits: map[string]int{},
 	}
 	w.sink = w.trace
 	if out != nil {
@@ -78,142 +77,6 @@ func newWorld(seed uint64, dir string, out io.Writer) *world {
 }
 
 func (w *world) store(n int) string { return filepath.Join(w.dir, fmt.Sprint("store-", n)) }
-
-// startServer starts a server on the newest store.
-func (w *world) startServer() error {
-	ns, err := server.NewServer(&server.Options{
-		ServerName: "n0", DontListen: true, JetStream: true, StoreDir: w.store(w.stores), NoSigs: true, DisableJetStreamBanner: true,
-		SyncAlways: w.always, MaxPayload: int32(w.payload), JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1},
-	})
-	if err != nil {
-		return err
-	}
-	unwell := new(atomic.Bool)
-	ns.SetLoggerV2(serverLog{w.log, unwell}, false, false, false)
-	ns.Start()
-	if !ns.ReadyForConnections(serverStart) {
-		return errors.New("chaos: the simulated server does not start")
-	}
-	// See natsserver.primeJetStream.
-	nc, err := nats.Connect("", nats.InProcessServer(ns))
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
-	if err := natsclient.AwaitJetStream(context.Background(), nc); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.server, w.unwell = ns, unwell
-	return nil
-}
-
-// connectServer opens the server's end of a connection.
-func (w *world) connectServer() (net.Conn, error) {
-	w.mu.Lock()
-	ns := w.server
-	w.mu.Unlock()
-	if ns == nil {
-		return nil, errRefused
-	}
-	return ns.InProcessConn()
-}
-
-// killServer ends the server as SIGKILL does: the next server, after down, has the files of
-// this moment; after a loss of power it has what was synced, and more.
-func (w *world) killServer(down time.Duration, power bool) error {
-	if power {
-		return w.replaceStore(down, "power loss", func(_, to string) error { return w.disk.copyAfterLoss(w.rng, to) }, true)
-	}
-	return w.replaceStore(down, "server kill", copyStore, false)
-}
-
-// restartServer kills the server, and changes its files before the next one starts.
-func (w *world) restartServer(down time.Duration, what string, change func(dir string) error) error {
-	var failed error // the next server starts even then
-	err := w.replaceStore(down, "stop for "+what, func(from, to string) error {
-		if err := copyStore(from, to); err != nil {
-			return err
-		}
-		failed = change(to)
-		return nil
-	}, false)
-	return errors.Join(err, failed)
-}
-
-// replaceStore ends the server, and starts the next one on a copy of its store.
-func (w *world) replaceStore(down time.Duration, what string, copy func(from, to string) error, power bool) error {
-	w.mu.Lock()
-	ns := w.server
-	if ns == nil {
-		w.mu.Unlock()
-		return errRefused
-	}
-	w.server = nil
-	w.stores++
-	from, to, cables := w.store(w.stores-1), w.store(w.stores), slices.Clone(w.cables)
-	w.mu.Unlock()
-	if err := copy(from, to); err != nil {
-		return err
-	}
-	before := w.disk
-	w.disk = watchDisk(to)
-	if err := w.disk.inherit(before, power); err != nil {
-		return err
-	}
-	before.forget()
-	for _, c := range cables {
-		c.cut(0)
-	}
-	w.count(what)
-	w.log.Info("FAULT: "+what, "down", down)
-	// What the old server does from now on reaches no participant and no later server.
-	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
-	time.Sleep(down)
-	w.disk.room.awaitSpace()
-	return w.startServer()
-}
-
-// copyStore copies the files of a store. Nothing else runs meanwhile: system calls do not
-// yield in a simulation.
-func copyStore(from, to string) error {
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, strings.TrimPrefix(path, from))
-		if d.IsDir() {
-			return os.MkdirAll(target, 0o700)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, 0o600)
-	})
-}
-
-// serverLog passes the warnings and errors of the server to the log.
-type serverLog struct {
-	log    *slog.Logger
-	unwell *atomic.Bool
-}
-
-func (l serverLog) Noticef(string, ...any)    {}
-func (l serverLog) Debugf(string, ...any)     {}
-func (l serverLog) Tracef(string, ...any)     {}
-func (l serverLog) Warnf(f string, v ...any)  { l.print(slog.LevelWarn, f, v) }
-func (l serverLog) Errorf(f string, v ...any) { l.print(slog.LevelError, f, v) }
-func (l serverLog) Fatalf(f string, v ...any) { l.print(slog.LevelError, f, v) }
-
-func (l serverLog) print(level slog.Level, f string, v []any) {
-	text := fmt.Sprintf(f, v...)
-	l.log.Log(context.Background(), level, "server: "+text)
-	if strings.Contains(text, syscall.ENOSPC.Error()) {
-		l.unwell.Store(true)
-	}
-}
 
 // newCable makes the connection of a participant to the network. w.mu is held.
 func (w *world) newCable(name string) *cable {
@@ -237,6 +100,7 @@ func (w *world) dial(name string) (*nats.Conn, error) {
 // seat is a place for a worker, as of a supervisor: if the worker ends, a new worker starts.
 type seat struct {
 	worker *simulated
+	clock  int
 }
 
 // simulated is a worker of the stage.
@@ -283,7 +147,7 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	ctx, stop := context.WithCancel(context.Background())
 	v := &simulated{name: name, seat: s, cable: w.newCable(name), stop: stop, done: make(chan struct{}), since: time.Now()}
 	v.cable.lag = w.lag
-	job.Log = slog.New(slog.NewTextHandler(io.MultiWriter(w.sink, &v.log), nil)).With("worker", name)
+	job.Log = slog.New(wrongTimes{slog.NewTextHandler(io.MultiWriter(w.sink, &v.log), nil), w}).With("worker", name)
 	job.Dial = func(ctx context.Context, conn string) (*nats.Conn, error) {
 		nc, err := nats.Connect("", append(natsclient.LongLived(conn, job.Log), nats.InProcessServer(v.cable))...)
 		if err == nil {
@@ -297,6 +161,7 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 	s.worker = v
 	w.all = append(w.all, v)
 	w.tasks.Go(func() {
+		simSetClock(s.clock)
 		stage := &pipeline.Worker{Job: job}
 		stage.KeepReplaced(w.keep)
 		err := stage.Unsafe(w.unsafe)
@@ -361,7 +226,7 @@ func (w *world) setScale(n int, job pipeline.Job) {
 		last.worker.stop()
 	}
 	for len(w.workers) < n {
-		s := new(seat)
+		s := &seat{clock: w.newClock()}
 		w.workers = append(w.workers, s)
 		w.spawnWorker(s, job)
 	}

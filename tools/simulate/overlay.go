@@ -36,16 +36,46 @@ func simNext() uint64 {
 
 //go:linkname simSeed
 func simSeed(seed uint64) { simState = seed }
+
+var simWall [1024]int64
+
+//go:linkname simSetWall
+func simSetWall(clock int, ahead int64) { simWall[clock] = ahead }
+
+//go:linkname simGetClock time.simGetClock
+func simGetClock() int { return getg().simClock }
+
+//go:linkname simSetClock time.simSetClock
+func simSetClock(clock int) { getg().simClock = clock }
+`},
+	},
+	// Each participant has a wall clock of its own, which a history may change: goroutines and
+	// timers inherit the number of the clock. Times have a monotonic reading, as in processes.
+	"runtime/time.go": {
+		{"\t\tsec = bubble.now / (1000 * 1000 * 1000)\n\t\tnsec = int32(bubble.now % (1000 * 1000 * 1000))\n", "\t\twall := bubble.now + simWall[getg().simClock]\n\t\tsec = wall / (1000 * 1000 * 1000)\n\t\tnsec = int32(wall % (1000 * 1000 * 1000))\n"},
+		{"return sec, nsec, 0", "return sec, nsec, bubble.now"},
+	},
+	"time/time.go": {{"var startNano int64 = runtimeNano() - 1", "var startNano int64 = 1"}},
+	"time/sleep.go": {
+		{"func AfterFunc(d Duration, f func()) *Timer {", "func AfterFunc(d Duration, f func()) *Timer { if c := simGetClock(); c != 0 { g := f; f = func() { simSetClock(c); g() } }"},
+		{"", `
+//go:linkname simGetClock
+func simGetClock() int
+
+//go:linkname simSetClock
+func simSetClock(clock int)
 `},
 	},
 	// Nothing takes a goroutine from its thread except the goroutine itself.
 	"runtime/proc.go": {
+		{"\t\tnewg.bubble = callergp.bubble\n", "\t\tnewg.bubble, newg.simClock = callergp.bubble, callergp.simClock\n"},
 		{"const haveSysmon = GOARCH != \"wasm\"", "const haveSysmon = false"},
 		{"const forcePreemptNS = 10 * 1000 * 1000", "const forcePreemptNS = 1000 * 1000 * 1000 * 1000"},
 	},
 	// The clock of a bubble advances while goroutines wait for a mutex: nats.go holds one
 	// during a request.
 	"runtime/runtime2.go": {
+		{"\tbubble  *synctestBubble\n", "\tbubble *synctestBubble\n\tsimClock int\n"},
 		{"\twaitReasonSyncCondWait:          true,\n", "\twaitReasonSyncCondWait: true, waitReasonSyncMutexLock: true, waitReasonSyncRWMutexRLock: true, waitReasonSyncRWMutexLock: true,\n"},
 	},
 	// A mutex would change its order by the real time of a wait.
