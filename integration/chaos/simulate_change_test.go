@@ -96,7 +96,7 @@ func (h *history) promoteReadout(pick uint32) {
 
 // resizeJob kills all workers, changes the number of partitions with a command that is
 // killed several times, and lets new workers start.
-func (h *history) resizeJob(pick uint32) {
+func (h *history) resizeJob(pick uint32, js jetstream.JetStream) {
 	w, rng := h.world, rand.New(rand.NewPCG(h.seed, uint64(pick)))
 	to := 1 + rng.IntN(6)
 	w.mu.Lock()
@@ -117,7 +117,7 @@ func (h *history) resizeJob(pick uint32) {
 	}
 	limit := time.Now().Add(resizeEnds)
 	for kills := 0; ; kills++ {
-		ended, kill := h.startResize(to)
+		ended, kill := h.startResize(to, js)
 		var dies <-chan time.Time
 		if kills < 3 && rng.IntN(3) > 0 {
 			dies = time.After(time.Duration(1+rng.IntN(400)) * time.Millisecond)
@@ -139,6 +139,10 @@ func (h *history) resizeJob(pick uint32) {
 				h.fail("resize to %d did not end: %v", to, err)
 				return
 			}
+			if err := h.undoAlteration(js, err); err != nil {
+				h.fail("an altered snapshot is not restored: %v", err)
+				return
+			}
 			time.Sleep(time.Second) // the server may be down: the operator repeats the command
 		case <-dies:
 			kill()
@@ -158,11 +162,12 @@ func (v *simulated) resumeLate(d time.Duration) {
 }
 
 // startResize runs a resize as a process of its own would: kill cuts it off for good.
-func (h *history) startResize(to int) (ended <-chan error, kill func()) {
+func (h *history) startResize(to int, js jetstream.JetStream) (ended <-chan error, kill func()) {
 	w := h.world
 	w.mu.Lock()
 	c := w.newCable("resize")
 	w.mu.Unlock()
+	h.armAlteration(c, js)
 	ctx, cancel := context.WithCancel(context.Background())
 	job := h.job
 	job.Log = w.log.With("worker", "resize")

@@ -68,6 +68,7 @@ func drawScenario(seed uint64) *scenario {
 	s.drawRivals(seed)
 	s.drawTrims(seed)
 	s.drawReturn(seed)
+	s.drawAlterations(seed)
 	s.drawFills(seed)
 	s.drawJumps(seed)
 	return s
@@ -124,7 +125,9 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 		case promotion:
 			h.faults.Go(func() { h.promoteReadout(e.pick) })
 		case resizing:
-			h.resizeJob(e.pick) // other faults of workers wait
+			h.resizeJob(e.pick, js) // other faults of workers wait
+		case realters:
+			h.altered = &alteration{pick: e.pick}
 		case trims:
 			h.trimInput(js)
 		case rival:

@@ -18,7 +18,9 @@ import (
 type moment struct {
 	text   string
 	before bool
-	cut    func() // called once
+	skip   int                // times that the text comes before
+	spares bool               // the participant lives; its data waits until cut returns
+	cut    func(piece []byte) // called once
 }
 
 // moments are the texts: an entry of a snapshot, a piece of a snapshot, a stored row, a
@@ -33,7 +35,7 @@ const momentWithin = 8 * time.Second
 // awaitMoment kills a worker at a moment that pick chooses, or after a while.
 func (v *simulated) awaitMoment(pick uint32) {
 	reached := make(chan struct{})
-	v.cable.arm(&moment{text: moments[int(pick)%len(moments)], before: pick>>8%2 == 0, cut: func() { close(reached) }})
+	v.cable.arm(&moment{text: moments[int(pick)%len(moments)], before: pick>>8%2 == 0, cut: func([]byte) { close(reached) }})
 	select {
 	case <-reached:
 	case <-v.done:
@@ -48,20 +50,24 @@ func (c *cable) arm(m *moment) {
 	c.moment = m
 }
 
-// isMoment reports whether the moment is reached with a piece of data, and ends the cable:
-// nothing follows.
+// isMoment reports whether the moment of a death is reached with a piece of data, and ends the
+// cable: nothing follows.
 func (c *cable) isMoment(piece []byte, before bool) bool {
 	c.mu.Lock()
 	m := c.moment
 	reached := m != nil && m.before == before && bytes.Contains(piece, []byte(m.text))
+	if reached && m.skip > 0 {
+		m.skip--
+		reached = false
+	}
 	if reached {
-		c.moment, c.ended = nil, true
+		c.moment, c.ended = nil, c.ended || !m.spares
 	}
 	c.mu.Unlock()
 	if reached {
-		m.cut()
+		m.cut(piece)
 	}
-	return reached
+	return reached && !m.spares
 }
 
 // trims is the removal of unneeded input by an operator: then states cannot be rebuilt from

@@ -72,6 +72,8 @@ func (h *history) damageOne(ctx context.Context, kind string, js jetstream.JetSt
 		return h.returnOutput(down, rng)
 	case forks:
 		return h.forkOutput(ctx, js, rng)
+	case alters, removes:
+		return h.alterStopped(ctx, kind, js, rng)
 	case loses:
 		return h.loseOutput(ctx, js, down, rng)
 	case regrows:

@@ -40,6 +40,7 @@ type history struct {
 	learner   *learner
 	backfill  *backfill
 
+	altered *alteration // nil: none
 	spilled bool     // rows of states were stored apart
 	told    []stored // read from the output before it was lost
 	stopped int      // partitions that the damage has stopped, at the end
