@@ -49,7 +49,8 @@
 // promoted, and the predictions must be right under each. A backfill must have each line once.
 // The disk of the server or of a guest can be full for some time: the server is then restarted
 // by its operator, and guests continue without help. The wall clock of the server, a worker, a
-// guest or all can jump by seconds to a day.
+// guest or all can jump by seconds to a day. A snapshot can be replaced by another valid state
+// before a claim and during a resize, and input be removed that the next owner replays.
 // Command tools/simulate builds and runs the simulation. System calls that are interrupted,
 // threads and several machines remain to the processes.
 //

@@ -41,10 +41,10 @@ type history struct {
 	backfill  *backfill
 
 	altered *alteration // nil: none
-	spilled bool     // rows of states were stored apart
-	told    []stored // read from the output before it was lost
-	stopped int      // partitions that the damage has stopped, at the end
-	parts   int      // messages of the output that are followed by another part of their commit
+	spilled bool        // rows of states were stored apart
+	told    []stored    // read from the output before it was lost
+	stopped int         // partitions that the damage has stopped, at the end
+	parts   int         // messages of the output that are followed by another part of their commit
 	newest  time.Time
 	rewound int // messages of the output that are older than the previous message
 
