@@ -221,8 +221,7 @@ func (w *Rule) firstOn(entries []Entry) int {
 	return first
 }
 
-// isWorse reports whether a prediction raises an active alarm anew, which a prediction before
-// raised.
+// isWorse reports whether prediction now replaces the active alarm of prediction before.
 func (w *Rule) isWorse(before, now *Entry) bool {
 	return w.Novel > 0 && before.P.Novelty > 0 && w.isOn(now) && now.P.Novelty >= 3*before.P.Novelty && !w.isQuiet(now.Stored)
 }
