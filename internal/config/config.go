@@ -282,11 +282,11 @@ type Stage struct {
 
 // Alarms configures alarm rules and their notifications.
 type Alarms struct {
-	// Rules by name: a condition, then clauses, such as {imbalance: class
+	// Rules by name: a condition, then clauses: {imbalance: class
 	// imbalance >= 0.8, hold 10m}. Conditions: class C|D >= P, flag F|G, novel P,
 	// value|low|high > X, input N level > X, drift probability|score|novelty|inputs|interval|class C, silent T.
 	// Clauses: K of N, clear below Q, clear above Q, clear after M, between N, shift D, hold T,
-	// quiet 22:00-06:00, streams S, by "REGEXP", only CONDITION, unless CONDITION, accept T, final.
+	// quiet 22:00-06:00, streams S, by "REGEXP", only CONDITION, unless CONDITION, accept T, worse F, final.
 	Rules Mapping `mapstructure:"rules" default:"{}" pattern:"^(class|flag|novel|value|low|high|input|drift|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`
 	// URL to post each event to, at least once and in order. Empty: no webhook.
 	Webhook string `mapstructure:"webhook" default:"" pattern:"^$|^https?://[^ ]+$" want:"a URL such as https://host/path, or nothing"`
