@@ -19,7 +19,7 @@
 //   - split.go: defines the command offline split
 //   - shard.go: defines the commands of trainings in shards; parses sizes
 //   - evaluate.go: defines the command evaluate
-//   - rehearse.go: judges evaluated predictions by alarm rules; prints the counts
+//   - rehearse.go: judges evaluated predictions by alarm rules; prints counts and points of change
 //   - timeline.go: draws the alarms of an evaluation
 //   - merge.go: reads the flag of merged classes
 //   - quality.go: prints precision, recall and other measures

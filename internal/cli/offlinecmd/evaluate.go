@@ -278,6 +278,7 @@ func printEvaluation(a *cli.App, src archives.Labeled, m *reservoir.Model, ev ev
 		printClassScores(a, ev)
 	}
 	printRehearsal(a, ev.Alarms)
+	printChanges(a, m.Channels, ev.Alarms)
 }
 
 // printNumericScores prints the errors of a model with numeric predictions.

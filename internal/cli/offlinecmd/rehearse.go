@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -87,6 +90,47 @@ func printRehearsal(a *cli.App, r *alarm.Rehearsal) {
 	if r.Weeks == 0 {
 		a.Say("note: the data have no times and the model no sampling rate: alarms a week are unknown, and times of rules count a second for each sample")
 	}
+}
+
+// mostChanges limits the printed points of change.
+const mostChanges = 20
+
+// printChanges prints the points of change: the events with a channel, a change of a series or an accepted level.
+func printChanges(a *cli.App, channels []string, r *alarm.Rehearsal) {
+	if r == nil {
+		return
+	}
+	var lines []string
+	for i := range r.Events {
+		e := &r.Events[i]
+		if text := changeText(e, channels); text != "" && e.Kind == alarm.Raised {
+			lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", e.Since.Format(time.RFC3339), e.Rule, names.Cut(e.Key, models.MaxClassWidth), text))
+		} else if e.Accepted > 0 {
+			lines = append(lines, fmt.Sprintf("%s  %s  %s  %s", e.Time.Format(time.RFC3339), e.Rule, names.Cut(e.Key, models.MaxClassWidth), e.NoveltyText()))
+		}
+	}
+	head := "changes    "
+	for _, line := range lines[:min(len(lines), mostChanges)] {
+		a.Print("%s%s", head, line)
+		head = "           "
+	}
+	if len(lines) > mostChanges {
+		a.Print("%s%d more: --json", head, len(lines)-mostChanges)
+	}
+}
+
+// changeText describes what has changed: the channels, in deviations of the training, or the change of a series.
+func changeText(e *alarm.Event, channels []string) string {
+	parts := make([]string, 0, len(e.Channels)+1)
+	for _, s := range e.Channels {
+		if s.Channel < len(channels) {
+			parts = append(parts, fmt.Sprintf("%s %s %+.3g", names.Cut(channels[s.Channel], models.MaxClassWidth), s.Input, s.Deviation))
+		}
+	}
+	if e.Change != "" {
+		parts = append(parts, e.Change)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // orDash formats a number that may be unknown.
