@@ -107,16 +107,36 @@ func (s *summary) shrinkFailures(ctx context.Context, o *options, binary string)
 
 var (
 	counted = regexp.MustCompile(`^\d+ lost, \d+ duplicated, \d+ wrong: `)
-	names   = regexp.MustCompile(`\b(dev|gw)\d+(-\d+)?`)
+	times   = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ][0-9:.]+Z?`)
+	ids     = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
+	names   = regexp.MustCompile(`\b(dev|gw|via)\d+(-\d+)?`)
 	numbers = regexp.MustCompile(`-?\d+(\.\d+)?`)
 )
 
-// firstError returns the first error of a failed history without names and numbers: a
+// removeDetails replaces times, ids, names and numbers of an error.
+func removeDetails(text string) string {
+	text = ids.ReplaceAllString(times.ReplaceAllString(text, "TIME"), "ID")
+	return numbers.ReplaceAllString(names.ReplaceAllString(text, "NAME"), "N")
+}
+
+// reasonOf returns the lines of an error without details, each once: partitions may have
+// equal reasons.
+func reasonOf(text string) string {
+	var all []string
+	for line := range strings.SplitSeq(removeDetails(text), "\n") {
+		if !slices.Contains(all, line) {
+			all = append(all, line)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// firstError returns the first error of a failed history without details: a
 // smaller plan has the same error at another place.
 func firstError(h history) string {
 	text, _, _ := strings.Cut(counted.ReplaceAllString(h.Failures[0], ""), ";")
 	text, _, _ = strings.Cut(text, "\n")
-	return numbers.ReplaceAllString(names.ReplaceAllString(text, "NAME"), "N")
+	return removeDetails(text)
 }
 
 // shrinkPlan removes faults and other disturbances of a plan as long as it fails.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +85,13 @@ func TestSummary(t *testing.T) {
 	s.addHistory(history{Seed: 9, Failures: []string{"1 lost"}}, false, false)
 	if !s.failed() || s.Failed[0] != 9 {
 		t.Errorf("a failed history: %+v", s)
+	}
+	const ends = "pipeline: CHAOS-IN ends at message %d, stored 2000-01-01T00:00:%d.5Z; model %032x of dev0%02d-1\n"
+	for i := range 3 {
+		s.addHistory(history{Seed: 10, Exits: map[string]int{fmt.Sprintf(strings.Repeat(ends, 2)+"stopped", i, i, i, i, i+1, i, i, i): 2, "EOF": 1}}, false, false)
+	}
+	if want := map[string]int{"EOF": 3, "pipeline: CHAOS-IN ends at message N, stored TIME; model ID of NAME\nstopped": 6}; !maps.Equal(s.Exits, want) {
+		t.Errorf("ends of workers: %v, want %v", s.Exits, want)
 	}
 	for _, want := range []string{"DIFFERS seed 2", "FAIL seed 9"} {
 		if !strings.Contains(out.String(), want) {

@@ -28,9 +28,9 @@ type summary struct {
 	Predictions int            `json:"predictions"`
 	States      int            `json:"states"`
 	Faults      map[string]int `json:"faults"`
-	Pairs       map[string]int `json:"pairs"` // histories with both faults
-	Seen        map[string]int `json:"seen"`  // states that histories should reach
-	Exits       map[string]int `json:"worker_exits"`
+	Pairs       map[string]int `json:"pairs"`        // histories with both faults
+	Seen        map[string]int `json:"seen"`         // states that histories should reach
+	Exits       map[string]int `json:"worker_exits"` // by reason, without times and numbers
 	Virtual     float64        `json:"virtual_s"`
 	CPU         float64        `json:"cpu_s"` // of all histories
 	PerMinute   float64        `json:"histories_per_minute"`
@@ -76,7 +76,7 @@ func (s *summary) addHistory(h history, again, each bool) {
 		s.Seen[name] += n
 	}
 	for name, n := range h.Exits {
-		s.Exits[name] += n
+		s.Exits[reasonOf(name)] += n
 	}
 	if len(h.Failures) > 0 {
 		s.Failed, s.failures = append(s.Failed, h.Seed), append(s.failures, h)
