@@ -1,8 +1,11 @@
 package watch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,4 +201,39 @@ func keysOf(t *testing.T, js jetstream.JetStream) ([]string, error) {
 		return nil, err
 	}
 	return kv.Keys(t.Context())
+}
+
+// countedConsumers counts the requests for consumers.
+type countedConsumers struct {
+	jetstream.JetStream
+	asked atomic.Int64
+}
+
+func (c *countedConsumers) OrderedConsumer(ctx context.Context, stream string, o jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
+	c.asked.Add(1)
+	return c.JetStream.OrderedConsumer(ctx, stream, o)
+}
+
+// TestDisconnected expects one attempt to keep the alarms, and one to read the output, until the
+// connection returns.
+func TestDisconnected(t *testing.T) {
+	s := pipelinetest.Server(t, natsserver.Options{})
+	nc, js := pipelinetest.Connect(t, s)
+	s.Close()
+	pipelinetest.Until(t, "loss of the connection", func() bool { return !nc.IsConnected() })
+	ctx, stop := context.WithCancel(t.Context())
+	book, ended := &pipelinetest.LogBook{}, make(chan error)
+	log := slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	go func() { ended <- Run(ctx, nc, Options{Job: "job", Log: log}) }()
+	counted := &countedConsumers{JetStream: js}
+	r := readOutput(ctx, counted, store.Follow(nc), "job", 1, log)
+	time.Sleep(10 * shortRetry)
+	stop()
+	r.stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n, m := book.Lines("restarting on the next connection"), counted.asked.Load(); n != 1 || m != 1 {
+		t.Errorf("without a connection the process started %d times and read the output %d times, want 1", n, m)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
@@ -15,7 +16,7 @@ import (
 
 const (
 	queueSize  = 64                    // messages that were read and not judged
-	shortRetry = 20 * time.Millisecond // between attempts to read while disconnected
+	shortRetry = 20 * time.Millisecond // before the next attempt, and between checks of the connection
 )
 
 // outputReader reads a job's output in its own goroutine.
@@ -71,15 +72,24 @@ func (r *outputReader) deliverOutputs(ctx context.Context, from uint64) {
 				return
 			}
 		}
-		wait := shortRetry
-		if err != nil && r.js.Conn().IsConnected() {
-			if wait = store.RetryWait; time.Since(warned) > warnEvery {
-				warned = time.Now()
-				r.log.Warn("retrying to read the job's output", "from", from, "err", err)
-			}
+		if err == nil || !r.js.Conn().IsConnected() {
+			_ = awaitConnection(ctx, r.js.Conn())
+			continue
 		}
-		if store.Pause(ctx, wait) != nil {
-			return
+		if time.Since(warned) > warnEvery {
+			warned = time.Now()
+			r.log.Warn("retrying to read the job's output", "from", from, "err", err)
+		}
+		_ = store.Pause(ctx, store.RetryWait)
+	}
+}
+
+// awaitConnection waits for a short time, then until the client is connected or closed. The error
+// is ctx's.
+func awaitConnection(ctx context.Context, nc *nats.Conn) error {
+	for {
+		if err := store.Pause(ctx, shortRetry); err != nil || nc.IsConnected() || nc.IsClosed() {
+			return err
 		}
 	}
 }

@@ -121,18 +121,19 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	reportStandbyOnce(&o)
 	process := &processState{nc: nc, js: js, link: store.Follow(nc)}
 	for {
-		err, wait := runConnected(ctx, process, o), checkEvery
+		err := runConnected(ctx, process, o)
 		process.connectedBefore = true
 		switch {
 		case errors.Is(err, errLost) && !nc.IsClosed():
 			o.Log.Debug("restarting on the next connection", "err", err)
-			wait = shortRetry
+			err = awaitConnection(ctx, nc)
 		case errors.Is(err, errBack):
 			o.Log.Warn("restarting with the server's data; all events of the log stay valid", "err", err)
+			err = store.Pause(ctx, checkEvery)
 		default:
 			return err
 		}
-		if store.Pause(ctx, wait) != nil {
+		if err != nil { // ctx ended
 			return nil
 		}
 	}
