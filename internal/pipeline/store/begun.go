@@ -84,30 +84,45 @@ func MayPublish(ctx context.Context, nc *nats.Conn, subject string) error {
 // neither the job's entry nor a record. CheckOutput changes nothing. inputJob is the
 // job whose input the job reads.
 func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob string) error {
-	state := outputGone
-	out, err := js.Stream(ctx, wire.OutputStream(job))
-	if err == nil {
-		state = outputEmpty
-		var seq uint64
-		if _, seq, err = ReadEntry(ctx, out, job); err != nil || seq > 0 {
-			if errors.As(err, new(*wire.ForeignError)) {
-				err = nil // the output exists; later code reports other errors
-			}
-			return err
-		}
-		var info *jetstream.StreamInfo
-		if info, err = out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*")); err == nil && len(info.State.Subjects) > 0 {
-			return nil // the records show it
-		}
-	}
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("pipeline: NATS stream %s: %w", wire.OutputStream(job), err)
+	if missing, err := missingOutput(ctx, js, job); err != nil || missing == "" {
+		return err
 	}
 	traces, err := jobTraces(ctx, js, job, job == inputJob)
 	if err != nil || len(traces) == 0 {
 		return err
 	}
-	return lostOutput(job, inputJob, state, strings.Join(traces, ", "))
+	// The entry is older than the traces: another worker may have begun the job meanwhile.
+	missing, err := missingOutput(ctx, js, job)
+	if err != nil || missing == "" {
+		return err
+	}
+	return lostOutput(job, inputJob, missing, strings.Join(traces, ", "))
+}
+
+// missingOutput describes an output with neither the job's entry nor a record; empty = the
+// output has one.
+func missingOutput(ctx context.Context, js jetstream.JetStream, job string) (missing string, err error) {
+	out, err := js.Stream(ctx, wire.OutputStream(job))
+	if err == nil {
+		var seq uint64
+		if _, seq, err = ReadEntry(ctx, out, job); err != nil || seq > 0 {
+			if errors.As(err, new(*wire.ForeignError)) {
+				err = nil // the output exists; later code reports other errors
+			}
+			return "", err
+		}
+		var info *jetstream.StreamInfo
+		if info, err = out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*")); err == nil && len(info.State.Subjects) > 0 {
+			return "", nil // the records show it
+		}
+	}
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return outputGone, nil
+	case err != nil:
+		return "", fmt.Errorf("pipeline: NATS stream %s: %w", wire.OutputStream(job), err)
+	}
+	return outputEmpty, nil
 }
 
 // jobTraces lists the evidence of a begun job.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,9 @@ func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job 
 }
 
 // AgreeEntry returns a job's entry, and replaces it with own if there is no
-// contradiction: if the job has no entry, or the entry names no readout.
+// contradiction: if the job has no entry, or the entry names no readout. A job that has
+// begun and lost its entry gets no other entry (ErrRecordLost): the output may be lost
+// since the worker's first check.
 func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, job string) (wire.Entry, error) {
 	for {
 		e, seq, err := ReadEntry(ctx, out, job)
@@ -53,6 +56,8 @@ func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, ou
 		own.Resize = e.Resize
 		if seq > 0 {
 			own.Source = e.Source
+		} else if err := CheckOutput(ctx, js, job, cmp.Or(own.Source.Job, job)); err != nil {
+			return e, err
 		}
 		if taken, err := WriteEntry(ctx, js, own, job, seq); !taken {
 			return *own, err

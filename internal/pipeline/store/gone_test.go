@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // A single answer about a missing NATS stream is no loss, and any other answer ends the
@@ -33,5 +37,51 @@ func TestLostRecord(t *testing.T) {
 	c.InputJob = "plant"
 	if gone = c.lostError(0); !strings.Contains(gone.Error(), "of job plant") {
 		t.Errorf("%v, want the job whose input is read", gone)
+	}
+}
+
+// begunMeanwhile is a server on which another worker begins a job before the first answer about
+// its dead letters.
+type begunMeanwhile struct {
+	jetstream.JetStream
+	begin func()
+}
+
+func (b *begunMeanwhile) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if name == wire.DeadLetterStream("young") && b.begin != nil {
+		begin := b.begin
+		b.begin = nil
+		begin()
+	}
+	return b.JetStream.Stream(ctx, name)
+}
+
+// TestBeginnings lets two workers begin a job at the same time, and lets a worker begin a job
+// that has begun and lost its output since the worker's first check.
+func TestBeginnings(t *testing.T) {
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	if err := EnsureStreams(t.Context(), js, layoutOf("young"), pipelinetest.Log(t)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := js.Stream(t.Context(), wire.OutputStream("young"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := wire.Entry{Identity: wire.Identity{Network: "n", Readout: "r"}, Worker: "w"}
+	both := &begunMeanwhile{JetStream: js}
+	both.begin = func() {
+		if _, err := AgreeEntry(t.Context(), &own, js, out, "young"); err != nil {
+			t.Error(err)
+		}
+		MarkBegun(t.Context(), js, nil, "young", true, pipelinetest.Log(t))
+	}
+	if err := CheckOutput(t.Context(), both, "young", "young"); err != nil || both.begin != nil {
+		t.Errorf("a job that begins during the check: %v", err)
+	}
+	if err := out.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := AgreeEntry(t.Context(), &own, js, out, "young"); !errors.Is(err, ErrRecordLost) {
+		t.Errorf("a job that has lost its output begins a second time: %v", err)
 	}
 }
