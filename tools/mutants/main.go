@@ -22,6 +22,7 @@
 // concern the live stage, promotion and resize. A history of tools/simulate must find
 // each fault; the report about a fault is a line of JSON, and a row of the table
 // docs/results/simulated-faults.csv. All faults are in one program, each behind a switch.
+// together.go plants a fault with the rules that hide its effect.
 // An interrupted run continues with the faults that have no row of the same commit.
 //
 //	make simulate-mutants

@@ -25,6 +25,8 @@ type planted struct {
 
 	simulated bool   // the simulation must find the fault, too
 	guests    string // processes next to the stage that the histories have
+
+	parts []string // names of faults that are planted as well
 }
 
 // apply returns the text with the fault.

@@ -14,7 +14,7 @@ import (
 // and the test of the fault exists. Only the simulation finds a fault of simulated.
 func TestFaultsApply(t *testing.T) {
 	names := map[string]bool{}
-	for _, p := range slices.Concat(protocol, simulated) {
+	for i, p := range slices.Concat(protocol, simulated) {
 		if names[p.name] {
 			t.Errorf("two faults are called %s", p.name)
 		}
@@ -29,7 +29,7 @@ func TestFaultsApply(t *testing.T) {
 		} else if changed == string(text) {
 			t.Errorf("%s: changes nothing", p.name)
 		}
-		if p.test == "" && slices.Contains(simulated, p) {
+		if p.test == "" && i >= len(protocol) {
 			continue
 		}
 		tests, err := filepath.Glob(filepath.Join("..", "..", p.pkg, "*_test.go"))

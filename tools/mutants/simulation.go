@@ -49,7 +49,7 @@ func listSimulated(names *regexp.Regexp) (all []planted) {
 			all = append(all, p)
 		}
 	}
-	all = append(append(all, simulated...), past...)
+	all = slices.Concat(all, simulated, past, together)
 	return slices.DeleteFunc(all, func(p planted) bool { return !names.MatchString(p.name) })
 }
 

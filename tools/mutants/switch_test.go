@@ -43,6 +43,7 @@ func TestSwitch(t *testing.T) {
 		{name: "add twice", file: "main.go", old: "return c.n", new: "return 2 * c.n"},
 		{name: "name", file: "main.go", old: `return "right"`, new: `return "wrong"`},
 		{name: "main", file: "main.go", old: "\tfmt.Println(\"end\")\n", new: ""},
+		{name: "all", file: "main.go", old: "range ns {", new: "range ns[1:] {", parts: []string{"add twice", "name", "main"}},
 	}
 	out := t.TempDir()
 	files, err := writeSwitches(dir, out, all)
@@ -57,14 +58,14 @@ func TestSwitch(t *testing.T) {
 	if b, err := exec.Command("go", append([]string{"build", "-o", program}, args...)...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, b)
 	}
-	for number, want := range map[string]string{"": "3 right\nend\n", "0": "-3 right\nend\n", "1": "6 right\nend\n", "2": "3 wrong\nend\n", "3": "3 right\n"} {
+	for number, want := range map[string]string{"": "3 right\nend\n", "0": "-3 right\nend\n", "1": "6 right\nend\n", "2": "3 wrong\nend\n", "3": "3 right\n", "4": "4 wrong\n"} {
 		cmd := exec.Command(program)
 		cmd.Env = append(os.Environ(), plantedVariable+"="+number)
 		if b, err := cmd.Output(); err != nil || string(b) != want {
 			t.Errorf("fault %q: %q, %v, want %q", number, b, err, want)
 		}
 	}
-	for _, bad := range []planted{{file: "main.go", old: "type counter"}, {file: "main.go", old: "fmt.Println"}, {file: "none.go"}} {
+	for _, bad := range []planted{{file: "main.go", old: "type counter"}, {file: "main.go", old: "fmt.Println"}, {file: "none.go", old: "x"}, {parts: []string{"none"}}} {
 		if _, err := writeSwitches(dir, out, []planted{bad}); err == nil {
 			t.Errorf("%+v is accepted", bad)
 		}
