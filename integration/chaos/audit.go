@@ -53,6 +53,8 @@ func identOf(p codec.Prediction) ident {
 // commit is the last commit on a partition.
 type commit struct {
 	outs, in, epoch, generation uint64
+	ahead                       uint64 // predictions of the next input message
+	snapshot, digest            uint64 // last input message of each
 	worker                      string
 }
 
@@ -97,24 +99,23 @@ func (a *audit) addFault(format string, args ...any) {
 	a.addNote(format, args...)
 }
 
-// parseCommit returns the commit in the headers of a message; ahead is the number of
-// following messages of a split commit.
-func (s stored) parseCommit() (c commit, ahead uint64, err error) {
+// parseCommit returns the commit in the headers of a message.
+func (s stored) parseCommit() (c commit, err error) {
 	c.worker = s.header.Get("Eusn-Worker")
-	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &ahead} {
+	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &c.ahead} {
 		if *v, err = s.parseNumber(h); err != nil {
-			return c, ahead, err
+			return c, err
 		}
 	}
-	for h, v := range map[string]*uint64{"Eusn-Epoch": &c.epoch, "Eusn-Generation": &c.generation} {
+	for h, v := range map[string]*uint64{"Eusn-Epoch": &c.epoch, "Eusn-Generation": &c.generation, "Eusn-Snap-In-Seq": &c.snapshot, "Eusn-Digest-In-Seq": &c.digest} {
 		if s.header.Get(h) == "" {
 			continue
 		}
 		if *v, err = s.parseNumber(h); err != nil {
-			return c, ahead, err
+			return c, err
 		}
 	}
-	return c, ahead, nil
+	return c, nil
 }
 
 // checkMessage checks a message of the output.
@@ -130,23 +131,15 @@ func (a *audit) checkMessage(s stored) error {
 		return nil
 	}
 	before := a.commits[s.partition]
-	c, ahead, err := s.parseCommit()
+	c, err := s.parseCommit()
 	if err != nil {
 		return err
 	}
-	if s.header.Get(headerKind) == "claim" && ahead > 0 {
+	if s.header.Get(headerKind) == "claim" && c.ahead > 0 {
 		a.handed++
 	}
 	after := a.checkChange(s, before, c, len(predictions) > 0)
-	switch due := before.outs + uint64(len(predictions)); {
-	case a.may.Shown && c.outs > due:
-		a.hidden[s.partition] += int(c.outs - due)
-	case c.outs != due:
-		a.addFault("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, len(predictions))
-	}
-	if c.in < before.in || c.epoch < before.epoch {
-		a.addFault("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
-	}
+	a.checkPosition(s, before, c, len(predictions))
 	if before.worker != "" && c.worker != before.worker {
 		a.workers = append(a.workers, takeover{s.partition, s.time.UnixNano()})
 	}
@@ -155,6 +148,26 @@ func (a *audit) checkMessage(s stored) error {
 		a.checkPrediction(s.partition, after, p)
 	}
 	return nil
+}
+
+// checkPosition compares the position of a commit of n predictions with that of the
+// previous commit.
+func (a *audit) checkPosition(s stored, before, c commit, n int) {
+	switch due := before.outs + uint64(n); {
+	case a.may.Shown && c.outs > due:
+		a.hidden[s.partition] += int(c.outs - due)
+	case c.outs != due:
+		a.addFault("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, n)
+	}
+	if c.in < before.in || c.epoch < before.epoch {
+		a.addFault("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
+	}
+	if !a.may.isLenient() && n == 0 && before.ahead > 0 && (c.in != before.in || c.ahead != before.ahead) {
+		a.addFault("output message %d without predictions: input %d and %d predictions ahead after input %d and %d ahead", s.seq, c.in, c.ahead, before.in, before.ahead)
+	}
+	if c.snapshot > c.digest {
+		a.addFault("output message %d: a snapshot after input message %d with a digest after %d", s.seq, c.snapshot, c.digest)
+	}
 }
 
 // flagsLoss reports whether a prediction has an unexpected but allowed loss flag.

@@ -291,7 +291,7 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 
 // checkOutput checks a message of the output.
 func (h *history) checkOutput(s stored) error {
-	if _, ahead, err := s.parseCommit(); err == nil && ahead > 0 {
+	if c, err := s.parseCommit(); err == nil && c.ahead > 0 {
 		h.parts++
 	}
 	if s.time.Before(h.newest) {
