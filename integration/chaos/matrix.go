@@ -25,6 +25,7 @@ type scenario struct {
 	Reorder    int // messages per key that the stage may hold back
 	Load       time.Duration
 	Slots      int           // state rows of a shard; 0 = the default, room for all
+	Snapshots  int           // messages between two snapshots; 0 = the default of the harness
 	Idle       time.Duration // silence that ends a sequence; 0 = never
 	Unsafe     string        // safeguard disabled in the workers; a negative control
 	Control    string        // or another missing part, with unchanged workers
@@ -91,7 +92,7 @@ stage:
   snapshot_every: 4s
   lease: %s
   idle: %s
-`, s.Nodes, reorder, cmp.Or(s.MaxMessage, stockMessage), snapshotMessages, lease, s.Idle) + s.slots()
+`, s.Nodes, reorder, cmp.Or(s.MaxMessage, stockMessage), cmp.Or(s.Snapshots, snapshotMessages), lease, s.Idle) + s.slots()
 }
 
 func (s *scenario) slots() string {

@@ -18,6 +18,7 @@ const promoteKind = "promote"
 // streams.
 func (t *truth) promote(s stored) error {
 	var e struct {
+		Job       string // empty: the job of the input
 		Partition int
 		Number    uint64
 		Readout   string // empty = the first readout
@@ -25,6 +26,9 @@ func (t *truth) promote(s stored) error {
 	}
 	if err := json.Unmarshal(s.data, &e); err != nil {
 		return fmt.Errorf("chaos: input message %d is no promotion: %w", s.seq, err)
+	}
+	if e.Job != "" && e.Job != job {
+		return nil
 	}
 	which := max(0, slices.Index(t.readouts.names, e.Readout))
 	if e.Partition != s.partition || which == 0 && e.Readout != "" {

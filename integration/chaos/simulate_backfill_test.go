@@ -23,7 +23,7 @@ type backfill struct {
 
 // addBackfill adds a backfill.
 func (h *history) addBackfill(rng *rand.Rand) error {
-	if h.scenario.Classes != 0 || h.scenario.countHarms(trims) > 0 {
+	if h.scenario.Classes != 0 || h.scenario.countHarms(resizing)+h.scenario.countHarms(trims) > 0 {
 		return nil // many lines; input that is gone
 	}
 	b := &backfill{rng: rng, rate: float64(100 + rng.IntN(900))}

@@ -117,7 +117,7 @@ func (h *history) resizeJob(pick uint32, js jetstream.JetStream) {
 	}
 	limit := time.Now().Add(resizeEnds)
 	for kills := 0; ; kills++ {
-		ended, kill := h.startResize(to, js)
+		ended, kill := h.startResize(to, js, rng)
 		var dies <-chan time.Time
 		if kills < 3 && rng.IntN(3) > 0 {
 			dies = time.After(time.Duration(1+rng.IntN(400)) * time.Millisecond)
@@ -145,7 +145,7 @@ func (h *history) resizeJob(pick uint32, js jetstream.JetStream) {
 			}
 			time.Sleep(time.Second) // the server may be down: the operator repeats the command
 		case <-dies:
-			kill()
+			kill(rng.IntN(2) == 0)
 			<-ended
 			w.count("kill resize")
 		}
@@ -161,11 +161,15 @@ func (v *simulated) resumeLate(d time.Duration) {
 	<-v.done
 }
 
-// startResize runs a resize as a process of its own would: kill cuts it off for good.
-func (h *history) startResize(to int, js jetstream.JetStream) (ended <-chan error, kill func()) {
+// startResize runs a resize as a process of its own would: kill cuts it off for good, or
+// interrupts it as its operator does.
+func (h *history) startResize(to int, js jetstream.JetStream, rng *rand.Rand) (ended <-chan error, kill func(gently bool)) {
 	w := h.world
 	w.mu.Lock()
 	c := w.newCable("resize")
+	if rng.IntN(2) == 0 { // messages are stored between two of its requests
+		c.lag = time.Duration(1+rng.IntN(100)) * time.Millisecond
+	}
 	w.mu.Unlock()
 	h.armAlteration(c, js)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -189,5 +193,10 @@ func (h *history) startResize(to int, js jetstream.JetStream) (ended <-chan erro
 		}
 		done <- err
 	})
-	return done, func() { c.end(); cancel() }
+	return done, func(gently bool) {
+		if !gently {
+			c.end()
+		}
+		cancel()
+	}
 }

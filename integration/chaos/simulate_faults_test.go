@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -68,6 +69,8 @@ func drawScenario(seed uint64) *scenario {
 	s.drawRivals(seed)
 	s.drawTrims(seed)
 	s.drawReturn(seed)
+	s.drawLate(seed)
+	s.drawStates(seed)
 	s.drawAlterations(seed)
 	s.drawFills(seed)
 	s.drawJumps(seed)
@@ -97,7 +100,7 @@ func (s *scenario) jobConfig() pipeline.Config {
 	if c.Reorder = s.Reorder; s.Reorder == 0 {
 		c.Reorder = -1
 	}
-	c.SnapshotMessages, c.SnapshotEvery, c.Lease, c.Idle = 10, 4*time.Second, lease, s.Idle
+	c.SnapshotMessages, c.SnapshotEvery, c.Lease, c.Idle = cmp.Or(s.Snapshots, 10), 4*time.Second, lease, s.Idle
 	if s.Slots > 0 {
 		c.MaxSlots = s.Slots
 	}
@@ -128,6 +131,14 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 			h.resizeJob(e.pick, js) // other faults of workers wait
 		case realters:
 			h.altered = &alteration{pick: e.pick}
+		case lateEvents:
+			h.delayEnds(e.pick)
+		case latePromotion:
+			h.faults.Go(func() { h.promoteLate(e.pick) })
+		case foreign:
+			if err := h.publishForeign(js); err == nil {
+				w.count(foreign)
+			}
 		case trims:
 			h.trimInput(js)
 		case rival:
@@ -177,7 +188,7 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 		// with the world.
 		h.faults.Go(func() {
 			if e.pick>>24%2 == 0 {
-				v.awaitMoment(e.pick >> 8)
+				v.awaitMoment(e.pick>>8, h.scenario.ownMoments())
 			}
 			v.cable.end()
 			time.Sleep(restartWait)
@@ -190,7 +201,14 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 		v.cable.hold(e.d, direction(e.pick>>8%2))
 		h.faults.Go(func() { time.Sleep(e.d) })
 	case cutWorker:
-		v.cable.cut(e.d)
+		h.faults.Go(func() {
+			if e.pick>>8%2 == 0 { // data on the way is lost
+				v.cable.hold(2*time.Second, toWorker)
+				time.Sleep(time.Duration(1+e.pick>>16%1000) * time.Millisecond)
+				v.cable.hold(0, toWorker)
+			}
+			v.cable.cut(e.d)
+		})
 	case slowWorker:
 		lag := time.Duration(1+e.pick>>8%200) * time.Millisecond
 		v.cable.setLag(lag)

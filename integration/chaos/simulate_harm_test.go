@@ -114,6 +114,9 @@ func (h *history) removeMessages(ctx context.Context, js jetstream.JetStream, ki
 		return fmt.Errorf("%s is empty", name)
 	}
 	span := state.LastSeq - state.FirstSeq + 1
+	if name == outputStream && rng.IntN(2) == 0 { // a partition without its record
+		return s.Purge(ctx, jetstream.WithPurgeSubject(fmt.Sprintf("%s.out.%d", job, rng.IntN(h.partitions()))))
+	}
 	if kind == purges {
 		return s.Purge(ctx, jetstream.WithPurgeSequence(state.FirstSeq+1+rng.Uint64N(span)))
 	}

@@ -22,6 +22,9 @@ const (
 	loses   = "loss of the output"   // it is deleted, or empty, in part with the states
 	regrows = "another input"        // with more messages, while the readers wait
 	clears  = "purge of unread input"
+	pauses  = "purge between two workers" // the loss is read twice
+
+	goesBack = "return of the input between two workers" // with more messages than before
 )
 
 // drawReturn draws such damage instead of the other work on the stores, after all other
@@ -76,6 +79,8 @@ func (h *history) damageOne(ctx context.Context, kind string, js jetstream.JetSt
 		return h.alterStopped(ctx, kind, js, rng)
 	case loses:
 		return h.loseOutput(ctx, js, down, rng)
+	case pauses, goesBack:
+		return h.changeBetween(ctx, kind, js, rng)
 	case regrows:
 		return h.regrowInput(ctx, js, rng)
 	default:
@@ -294,6 +299,74 @@ func (h *history) clearUnread(ctx context.Context, js jetstream.JetStream, rng *
 		return err
 	}
 	return s.Purge(ctx, jetstream.WithPurgeSequence(most-rng.Uint64N(5)))
+}
+
+// changeBetween stops the workers, which store their states, and changes the input before
+// the next workers start. After a purge, the next workers are killed when a record names the
+// loss.
+func (h *history) changeBetween(ctx context.Context, kind string, js jetstream.JetStream, rng *rand.Rand) error {
+	if err := h.awaitRead(ctx, js); err != nil {
+		return err
+	}
+	w := h.world
+	w.mu.Lock()
+	old := slices.Clone(w.workers)
+	w.mu.Unlock()
+	w.setScale(0, h.job)
+	defer w.setScale(len(old), h.job)
+	for _, s := range old {
+		<-s.worker.done
+	}
+	last, err := lastSeq(ctx, js, inputStream)
+	if err != nil {
+		return err
+	}
+	if kind == goesBack {
+		if err := h.changeStreams(rewinds, 0, []string{inputStream}, rng); err != nil {
+			return err
+		}
+	}
+	h.producers.hurried.Store(true)
+	most := last + 3 + rng.Uint64N(5)
+	if err := h.awaitInput(ctx, js, most); err != nil || kind == goesBack {
+		return err
+	}
+	s, err := js.Stream(ctx, inputStream)
+	if err != nil {
+		return err
+	}
+	if err := s.Purge(ctx, jetstream.WithPurgeSequence(most-rng.Uint64N(2))); err != nil {
+		return err
+	}
+	w.setScale(len(old), h.job)
+	return h.killAfterLoss(ctx, js)
+}
+
+// killAfterLoss kills the workers when a record names lost input.
+func (h *history) killAfterLoss(ctx context.Context, js jetstream.JetStream) error {
+	out, err := js.Stream(ctx, outputStream)
+	for ; err == nil; time.Sleep(5 * time.Millisecond) {
+		for p := range h.partitions() {
+			m, wrong := out.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.out.%d", job, p))
+			if err = wrong; err == nil && m.Header.Get("Eusn-Lost-Before") != "" {
+				h.killAll()
+				return nil
+			}
+		}
+	}
+	return err
+}
+
+// killAll kills all workers; new workers start later.
+func (h *history) killAll() {
+	w := h.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.workers {
+		v := s.worker
+		v.away = true
+		h.faults.Go(func() { v.cable.end(); time.Sleep(restartWait); w.fillSeat(s, v, h.job) })
+	}
 }
 
 // awaitInput waits until the input has a message with a number.
