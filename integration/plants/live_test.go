@@ -45,10 +45,10 @@ const samplesPerRequest = 500
 
 // runLive sends the recording of an evaluation through gateway, stage and alarms, and checks that all predictions and
 // alarms equal the evaluation. It returns the evaluation with all predictions.
-func (r *rig) runLive(p page, ev evaluated, how form) *offline.Evaluation {
+func (r *rig) runLive(ev evaluated, how form) *offline.Evaluation {
 	t := r.t
 	t.Helper()
-	file := clitest.Write(t, "live.yaml", liveConfig(p.config, how))
+	file := clitest.Write(t, "live.yaml", liveConfig(ev, how))
 	stage := clitest.Start(t, "keeping the alarms", "run", "-c", file)
 	defer stage.Stop(t)
 	url := clitest.ServerURL.FindString(stage.Messages())
@@ -65,24 +65,22 @@ func (r *rig) runLive(p page, ev evaluated, how form) *offline.Evaluation {
 	return want
 }
 
-// liveConfig returns the configuration of a page with free ports.
-func liveConfig(text string, how form) string {
-	config := map[string]any{}
-	_ = yaml.Unmarshal([]byte(text), &config)
+// liveConfig returns a configuration with the model and the rules of an evaluation, and free ports.
+func liveConfig(ev evaluated, how form) string {
 	listen := "http"
 	if how == jsonMQTT {
 		listen = "mqtt"
 	}
+	rules := map[string]string{}
+	_ = yaml.Unmarshal([]byte(option(ev.args, rulesFlag)), &rules)
 	dir, _ := os.MkdirTemp(".", "live")
-	config["server"] = map[string]any{"dir": dir, "port": -1}
-	gateway, _ := config["gateway"].(map[string]any)
-	if gateway == nil {
-		gateway = map[string]any{}
-		config["gateway"] = gateway
-	}
-	gateway[listen], gateway["outbox"] = "127.0.0.1:0", dir+"-outbox"
-	config["metrics"] = map[string]any{"listen": ""}
-	out, _ := yaml.Marshal(config)
+	out, _ := yaml.Marshal(map[string]any{
+		"model":   option(ev.args, "--model"),
+		"server":  map[string]any{"dir": dir, "port": -1},
+		"gateway": map[string]any{listen: "127.0.0.1:0", "outbox": dir + "-outbox", "new_streams": 3000},
+		"alarms":  map[string]any{"rules": rules},
+		"metrics": map[string]any{"listen": ""},
+	})
 	return string(out)
 }
 

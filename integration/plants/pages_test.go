@@ -18,8 +18,7 @@ var root, _ = filepath.Abs("../..")
 type page struct {
 	name     string
 	commands [][]string // words of each command, without the name of the program
-	config   string     // text of the configuration
-	file     string     // its name
+	first    int        // number of commands in the first block, which leads to an alarm
 	rows     []cells    // of the table of figures
 }
 
@@ -29,10 +28,15 @@ type cells struct{ figure, own, baseline string }
 // tableHeader begins the table of figures.
 const tableHeader = "| figure | eusn-stream | scikit-learn | published |"
 
-var (
-	shellWord  = regexp.MustCompile(`'([^']*)'|([^\s']+)`)
-	configName = regexp.MustCompile("(?i)write `([a-z]+\\.yaml)`")
-)
+var shellWord = regexp.MustCompile(`'([^']*)'|([^\s']+)`)
+
+// splitWords returns the words of a command in a shell, without the name of the program.
+func splitWords(line string) (words []string) {
+	for _, m := range shellWord.FindAllStringSubmatch(line, -1)[1:] {
+		words = append(words, m[1]+m[2])
+	}
+	return words
+}
 
 // pageFile returns the path of a page.
 func pageFile(name string) string { return filepath.Join(root, "docs", "plants", name+".md") }
@@ -45,29 +49,22 @@ func readPage(t *testing.T, name string) page {
 		t.Fatal(err)
 	}
 	p := page{name: name}
-	if m := configName.FindStringSubmatch(string(text)); m != nil {
-		p.file = m[1]
-	}
 	inTable := false
 	for line := range strings.Lines(string(text)) {
 		code, isCode := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
 		inTable = strings.HasPrefix(line, tableHeader) || inTable && strings.HasPrefix(line, "|")
 		switch {
 		case isCode && strings.HasPrefix(code, "eusn-stream "):
-			var words []string
-			for _, m := range shellWord.FindAllStringSubmatch(code, -1) {
-				words = append(words, m[1]+m[2])
-			}
-			p.commands = append(p.commands, words[1:])
-		case isCode:
-			p.config += code + "\n"
+			p.commands = append(p.commands, splitWords(code))
+		case p.first == 0 && len(p.commands) > 0:
+			p.first = len(p.commands)
 		case inTable && !strings.HasPrefix(line, tableHeader) && !strings.HasPrefix(line, "|--"):
 			c := strings.Split(line, "|")
 			p.rows = append(p.rows, cells{strings.TrimSpace(c[1]), strings.TrimSpace(c[2]), strings.TrimSpace(c[3])})
 		}
 	}
-	if p.file == "" || p.config == "" || len(p.commands) == 0 || len(p.rows) == 0 {
-		t.Fatalf("%s: %d commands, %d rows, configuration %q: %q", name, len(p.commands), len(p.rows), p.file, p.config)
+	if p.first == 0 || len(p.commands) == p.first || len(p.rows) == 0 {
+		t.Fatalf("%s: %d commands, %d in the first block, %d rows", name, len(p.commands), p.first, len(p.rows))
 	}
 	return p
 }
@@ -133,8 +130,9 @@ func (all figures) write(t *testing.T) {
 	}
 }
 
-// TestPages checks that the figures on the pages are those that make plants has written, that a
-// live alarm needs at most five commands, and that the live commands use the trained model.
+// TestPages checks that the figures on the pages are those that make plants has written, that the
+// first block of a page leads to a live alarm with at most five commands, and that an evaluation has
+// the same model, data and rules.
 func TestPages(t *testing.T) {
 	all := readFigures(t)
 	for _, s := range sets {
@@ -144,32 +142,23 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s: %q has the figures %q, %q; make plants wrote %q, %q", p.name, r.figure, r.own, r.baseline, want.own, want.baseline)
 			}
 		}
-		toAlarm := len(p.commands)
-		var model, replayed string
-		for _, c := range p.commands {
-			switch c[0] {
-			case "evaluate":
-				replayed = c[1]
-				toAlarm--
-			case "train":
-				if model = option(c, "--output"); !strings.Contains(p.config, "model: "+model+"\n") {
-					toAlarm-- // for evaluate only
-				}
-			case "run":
-				if option(c, "-c") != p.file || !strings.Contains(p.config, "model: "+model+"\n") {
-					t.Errorf("%s: %q with the model %s, trained is %s", p.name, c, p.config, model)
-				}
-			case "replay":
-				if option(c, "-c") != p.file || c[1] != replayed {
-					t.Errorf("%s: %q replays other data than evaluate reads (%s)", p.name, c, replayed)
-				}
-			}
+		if p.first > 5 {
+			t.Errorf("%s: %d commands to the alarm, want at most 5", p.name, p.first)
 		}
-		if toAlarm > 5 {
-			t.Errorf("%s: %d commands to the alarm, want at most 5", p.name, toAlarm)
+		train, run, replay := p.commands[p.first-3], p.commands[p.first-2], p.commands[p.first-1]
+		if train[0] != "train" || run[0] != "run" || replay[0] != "replay" || option(run, "--model") != option(train, "--output") || option(run, "--dir") != option(replay, "--dir") {
+			t.Errorf("%s: the first block ends with %q, %q, %q", p.name, train, run, replay)
+		}
+		if !slices.ContainsFunc(p.commands[p.first:], func(c []string) bool {
+			return c[0] == "evaluate" && c[1] == replay[1] && option(c, "--model") == option(run, "--model") && option(c, rulesFlag) == option(run, rulesFlag)
+		}) {
+			t.Errorf("%s: no evaluation of %q", p.name, run)
 		}
 	}
 }
+
+// rulesFlag is the flag of alarm rules.
+const rulesFlag = "--alarm-rules"
 
 // option returns the word after a flag of a command; empty: the flag is absent.
 func option(command []string, flag string) string {

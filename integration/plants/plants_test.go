@@ -17,7 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// TestIndustrialLive runs the pages on a part of three sets: live predictions and alarms equal the evaluation.
+// TestIndustrialLive runs the pages on a part of three sets: the commands as printed raise an alarm, and live predictions
+// and alarms equal the evaluation.
 func TestIndustrialLive(t *testing.T) {
 	data := filepath.Join(root, "..", "shared", "datasets", "industrial")
 	if _, err := os.Stat(data); err != nil {
@@ -31,7 +32,8 @@ func TestIndustrialLive(t *testing.T) {
 			r := newRig(t, data, s.small)
 			p := readPage(t, s.page)
 			ev := r.runPage(p).rehearsed()
-			all := r.runLive(p, ev, s.how)
+			r.runPrinted(p)
+			all := r.runLive(ev, s.how)
 			if len(all.Predictions) == 0 || ev.Alarms.Rules[0].Alarms == 0 {
 				t.Errorf("%d predictions, %d alarms: the comparison is empty", len(all.Predictions), ev.Alarms.Rules[0].Alarms)
 			}

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
@@ -78,7 +80,6 @@ type results struct {
 // replacements, for another part of the data.
 func (r *rig) runPage(p page, replace ...string) (all results) {
 	r.t.Helper()
-	clitest.Write(r.t, p.file, p.config)
 	with := strings.NewReplacer(replace...)
 	for _, c := range p.commands {
 		args := make([]string, len(c))
@@ -105,7 +106,23 @@ func (r *rig) runPage(p page, replace ...string) (all results) {
 
 // rehearsed returns the evaluation with alarms.
 func (all results) rehearsed() evaluated {
-	return all.evaluated[slices.IndexFunc(all.evaluated, func(e evaluated) bool { return slices.Contains(e.args, "--alarms") })]
+	return all.evaluated[slices.IndexFunc(all.evaluated, func(e evaluated) bool { return slices.Contains(e.args, rulesFlag) })]
+}
+
+// runPrinted runs the last two commands of the first block exactly as printed, until an alarm is raised. Commands before
+// them have run. The environment sets free ports only.
+func (r *rig) runPrinted(p page) {
+	r.t.Helper()
+	r.t.Setenv("EUSN_SERVER_PORT", "-1")
+	r.t.Setenv("EUSN_METRICS_LISTEN", "127.0.0.1:0")
+	stage := clitest.Start(r.t, "Ctrl-C stops", p.commands[p.first-2]...)
+	defer stage.Stop(r.t)
+	clitest.Must(r.t, p.commands[p.first-1]...)
+	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(stage.Messages(), `msg="alarm raised"`); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatalf("%s: no alarm within %v\n%s", p.name, pipelinetest.Patience, stage.Messages())
+		}
+	}
 }
 
 // note adds a row to the table.

@@ -117,7 +117,7 @@ func measureSKAB(r *rig, p page) {
 // measureDetector runs a page with a detector, and counts its predictions and live alarms.
 func (r *rig) measureDetector(p page, how form, c *confusion, n *counts, replace ...string) evaluated {
 	ev := r.runPage(p, replace...).rehearsed()
-	r.countDetections(ev.args[1], r.runLive(p, ev, how), c)
+	r.countDetections(ev.args[1], r.runLive(ev, how), c)
 	n.countAlarms(ev.Alarms.Rules[0])
 	return ev
 }
@@ -130,7 +130,7 @@ func measureCMAPSS(r *rig, p page) {
 	for _, f := range files {
 		fd := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(f), "train_"), ".txt.gz")
 		ev := r.runPage(p, "FD001", fd).rehearsed()
-		all := r.runLive(p, ev, jsonHTTP)
+		all := r.runLive(ev, jsonHTTP)
 		r.note(p, fd+": RMSE at the last cycle", fmt.Sprintf("%.2f", ev.Last.RMSE))
 		r.note(p, fd+": PHM score", fmt.Sprintf("%.0f", *ev.Last.PHM08))
 		last, truth := map[string]float64{}, map[string]float64{}
@@ -163,11 +163,11 @@ func measureCMAPSS(r *rig, p page) {
 
 func measureTEP(r *rig, p page) {
 	all := r.runPage(p)
-	classes := all.evaluated[0]
+	classes := all.evaluated[1]
 	r.note(p, "which fault: accuracy", fmt.Sprintf("%.3f", classes.Balanced))
 	ev := all.rehearsed()
 	var c confusion
-	r.countDetections(ev.args[1], r.runLive(p, ev, jsonMQTT), &c)
+	r.countDetections(ev.args[1], r.runLive(ev, jsonMQTT), &c)
 	r.note(p, "detected, false", fmt.Sprintf("%.1f %%, %.1f %%", 100*float64(c.tp)/float64(c.tp+c.fn), 100*float64(c.fp)/float64(c.fp+c.tn)))
 	var n counts
 	n.countAlarms(ev.Alarms.Rules[0])
@@ -193,7 +193,7 @@ func measureCWRU(r *rig, p page) {
 	r.note(p, "bearings of another diameter: accuracy", fmt.Sprintf("%.3f", sum/float64(n)))
 	ev := all.rehearsed()
 	r.note(p, "the same bearings, another load: accuracy", fmt.Sprintf("%.3f", ev.Accuracy))
-	r.runLive(p, ev, csvHTTP)
+	r.runLive(ev, csvHTTP)
 	var c counts
 	c.countAlarms(ev.Alarms.Rules[0])
 	r.note(p, "the same bearings, another load: live alarms", c.text())
@@ -204,7 +204,7 @@ func measureHydraulic(r *rig, p page) {
 		ev := r.runPage(p, "c2", fmt.Sprint("c", i+1)).rehearsed()
 		r.note(p, part, fmt.Sprintf("%.3f", ev.Accuracy))
 		if part == "valve" {
-			r.runLive(p, ev, jsonHTTP)
+			r.runLive(ev, jsonHTTP)
 			n := ev.Alarms.Rules[0]
 			r.note(p, "valve: live alarms", fmt.Sprintf("%d of %d cycles, %d false", n.Rows.Active, n.Rows.Faulty, n.Rows.FalseActive))
 		}
@@ -213,13 +213,13 @@ func measureHydraulic(r *rig, p page) {
 
 // nabPage has the commands for a file of NAB. The training has NAB's probation.
 func nabPage(probation int) page {
-	line := "eusn-stream import nab/FILE --samples ..%d --output healthy.parquet\n" +
+	lines := "eusn-stream import nab/FILE --samples ..%d --output healthy.parquet\n" +
 		"eusn-stream import nab/FILE --output later.parquet\n" +
 		"eusn-stream train healthy.parquet --policy window --length 48 --hop 1 --healthy-only --output nab.safetensors\n" +
-		"eusn-stream evaluate later.parquet --model nab.safetensors --alarms nab.yaml"
-	p := page{name: "nab", file: "nab.yaml", config: "model: nab.safetensors\nalarms: {rules: {unusual: \"novel 0.01, 3 of 5\"}}\n"}
-	for c := range strings.SplitSeq(fmt.Sprintf(line, probation), "\n") {
-		p.commands = append(p.commands, strings.Fields(c)[1:])
+		"eusn-stream evaluate later.parquet --model nab.safetensors " + rulesFlag + " 'unusual: novel 0.01, 3 of 5'"
+	p := page{name: "nab"}
+	for line := range strings.SplitSeq(fmt.Sprintf(lines, probation), "\n") {
+		p.commands = append(p.commands, splitWords(line))
 	}
 	return p
 }
@@ -251,7 +251,7 @@ func measureNAB(r *rig) {
 		probation := min(len(times)*15/100, 750)
 		p := nabPage(probation)
 		ev := r.runPage(p, "FILE", strings.TrimPrefix(f, "nab/")).rehearsed()
-		r.runLive(p, ev, lineProtocol)
+		r.runLive(ev, lineProtocol)
 		var detections []int
 		for _, e := range ev.Alarms.Events {
 			if e.Kind == alarm.Raised {

@@ -15,6 +15,11 @@ func ReadRules(file string) (Rules, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ReadRuleText(text, file)
+}
+
+// ReadRuleText reads rules as ReadRules does. source is the origin of the text, for errors.
+func ReadRuleText(text []byte, source string) (Rules, error) {
 	var config struct {
 		Alarms struct{ Rules map[string]string }
 	}
@@ -22,14 +27,14 @@ func ReadRules(file string) (Rules, error) {
 	if yaml.Unmarshal(text, &config) == nil && len(config.Alarms.Rules) > 0 {
 		texts = config.Alarms.Rules
 	} else if err := yaml.Unmarshal(text, &texts); err != nil {
-		return nil, fmt.Errorf("%s: want names with a text each, such as imbalance: class imbalance >= 0.8: %w", file, err)
+		return nil, fmt.Errorf("%s: want names with a text each, such as imbalance: class imbalance >= 0.8: %w", source, err)
 	}
 	rules, err := ParseRules(texts)
 	if err == nil && len(rules) == 0 {
 		err = errors.New("it has no rules")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	return rules, nil
 }

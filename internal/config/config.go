@@ -287,7 +287,7 @@ type Alarms struct {
 	// value|low|high > X, input N level > X, drift probability|score|novelty|inputs|interval|class C, silent T.
 	// Clauses: K of N, clear below Q, clear above Q, clear after M, between N, shift D, hold T,
 	// quiet 22:00-06:00, streams S, by "REGEXP", only CONDITION, unless CONDITION, accept T, worse F, final.
-	Rules Mapping `mapstructure:"rules" default:"{}" pattern:"^(class|flag|novel|value|low|high|input|drift|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`
+	Rules Mapping `mapstructure:"rules" default:"{}" flag:"alarm-rules" pattern:"^(class|flag|novel|value|low|high|input|drift|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`
 	// URL to post each event to, at least once and in order. Empty: no webhook.
 	Webhook string `mapstructure:"webhook" default:"" pattern:"^$|^https?://[^ ]+$" want:"a URL such as https://host/path, or nothing"`
 	// Secret for signing the posts (HMAC-SHA256). Set it as an environment variable rather than

@@ -42,6 +42,7 @@ var beforeRun = []typed{
 	{"predict", "requires at least 1 arg(s), only received 0", cli.ExitUsage, "an argument is missing: want FILES"},
 	{"import p.csv --dry-run --force", "unknown flag", cli.ExitOK, "nothing was written"},
 	{"help exit-codes --json", "text", cli.ExitOK, "\"code\": 64"},
+	{"run --alarm-rules novel", "unknown flag", cli.ExitConfig, "want rules with a text each"},
 	{"run -m none.safetensors", "unknown shorthand", cli.ExitFailure, "none.safetensors"},
 	{"demo --train-series 40 --test-series 40 --members 2 --units 8", "clear, ends with proof", cli.ExitOK, "equal"},
 	{"config init", "ok", cli.ExitOK, "wrote eusn-stream.yaml"},

@@ -45,12 +45,11 @@ const statusEvery = 10 * time.Second
 const alarmLogAgain = time.Minute
 
 // runFlags are the flags of run that override keys of the configuration.
-var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "metrics-listen", "input-job", "input-from"}
+var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "metrics-listen", "input-job", "input-from", "alarm-rules"}
 
 // NewRun is "run".
 func NewRun(a *cli.App) *cobra.Command {
-	var file string
-	var stageOnly bool
+	file, stageOnly := "", false
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run the stage, and the gateway and the alarms of its configuration",
@@ -58,8 +57,8 @@ func NewRun(a *cli.App) *cobra.Command {
 server that keeps its streams in --dir; producers connect to its port.
 
 If the configuration has an input of the gateway (such as gateway.mqtt) or alarms
-(alarms.rules), this process also accepts samples and raises alarms, as "eusn-stream
-gateway" and "eusn-stream alarms run" do. --stage-only starts neither of them.
+(alarms.rules, --alarm-rules), this process also accepts samples and raises alarms, as
+"eusn-stream gateway" and "eusn-stream alarms run" do. --stage-only starts neither of them.
 
 With --json every prediction is printed as a line of JSON on standard output.
 Ctrl-C, SIGTERM or SIGHUP (a closed terminal; ignored under nohup) stops it
@@ -94,6 +93,7 @@ It serves a live page at http://127.0.0.1:9464/ (--metrics-listen), /metrics for
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
 	f.String("metrics-listen", "", "serve the live page, /metrics, /healthz and /readyz on this address; empty: off")
+	f.String("alarm-rules", "", "raise alarms by these rules, such as 'dead: flag flat' (docs/alarm-rules.md) (default none)")
 	f.BoolVar(&stageOnly, "stage-only", false, "do not start the gateway and the alarms of the configuration: other processes are these")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {

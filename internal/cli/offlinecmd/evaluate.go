@@ -29,6 +29,7 @@ type evaluateFlags struct {
 	evaluated
 	predictions string
 	alarms      string // file of alarm rules
+	alarmRules  string // their text instead
 	merges      mergeFlag
 	group       groupFlags
 	least       float64 // accuracy
@@ -74,7 +75,8 @@ func (e *evaluateFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.StringVar(&e.alarms, "alarms", "", "YAML file of alarm rules, or the configuration of the stage (docs/alarm-rules.md): also judge the predictions by these, as live, and count true, false and missed alarms")
-	f.StringVar(&e.picture, "picture", "", "also draw faults or numbers of each stream, and the alarms of --alarms: an SVG file, which a browser shows; replaces an older one")
+	f.StringVar(&e.alarmRules, "alarm-rules", "", "raise alarms by these rules, instead of those of --alarms, such as 'dead: flag flat'")
+	f.StringVar(&e.picture, "picture", "", "also draw faults or numbers of each stream, and their alarms: an SVG file, which a browser shows; replaces an older one")
 	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
@@ -94,7 +96,8 @@ func (e *evaluateFlags) readFlags(f *pflag.FlagSet) (err error) {
 		{Broken: f.Changed("label-delay") && e.adaptive == 0, Message: fmt.Sprintf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", e.delay)},
 		{Broken: e.out != "" && e.adaptive == 0, Message: fmt.Sprintf("--output %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
 		{Broken: e.out != "" && e.out == e.predictions, Message: fmt.Sprintf("--output and --predictions are both %s: want two files", e.out)},
-		{Broken: e.picture != "" && e.alarms == "", Message: fmt.Sprintf("--picture %s: want --alarms, too: the picture shows the alarms", e.picture)},
+		{Broken: e.alarms != "" && e.alarmRules != "", Message: "--alarms and --alarm-rules: want one of them"},
+		{Broken: e.picture != "" && e.alarms+e.alarmRules == "", Message: fmt.Sprintf("--picture %s: want --alarms or --alarm-rules, too: the picture shows the alarms", e.picture)},
 		{Broken: e.delay < 0, Message: fmt.Sprintf("--label-delay %d: want a number of predictions, 0 or more", e.delay)},
 		{Broken: e.tolerance < -1 || e.tolerance == 0 || e.tolerance > 100, Message: fmt.Sprintf("--rate-tolerance %d: want 1 to 100, or -1", e.tolerance)},
 		{Broken: o.Threads < 0, Message: fmt.Sprintf("--threads %d: want 0 or more", o.Threads)},
@@ -122,12 +125,8 @@ func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 	if err := cli.OutputFile(e.picture, e.archive, e.labels, e.model, e.group.parts, e.predictions, e.out, e.alarms); err != nil {
 		return err
 	}
-	if e.alarms != "" {
-		rules, err := alarm.ReadRules(e.alarms)
-		if err != nil {
-			return cli.Fail(cli.ExitConfig, err, "docs/alarm-rules.md describes the rules")
-		}
-		e.rules = rules
+	if err := e.readRules(); err != nil {
+		return cli.Fail(cli.ExitConfig, err, "docs/alarm-rules.md describes the rules")
 	}
 	ev, err := evaluate(ctx, a, e.evaluated, e.options)
 	if err == nil && e.predictions != "" {
@@ -143,6 +142,16 @@ func (e *evaluateFlags) runEvaluate(ctx context.Context, a *cli.App) error {
 		return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the requested %.4f", ev.Accuracy, e.least), "")
 	}
 	return nil
+}
+
+// readRules reads the rules of --alarms or --alarm-rules.
+func (e *evaluateFlags) readRules() (err error) {
+	if e.alarms != "" {
+		e.rules, err = alarm.ReadRules(e.alarms)
+	} else if e.alarmRules != "" {
+		e.rules, err = alarm.ReadRuleText([]byte(e.alarmRules), "--alarm-rules")
+	}
+	return err
 }
 
 // evaluated is the subject of an evaluation.

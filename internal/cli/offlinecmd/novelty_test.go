@@ -160,12 +160,13 @@ func TestEvaluateAlarms(t *testing.T) {
 	if svg := string(clitest.Read(t, picture)); !strings.HasPrefix(svg, "<svg") || !strings.Contains(svg, "fault: class novel, 2 of 3; flat: flag flat") {
 		t.Errorf("the picture is %.300s", svg)
 	}
-	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--picture", picture).Want(t, cli.ExitUsage, "want --alarms, too")
+	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--picture", picture).Want(t, cli.ExitUsage, "want --alarms or --alarm-rules, too")
 	if want := fmt.Sprintf("           %-20s %7d %8.3g %6d %6d %6d %6d %6d", "fault", r.Alarms, *r.PerWeek, 2, r.False, 0, 2, 0); !strings.Contains(out, want) {
 		t.Errorf("want %q in\n%s", want, out)
 	}
-	clitest.Write(t, rules, "gone: silent 1m\n")
-	clitest.Exec(t, t.Context(), evaluate...).Want(t, cli.ExitConfig, "depends on a clock")
+	clitest.Exec(t, t.Context(), append(evaluate, "--alarm-rules", "gone: silent 1m")...).Want(t, cli.ExitUsage, "want one of them")
+	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--alarm-rules", "gone: silent 1m").Want(t, cli.ExitConfig, "depends on a clock")
+	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--alarm-rules", "silent 1m").Want(t, cli.ExitConfig, "--alarm-rules: want names with a text each")
 }
 
 // A machine with only healthy training data: every change of its sensors is novel live, and the live stage agrees
