@@ -20,7 +20,9 @@
 // segment. A damaged record ends it too; then the file is kept under the name
 // outbox-N.damaged, the log reports it, and all numbers are forgotten, because batches
 // of any subject may be missing. Ids of batches have no gaps over segments: a gap is a
-// segment without an end, and counts as damage.
+// segment without an end, and counts as damage. After a power loss, so does a first
+// segment whose remembered state refers to a batch without a record: the segment with
+// this record is missing.
 //
 // Only the beginning and the end of a run are synced: the log survives the end of the
 // process, and detects a power loss. Boot distinguishes the starts of the machine

@@ -67,8 +67,9 @@ type Log struct {
 	log      *slog.Logger
 	segs     []*segment // oldest first; the last is written
 	waiting  map[uint64]*Batch
-	last     uint64 // id given last
-	bytes    int64  // of waiting payloads
+	missing  map[uint64]*Batch // waiting at the beginning of the first segment, without a record
+	last     uint64            // id given last
+	bytes    int64             // of waiting payloads
 	rec      []byte
 	roll     int64
 	release  func() // the directory
@@ -93,7 +94,7 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
 	}
-	l := &Log{Sessions: NewSessions(window), numbers: map[string]given{}, most: maxNumbers, dir: dir, log: log, waiting: map[uint64]*Batch{}}
+	l := &Log{Sessions: NewSessions(window), numbers: map[string]given{}, most: maxNumbers, dir: dir, log: log, waiting: map[uint64]*Batch{}, missing: map[uint64]*Batch{}}
 	var err error
 	lock := filepath.Join(dir, "lock")
 	if l.release, err = dirlock.Take(lock); errors.Is(err, dirlock.ErrHeld) {
@@ -126,6 +127,7 @@ func (l *Log) beginSegment() error {
 		}
 		next = n + 1
 	}
+	l.settleMissing()
 	l.doubtNumbers()
 	if err := l.newSegment(next); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (l *Log) beginSegment() error {
 // doubtNumbers records the uncertainties after an end without Close: the numbers after
 // a restart of the machine, and the answers to devices after a restart of the process.
 func (l *Log) doubtNumbers() {
-	if !l.closed && (l.boot == "" || l.boot != bootID()) {
+	if l.mayLackEnd() {
 		for subject, n := range l.numbers {
 			n.Doubt = true
 			l.numbers[subject] = n
@@ -155,6 +157,9 @@ func (l *Log) doubtNumbers() {
 		clear(l.numbers)
 	}
 }
+
+// mayLackEnd reports whether the machine may have lost power since the last record.
+func (l *Log) mayLackEnd() bool { return !l.closed && (l.boot == "" || l.boot != bootID()) }
 
 func segmentNumbers(dir string) ([]int, error) {
 	names, err := os.ReadDir(dir)
@@ -284,10 +289,15 @@ func (l *Log) rollOn() error {
 	return nil
 }
 
-func (l *Log) finishBatch(b *Batch) {
+// forget removes the batch from its messages: the server has the batch.
+func (b *Batch) forget() {
 	for _, e := range b.seen {
 		e.Batch = nil
 	}
+}
+
+func (l *Log) finishBatch(b *Batch) {
+	b.forget()
 	b.seg.waiting--
 	delete(l.waiting, b.id)
 	l.bytes -= int64(b.size)

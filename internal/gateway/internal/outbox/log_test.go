@@ -239,6 +239,49 @@ func TestEarlierSegmentLosesItsEnd(t *testing.T) {
 	}
 }
 
+// A power loss removes the earlier segment and keeps the later segment: no number is valid, and
+// a repeat of a waiting message is not treated as stored. If the later segment records the
+// storage of all batches, the earlier segment was deleted, and nothing is lost.
+func TestEarlierSegmentIsMissing(t *testing.T) {
+	if bootID() == "" {
+		t.Skip("the start of the machine is not known here")
+	}
+	for _, stored := range []bool{false, true} {
+		for _, power := range []bool{false, true} {
+			dir := t.TempDir()
+			l, _ := openLog(t, dir)
+			putBatch(t, l, "k", 1, 1)
+			putBatch(t, l, "k", 2, 2)
+			putBatch(t, l, "k", 3, 3)
+			l.Close()
+			l, left := openLog(t, dir)
+			for _, b := range left[:2+bitOf(stored)] {
+				if err := l.Done(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.Close()
+			os.Remove(filepath.Join(dir, "outbox-1"))
+			if power {
+				otherBoot(t, filepath.Join(dir, "outbox-2"))
+			}
+			lost := power && !stored
+			for life := range 2 {
+				l, left := openLog(t, dir)
+				if n := l.Number("k").Seq; len(left) > 0 || (n == 0) != lost {
+					t.Errorf("stored %v, power %v, life %d: %d batches wait, the number is %d", stored, power, life, len(left), n)
+				}
+				for id := range uint64(3) {
+					if _, known := l.Sessions.Find(Origin{"s", id + 1, 7, 8, true, false}); known != (id < 2 || !lost) {
+						t.Errorf("stored %v, power %v, life %d: message %d is known: %v", stored, power, life, id+1, known)
+					}
+				}
+				l.Close()
+			}
+		}
+	}
+}
+
 // The end of a run is completely on the disk: first all records, then the directory.
 // The same applies to an end found by the next run, before its use.
 func TestEndIsSynced(t *testing.T) {

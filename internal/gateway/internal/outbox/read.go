@@ -91,8 +91,13 @@ func (l *Log) readRecord(s *segment, r *bufio.Reader) error {
 	case kindBatch:
 		l.readBatch(s, rd, int64(n))
 	case kindDone:
-		if b := l.waiting[rd.u64()]; b != nil {
+		id := rd.u64()
+		if b := l.waiting[id]; b != nil {
 			l.finishBatch(b)
+		}
+		if b := l.missing[id]; b != nil {
+			b.forget()
+			delete(l.missing, id)
 		}
 	case kindForget:
 		l.Sessions.Forget(rd.readText())
@@ -118,20 +123,49 @@ func (l *Log) readState(r *reader) {
 		l.numbers[subject] = given{Number{r.readText(), r.u64(), r.u64() == 1}, uint64(i)} // the most recent comes last
 	}
 	l.Sessions.decodeSessions(r, func(id uint64) (b *Batch, lost bool) {
-		b = l.waiting[id]
-		return b, b == nil && l.lacksBatch(id)
+		if b = cmp.Or(l.waiting[id], l.missing[id]); b != nil {
+			return b, false
+		}
+		if len(l.segs) == 1 {
+			b = &Batch{id: id}
+			l.missing[id] = b
+			return b, false
+		}
+		return nil, l.lacksBatch(id)
 	})
+}
+
+// settleMissing decides about batches of deleted segments. A segment is deleted after the
+// storage of its batches, but a power loss may remove the segment, and keep a later one.
+func (l *Log) settleMissing() {
+	if len(l.missing) > 0 && l.mayLackEnd() {
+		l.reportMissing()
+	}
+	if l.damaged {
+		l.Sessions.forgetBatches(l.missing)
+	}
+	for _, b := range l.missing {
+		b.forget()
+	}
+	l.missing = nil
 }
 
 // lacksBatch reports whether the record of a batch is missing from the read segments.
 // Ids have no gaps over segments, and a segment is deleted only after all earlier
 // segments.
 func (l *Log) lacksBatch(id uint64) bool {
-	if len(l.segs) > 1 && id > l.last && !l.damaged {
+	if len(l.segs) > 1 && id > l.last {
+		l.reportMissing()
+	}
+	return l.damaged
+}
+
+// reportMissing reports missing records of batches.
+func (l *Log) reportMissing() {
+	if !l.damaged {
 		l.damaged = true
 		l.log.Error("the outbox is damaged: the end of an earlier file is missing, and its unpublished messages are lost; the next prediction of each stream carries the flag gap", "dir", l.dir)
 	}
-	return l.damaged
 }
 
 // encodeNumbers writes the kept numbers, the most recent last.

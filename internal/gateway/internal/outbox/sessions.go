@@ -3,6 +3,7 @@ package outbox
 import (
 	"container/list"
 	"encoding/binary"
+	"slices"
 )
 
 // Limits of the remembered state. A device has fewer messages in flight than Window, so
@@ -191,6 +192,24 @@ func (s *session) dropSeen(id uint64) {
 		s.live--
 	}
 	delete(s.byID, id)
+}
+
+// forgetBatches forgets the messages of lost batches.
+func (t *Sessions) forgetBatches(lost map[uint64]*Batch) {
+	for _, s := range t.all {
+		for _, e := range s.order {
+			if e.gone || e.Batch == nil || lost[e.Batch.id] != e.Batch {
+				continue
+			}
+			e.gone = true
+			s.live--
+			t.live--
+			s.byID[e.id] = slices.DeleteFunc(s.byID[e.id], func(o *Seen) bool { return o == e })
+			if len(s.byID[e.id]) == 0 {
+				delete(s.byID, e.id)
+			}
+		}
+	}
 }
 
 func (s *session) trimSeen(limit int) {
