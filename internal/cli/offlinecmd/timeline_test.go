@@ -86,6 +86,21 @@ func TestTimelineOfClasses(t *testing.T) {
 	}
 }
 
+// An alarm that replaces another begins where the other ends.
+func TestTimelineOfWorse(t *testing.T) {
+	var answers []outcome.Answer
+	for _, v := range []float32{.5, 2, 2, 7, 7, .5, .5, .5} {
+		answers = append(answers, outcome.Answer{Novelty: v, NoveltyP: map[bool]float32{true: .001, false: .5}[v > 1]})
+	}
+	svg, _ := judged(t, "novel 0.01, clear after 1", []string{"normal", "worn"}, "nffffnnn", map[string][]outcome.Answer{"calm": {{}}, "m&m": answers})
+	for _, part := range []float64{2, 4} { // raised at samples 2 and 4, cleared at 6
+		box := fmt.Sprintf(`<rect x="%.1f" y="82.0" width="%.1f" height="6.0" fill="`+alarmColor, 170+806./8*part, 806./8*2)
+		if !strings.Contains(string(svg), box) {
+			t.Errorf("want %s in\n%s", box, svg)
+		}
+	}
+}
+
 // The picture of numbers has a true and a predicted line for each stream, and only the first streams.
 func TestTimelineOfNumbers(t *testing.T) {
 	number := func(v float32) outcome.Answer {
