@@ -30,10 +30,10 @@ const (
 // drawAlterations draws such damage, after the other damage.
 func (s *scenario) drawAlterations(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1<<45))
-	if s.May.isLenient() || s.Classes > 0 || rng.Float64() > .15 {
+	if s.May.isLenient() || s.Classes > 0 || rng.Float64() > .2 {
 		return
 	}
-	kind, at := []string{alters, realters, removes}[rng.IntN(3)], .3+.3*rng.Float64()
+	kind, at := []string{alters, realters, realters, removes}[rng.IntN(4)], .3+.3*rng.Float64()
 	s.allowDamage(orStopped)
 	s.Harms = []harm{{Kind: kind, Share: at}}
 	switch kind {
@@ -167,6 +167,7 @@ func (h *history) armAlteration(c *cable, js jetstream.JetStream) {
 	m := &moment{spares: true, skip: rng.IntN(3), text: "PUB $O.CHAOS-SNAP.M."}
 	if rng.IntN(2) == 0 {
 		m.text, m.before = "PUB "+formats.EntrySubject(job), true
+		m.skip = 2 + rng.IntN(2) // before the input is drained, or after that
 	}
 	m.cut = func(piece []byte) {
 		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
