@@ -74,6 +74,7 @@ type Client struct {
 	items       []item
 	keys        []string
 	images      []*image.Image
+	measured    *measurer // nil: the period is configured
 	known       []bool    // variables with a value in the current OPC UA session
 	subscribed  bool      // a session has subscribed
 	warned      bool      // whether the missing security policy was logged
@@ -112,14 +113,33 @@ func (o *Options) validate() error {
 }
 
 func newClient(gateway sink, options Options) (*Client, error) {
-	c := &Client{gateway: gateway, options: options, wait: requestTimeout}
+	c, err := newConnection(options)
+	if err != nil {
+		return nil, err
+	}
+	c.gateway = gateway
+	if c.keys, c.items, err = parseNodes(options.Nodes, options.Channels); err != nil {
+		return nil, err
+	}
+	c.makeImages(options.Period)
+	return c, nil
+}
+
+// makeImages makes the images of the streams.
+func (c *Client) makeImages(period time.Duration) {
+	c.images = nil
+	for _, key := range c.keys {
+		c.images = append(c.images, image.New(key, len(c.options.Channels), period))
+	}
+}
+
+// newConnection makes a client without variables.
+func newConnection(options Options) (*Client, error) {
+	c := &Client{options: options, wait: requestTimeout}
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.keys, c.items, err = parseNodes(options.Nodes, options.Channels); err != nil {
-		return nil, err
-	}
 	if options.Cert != "" {
 		if err := c.loadCertificate(); err != nil {
 			return nil, fmt.Errorf("gateway: gateway.opcua.cert and gateway.opcua.key: %w", err)
@@ -129,9 +149,6 @@ func newClient(gateway sink, options Options) (*Client, error) {
 		if c.trust, err = readTrust(options.Trust); err != nil {
 			return nil, fmt.Errorf("gateway: gateway.opcua.trust: %w", err)
 		}
-	}
-	for _, key := range c.keys {
-		c.images = append(c.images, image.New(key, len(options.Channels), options.Period))
 	}
 	return c, nil
 }
@@ -204,6 +221,7 @@ func (c *Client) startSession(s *grant) {
 		c.options.Log.Warn("OPC UA: the session was recreated: values that changed since the previous session are missing, and the next samples carry the flag gap", "server", c.options.URL, "missing", time.Since(c.lost).Round(time.Second))
 	}
 	c.subscribed = true
+	c.measured.reset()
 	c.known = make([]bool, len(c.items))
 	for _, m := range c.images {
 		m.MarkGap() // values between the sessions are missing
@@ -229,6 +247,9 @@ func (c *Client) publishValues(ctx context.Context, readings []reading) error {
 		}
 	}
 	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.time, b.time) })
+	if c.measured != nil && !c.measured.measurePeriod(c, &values) {
+		return nil
+	}
 	for _, v := range values {
 		target := &c.items[v.item]
 		m := c.images[target.Stream]

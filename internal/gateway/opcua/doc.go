@@ -18,12 +18,17 @@
 // gateway loses the values in its memory. While the gateway applies backpressure, the client
 // reads nothing and the server's queues fill.
 //
+// Browse and Observe serve a program that has no configuration yet. Browse follows the hierarchical
+// references level by level, each node once, up to limits. Observe measures the period.
+//
 // # Files
 //
 //   - client.go: subscribes to a server and makes samples
 //   - process.go: starts a reader process and reads its reports
 //   - reader.go: runs a reader process within memory limits
 //   - session.go: reads the values of one session; detects silent servers
+//   - browse.go: finds the variables of a server
+//   - observe.go: makes samples without a configured period
 //   - nodes.go: parses the configured nodes
 //   - login.go: selects an endpoint and a login
 //   - trust.go: checks the certificate of a server

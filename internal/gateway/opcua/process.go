@@ -25,12 +25,15 @@ const endWait = 3 * time.Second
 type request struct {
 	Options Options
 	Wait    time.Duration // timeout of one request
+	Browse  bool          // browse the server instead of reading values
+	Object  []string      // names of the first object
 }
 
 // report is one message of a reader process, in gob. Exactly one field is set.
 type report struct {
 	Subscribed *grant
 	Values     []reading
+	Space      *Space
 	Failed     string // error that ended the session
 }
 

@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// runReader runs one session with a server and writes reports.
+// runReader runs one session with a server, or browses the server, and writes reports.
 func runReader(stdin io.Reader, stdout io.Writer) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // the gateway ends this process
 	debug.SetMemoryLimit(softMemoryLimit)
@@ -48,7 +48,11 @@ func runReader(stdin io.Reader, stdout io.Writer) {
 		fail(err)
 		return
 	}
-	c, err := newClient(nil, r.Options)
+	open := func(o Options) (*Client, error) { return newClient(nil, o) }
+	if r.Browse {
+		open = newConnection
+	}
+	c, err := open(r.Options)
 	if err != nil {
 		fail(err)
 		return
@@ -59,6 +63,15 @@ func runReader(stdin io.Reader, stdout io.Writer) {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
+	if r.Browse {
+		space, err := c.browseSession(ctx, r.Object)
+		if err != nil {
+			fail(c.addAdvice(err))
+			return
+		}
+		_ = enc.Encode(report{Space: space})
+		return
+	}
 	err = c.readSession(ctx, func(r report) error { return enc.Encode(r) })
 	fail(c.addAdvice(err))
 }

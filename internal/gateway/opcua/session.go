@@ -110,11 +110,7 @@ func (c *Client) readSession(parent context.Context, send func(report) error) er
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = client.Close(ctx) // the server ends a session without a client by itself
-	}()
+	defer closeSession(client)
 	notifications := make(chan *opcua.PublishNotificationData, 16)
 	sub, err := client.Subscribe(ctx, &opcua.SubscriptionParameters{Interval: c.options.Publishing}, notifications)
 	if err != nil {
@@ -146,6 +142,13 @@ func (c *Client) readSession(parent context.Context, send func(report) error) er
 			}
 		}
 	}
+}
+
+// closeSession ends a session. The server ends a session without a client by itself.
+func closeSession(client *opcua.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = client.Close(ctx)
 }
 
 // watch detects a silent server; the library would wait for ever.
