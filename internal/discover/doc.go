@@ -1,5 +1,6 @@
-// Package discover finds machines and channels in the messages of a broker, without a
-// configuration: it proposes the settings of a gateway (topics, channels, time, stream id).
+// Package discover finds machines and channels in the messages of a broker, or in the address space
+// of a server, without a configuration: it proposes the settings of a gateway (topics, channels,
+// time, stream id, nodes).
 //
 // # Forms of messages
 //
@@ -25,5 +26,6 @@
 //   - fields.go: finds the values in a message
 //   - layout.go: divides topics into kinds of machines
 //   - patterns.go: makes the patterns of a kind's topics
+//   - variables.go: divides an address space into kinds of machines
 //   - samples.go: grades channels, and measures the rate of machines
 package discover

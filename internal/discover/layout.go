@@ -15,8 +15,9 @@ import (
 
 // Layout is what messages contain.
 type Layout struct {
-	Kinds []Kind  // the kind with the most machines first
-	Other []Other // topics without channels
+	Kinds  []Kind   // the kind with the most machines first
+	Other  []Other  // topics without channels
+	Doubts []string // other possible divisions into machines
 }
 
 // Kind is a group of machines with the same channels.
@@ -33,6 +34,10 @@ type Kind struct {
 	Topics   string        // patterns
 	Keys     string        // patterns of keys; empty: all that match the topics
 	LeftOut  []string
+
+	// Of an address space.
+	Nodes  map[string]map[string]string // by machine and channel
+	Period time.Duration                // between two samples
 }
 
 // Other is an unused topic.
@@ -84,9 +89,7 @@ func Find(messages []Message) Layout {
 			l.Kinds = append(l.Kinds, k)
 		}
 	}
-	slices.SortStableFunc(l.Kinds, func(a, b Kind) int {
-		return cmp.Or(cmp.Compare(len(b.Machines), len(a.Machines)), cmp.Compare(len(b.Channels), len(a.Channels)))
-	})
+	sortKinds(l.Kinds)
 	return l
 }
 
