@@ -25,17 +25,29 @@ func checkFieldbus(g config.Gateway) error {
 	return sparkplug.CheckGroups(g.Sparkplug.Groups)
 }
 
+// OPCUAOptions returns the options of a client of OPC UA for the channels of a model; without
+// channels, the options to browse.
+func OPCUAOptions(c config.Gateway, channels []string, log *slog.Logger) (opcua.Options, error) {
+	o := c.OPCUA
+	options := opcua.Options{
+		URL: o.URL, Nodes: o.Nodes.Map(), Channels: channels, Policy: o.Security, Login: o.Login, Cert: o.Cert, Key: o.Key, Trust: o.Trust,
+		User: o.User, Password: o.Password, Sampling: o.Sampling, Publishing: o.Publishing, Queue: o.Queue, Period: c.Period, Log: log,
+	}
+	if len(channels) == 0 {
+		return options, nil
+	}
+	named, err := formats.NewNamed(formats.Input{}, codec.Schema{Channels: channels, NonFinite: codec.Hold}) // values have no names here: scales of input.channels do not apply
+	options.Sampler = named
+	return options, err
+}
+
 // followOPCUA subscribes to a server.
 func followOPCUA(g *gateway.Gateway, c config.Gateway, s codec.Schema, log *slog.Logger) (*opcua.Client, error) {
-	named, err := formats.NewNamed(formats.Input{}, s) // values have no names here: scales of input.channels do not apply
+	o, err := OPCUAOptions(c, s.Channels, log)
 	if err != nil {
 		return nil, err
 	}
-	o := c.OPCUA
-	return opcua.Follow(g, opcua.Options{
-		URL: o.URL, Nodes: o.Nodes.Map(), Channels: s.Channels, Sampler: named, Policy: o.Security, Login: o.Login, Cert: o.Cert, Key: o.Key, Trust: o.Trust,
-		User: o.User, Password: o.Password, Sampling: o.Sampling, Publishing: o.Publishing, Queue: o.Queue, Period: c.Period, Log: log,
-	})
+	return opcua.Follow(g, o)
 }
 
 // pollModbus polls servers until end.

@@ -26,8 +26,8 @@ type collector struct {
 	w        *watcher
 	base     config.Config
 	observer discover.Observer
-	layout   discover.Layout
 	kind     *discover.Kind // nil: not found yet
+	chosen   *discover.Kind // of an address space: kind is nil until its period is known
 	conf     config.Config
 	text     string // of the configuration file, without model and rules
 	intake   *live.Intake
@@ -61,22 +61,17 @@ func (w *watcher) watchSource(ctx context.Context) (*saved, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	messages, failed := make(chan discover.Message, 1<<16), make(chan error, 1)
-	go func() {
-		failed <- w.at.observe(ctx, w.app, base, func(m discover.Message) {
-			select {
-			case messages <- m:
-			case <-ctx.Done():
-			}
-		})
-	}()
+	messages, calls, failed := make(chan discover.Message, 1<<16), make(chan func(), 1<<10), make(chan error, 1)
 	c := &collector{w: w, base: base, until: w.o.learn, reported: time.Now()}
+	go func() { failed <- c.observe(ctx, messages, calls) }()
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case m := <-messages:
 			c.take(m)
+		case f := <-calls:
+			f()
 		case err := <-failed:
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -97,6 +92,19 @@ func (w *watcher) watchSource(ctx context.Context) (*saved, error) {
 			}
 		}
 	}
+}
+
+// observe reads the source until ctx ends: messages, or the calls of an address space.
+func (c *collector) observe(ctx context.Context, messages chan<- discover.Message, calls chan<- func()) error {
+	if c.w.at.scheme == schemeOPCUA {
+		return c.observeVariables(ctx, calls)
+	}
+	return c.w.at.observe(ctx, c.w.app, c.base, func(m discover.Message) {
+		select {
+		case messages <- m:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // take takes a message.
@@ -125,6 +133,10 @@ func (c *collector) take(m discover.Message) {
 // continueLearning goes on with finding or learning.
 func (c *collector) continueLearning(ctx context.Context) error {
 	elapsed := time.Since(c.w.begin)
+	if c.w.at.scheme == schemeOPCUA && c.kind == nil {
+		c.reportUnchanged()
+		return nil
+	}
 	if c.kind == nil {
 		return c.find(elapsed)
 	}
@@ -163,15 +175,11 @@ func (c *collector) find(elapsed time.Duration) error {
 		c.reported = time.Now()
 		return nil
 	}
-	c.layout = l
-	c.w.out.event("found", foundFields(l))
-	c.w.printKinds(l)
-	if c.w.o.kind > len(l.Kinds) {
-		return fmt.Errorf("--kind %d: there are %d kinds of machines", c.w.o.kind, len(l.Kinds))
-	}
-	c.kind = &l.Kinds[c.w.o.kind-1]
 	var err error
-	c.text = c.w.configText(c.kind, c.kind.Channels)
+	if c.kind, err = c.chooseKind(l); err != nil {
+		return err
+	}
+	c.text = c.w.configText(c.base.Gateway, c.kind, c.kind.Channels)
 	if c.conf, err = config.Load("", []byte(c.text), nil, nil); err != nil {
 		return fmt.Errorf("the configuration of the machines: %w", err)
 	}
@@ -190,6 +198,28 @@ func (c *collector) find(elapsed time.Duration) error {
 	c.w.printSensors(c.samples, c.samples.Grade())
 	c.reported = time.Now()
 	return nil
+}
+
+// chooseKind prints the kinds, and returns the kind to watch.
+func (c *collector) chooseKind(l discover.Layout) (*discover.Kind, error) {
+	c.w.out.event("found", foundFields(l))
+	c.w.printKinds(l)
+	if c.w.o.kind > len(l.Kinds) {
+		return nil, fmt.Errorf("--kind %d: there are %d kinds of machines", c.w.o.kind, len(l.Kinds))
+	}
+	return &l.Kinds[c.w.o.kind-1], nil
+}
+
+// reportUnchanged reports that the period of the variables is not known yet.
+func (c *collector) reportUnchanged() {
+	if c.chosen == nil || time.Since(c.reported) < reportEvery {
+		return
+	}
+	c.reported = time.Now()
+	n := len(c.chosen.Machines) * len(c.chosen.Channels)
+	text := fmt.Sprintf("measuring how often %d %s change: at least half of the machines must change", n, plural(n, "variable"))
+	c.w.out.say("%s", text)
+	c.w.out.event("waiting", map[string]any{"lacks": text})
 }
 
 // seenEnough reports whether a machine of the chosen kind has enough messages.
@@ -254,5 +284,5 @@ func (c *collector) takeTrained(t trained) (*saved, error) {
 	}
 	c.w.printSensors(c.samples, t.sensors)
 	names, _ := usedChannels(t.sensors)
-	return c.w.save(t.learned, c.w.configText(c.kind, names))
+	return c.w.save(t.learned, c.w.configText(c.base.Gateway, c.kind, names))
 }

@@ -40,6 +40,7 @@ the stage with alarms and a live page. The machines must be healthy while it lea
 
   mqtt://host:1883/FILTER     a broker (mqtts:// with TLS), such as mqtt://host:1883/plant/#
   nats://host:4222/SUBJECT    a NATS server with JetStream, such as nats://host:4222/plant.*
+  opc.tcp://host:4840#OBJECT  an OPC UA server, below an object such as Plant/Line1 (default: all)
   FOLDER, FILE or PATTERN     tables, such as plant/*.csv: the beginning of each stream is
                               learned, and the rest is replayed
 

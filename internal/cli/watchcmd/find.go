@@ -21,6 +21,8 @@ func (w *watcher) printKinds(l discover.Layout) {
 	for i, k := range l.Kinds {
 		form := "a JSON message for each sample"
 		switch {
+		case k.Nodes != nil:
+			form = "variables such as " + names.Cut(k.Nodes[k.Machines[0]][k.Channels[0]], 60)
 		case k.Single:
 			form = "a message for each value"
 		case k.Lists:
@@ -30,7 +32,11 @@ func (w *watcher) printKinds(l discover.Layout) {
 		if i+1 == w.o.kind && len(l.Kinds) > 1 {
 			used = ", watched"
 		}
-		w.out.say("kind %d: %d %s with %d channels, topics %s, %s%s", i+1, len(k.Machines), plural(len(k.Machines), "machine"), len(k.Channels), k.Topics, form, used)
+		topics := "topics " + k.Topics
+		if k.Nodes != nil {
+			topics = "objects such as " + names.Cut(k.Machines[0], 60)
+		}
+		w.out.say("kind %d: %d %s with %d channels, %s, %s%s", i+1, len(k.Machines), plural(len(k.Machines), "machine"), len(k.Channels), topics, form, used)
 		for _, why := range k.LeftOut[:min(len(k.LeftOut), mostListed)] {
 			w.out.say("  left out: %s", names.Cut(why, 100))
 		}
@@ -38,8 +44,15 @@ func (w *watcher) printKinds(l discover.Layout) {
 	if len(l.Kinds) > 1 {
 		w.out.say("one command watches one kind: for another kind, start this command with --kind and --save")
 	}
+	for _, doubt := range l.Doubts[:min(len(l.Doubts), mostListed)] {
+		w.out.say("ambiguous: %s", names.Cut(doubt, 200))
+	}
+	unused := "topics without channels"
+	if len(l.Kinds) > 0 && l.Kinds[0].Nodes != nil {
+		unused = "variables not used"
+	}
 	if len(l.Other) > 0 {
-		w.out.say("topics without channels: %d, such as %s (%s)", len(l.Other), names.Cut(l.Other[0].Topic, 80), names.Cut(l.Other[0].Why, 100))
+		w.out.say("%s: %d, such as %s (%s)", unused, len(l.Other), names.Cut(l.Other[0].Topic, 80), names.Cut(l.Other[0].Why, 100))
 	}
 }
 

@@ -45,7 +45,7 @@ func checkFolder(dir string) error {
 }
 
 // configText is the configuration of the machines, without the rules.
-func (w *watcher) configText(k *discover.Kind, channels []string) string {
+func (w *watcher) configText(base config.Gateway, k *discover.Kind, channels []string) string {
 	var b strings.Builder
 	line := func(indent int, key, value string) {
 		fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat(" ", indent), key, value)
@@ -57,28 +57,7 @@ func (w *watcher) configText(k *discover.Kind, channels []string) string {
 		line(2, "subject", fmt.Sprintf("%q", w.at.filter))
 	}
 	if k != nil {
-		if k.Keys != "" {
-			line(2, "keys", fmt.Sprintf("%q", k.Keys))
-		}
-		var sources []string
-		for _, c := range channels {
-			if from := k.Sources[c]; from != "" {
-				sources = append(sources, fmt.Sprintf("%q: %q", c, from))
-			}
-		}
-		if len(sources) > 0 {
-			line(2, "channels", "{"+strings.Join(sources, ", ")+"}")
-		}
-		if k.Time != "" {
-			line(2, "time", fmt.Sprintf("%q", k.Time))
-			line(2, "time_unit", k.TimeUnit)
-		}
-		if k.TimeStep > 0 {
-			line(2, "time_step", k.TimeStep.String())
-		}
-		if k.Stream != "" {
-			line(2, "stream", fmt.Sprintf("%q", k.Stream))
-		}
+		writeInput(line, k, channels)
 	}
 	line(2, "non_finite", "hold")
 	switch {
@@ -89,6 +68,8 @@ func (w *watcher) configText(k *discover.Kind, channels []string) string {
 			line(2, "user", fmt.Sprintf("%q", w.at.user))
 		}
 		return b.String()
+	case w.at.scheme == schemeOPCUA:
+		b.WriteString(w.opcuaText(base, k, channels))
 	case k != nil:
 		b.WriteString("gateway:\n")
 		line(2, "broker", fmt.Sprintf("%q", w.at.server))
@@ -105,6 +86,32 @@ func (w *watcher) configText(k *discover.Kind, channels []string) string {
 	b.WriteString("server:\n")
 	line(2, "dir", "data")
 	return b.String()
+}
+
+// writeInput writes the places of a kind's values in its messages.
+func writeInput(line func(indent int, key, value string), k *discover.Kind, channels []string) {
+	if k.Keys != "" {
+		line(2, "keys", fmt.Sprintf("%q", k.Keys))
+	}
+	var sources []string
+	for _, c := range channels {
+		if from := k.Sources[c]; from != "" {
+			sources = append(sources, fmt.Sprintf("%q: %q", c, from))
+		}
+	}
+	if len(sources) > 0 {
+		line(2, "channels", "{"+strings.Join(sources, ", ")+"}")
+	}
+	if k.Time != "" {
+		line(2, "time", fmt.Sprintf("%q", k.Time))
+		line(2, "time_unit", k.TimeUnit)
+	}
+	if k.TimeStep > 0 {
+		line(2, "time_step", k.TimeStep.String())
+	}
+	if k.Stream != "" {
+		line(2, "stream", fmt.Sprintf("%q", k.Stream))
+	}
 }
 
 // save writes the folder.
@@ -147,6 +154,7 @@ func (w *watcher) loadSaved() (*saved, error) {
 		}
 	}
 	c.Gateway.BrokerPassword = cmp.Or(w.at.password, c.Gateway.BrokerPassword)
+	c.Gateway.OPCUA.Password = cmp.Or(w.at.password, c.Gateway.OPCUA.Password)
 	if w.at.scheme == schemeNATS {
 		c.NATS.Password = cmp.Or(w.at.password, c.NATS.Password)
 	}

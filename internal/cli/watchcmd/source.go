@@ -24,20 +24,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/discover"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/mqtt"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 // Schemes of places.
 const (
 	schemeMQTT   = "mqtt"
 	schemeNATS   = "nats"
+	schemeOPCUA  = "opcua"
 	schemeTables = "tables"
 )
 
 // place is where the samples are.
 type place struct {
 	scheme         string
-	server         string // URL without login and path
-	filter         string // MQTT filter or NATS subject
+	server         string // URL without login, and without a path that is the filter
+	filter         string // MQTT filter, NATS subject, or names of objects of OPC UA
 	user, password string
 	path           string // of tables
 }
@@ -51,11 +53,14 @@ func parsePlace(text string) (p place, err error) {
 		}
 		return place{scheme: schemeTables, path: text}, nil
 	}
+	if scheme == "opc.tcp" {
+		return parseOPCUA(text)
+	}
 	schemes := []string{"mqtt", "tcp", "mqtts", "ssl", "tls", "ws", "wss", "nats"}
 	host, filter, _ := strings.Cut(rest, "/")
 	u, err := url.Parse(scheme + "://" + host)
 	if err != nil || u.Host == "" || !slices.Contains(schemes, scheme) {
-		return p, errors.New("want a folder, a pattern of tables, or a URL such as mqtt://host:1883/#, mqtts://host:8883/plant/# or nats://host:4222/plant.*")
+		return p, errors.New("want a folder, a pattern of tables, or a URL such as mqtt://host:1883/#, mqtts://host:8883/plant/#, nats://host:4222/plant.* or opc.tcp://host:4840")
 	}
 	p = place{scheme: schemeMQTT, filter: filter, user: u.User.Username()}
 	p.password, _ = u.User.Password()
@@ -79,6 +84,22 @@ func parsePlace(text string) (p place, err error) {
 	}
 	if scheme == "mqtts" {
 		u.Scheme = "ssl"
+	}
+	p.server = u.String()
+	return p, nil
+}
+
+// parseOPCUA reads the address of an OPC UA server. A fragment has the names of an object.
+func parseOPCUA(text string) (p place, err error) {
+	u, err := urls.Parse(text, "opc.tcp")
+	if err != nil {
+		return p, err
+	}
+	p = place{scheme: schemeOPCUA, filter: strings.Trim(strings.TrimPrefix(u.Fragment+"/", "Objects/"), "/"), user: u.User.Username()}
+	p.password, _ = u.User.Password()
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	if u.Port() == "" {
+		u.Host += ":4840"
 	}
 	p.server = u.String()
 	return p, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/discover"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
@@ -102,7 +103,7 @@ func (w *watcher) watchTables(ctx context.Context) error {
 	if changed := l.changed(); changed != "" {
 		w.out.say("warning: %s; learn more with --learn", changed)
 	}
-	conf, err := w.save(l, w.configText(nil, nil))
+	conf, err := w.save(l, w.configText(config.Gateway{}, nil, nil))
 	if err != nil {
 		return err
 	}
