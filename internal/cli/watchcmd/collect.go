@@ -202,7 +202,7 @@ func (c *collector) find(elapsed time.Duration) error {
 
 // chooseKind prints the kinds, and returns the kind to watch.
 func (c *collector) chooseKind(l discover.Layout) (*discover.Kind, error) {
-	c.w.out.event("found", foundFields(l))
+	c.w.out.event("found", c.w.foundFields(l))
 	c.w.printKinds(l)
 	if c.w.o.kind > len(l.Kinds) {
 		return nil, fmt.Errorf("--kind %d: there are %d kinds of machines", c.w.o.kind, len(l.Kinds))

@@ -92,7 +92,7 @@ func runWatch(ctx context.Context, a *cli.App, o options) error {
 		return cli.Fail(cli.ExitUsage, err, "eusn-stream watch --help")
 	}
 	if o.dir == "" {
-		o.dir = at.folder()
+		o.dir = kindFolder(at.folder(), 1, o.kind)
 	}
 	w := &watcher{app: a, o: o, at: at, out: newEvents(a), begin: time.Now()}
 	if isSaved(o.dir) {

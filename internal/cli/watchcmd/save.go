@@ -26,6 +26,9 @@ const (
 	modelName  = "model.safetensors"
 )
 
+// pagePort is the default port of the live page.
+const pagePort = 9464
+
 // saved is a configuration with its model.
 type saved struct {
 	conf  config.Config
@@ -52,6 +55,10 @@ func (w *watcher) configText(base config.Gateway, k *discover.Kind, channels []s
 	}
 	fmt.Fprintf(&b, "# Written by eusn-stream watch on %s. Start with: eusn-stream run, in this folder.\n", time.Now().UTC().Format(time.DateOnly))
 	line(0, "model", modelName)
+	if w.o.kind > 1 { // runs next to the job of the first kind
+		line(0, "job", fmt.Sprintf("kind%d", w.o.kind))
+		line(0, "metrics", fmt.Sprintf("{listen: \"127.0.0.1:%d\"}", pagePort+w.o.kind-1))
+	}
 	b.WriteString("input:\n")
 	if w.at.scheme == schemeNATS {
 		line(2, "subject", fmt.Sprintf("%q", w.at.filter))
@@ -85,6 +92,9 @@ func (w *watcher) configText(base config.Gateway, k *discover.Kind, channels []s
 	}
 	b.WriteString("server:\n")
 	line(2, "dir", "data")
+	if w.o.kind > 1 {
+		line(2, "port", "-1")
+	}
 	return b.String()
 }
 

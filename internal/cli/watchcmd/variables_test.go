@@ -65,3 +65,33 @@ func TestOPCUAText(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// Each kind has its own folder, job and page, and the printed command has no password.
+func TestKinds(t *testing.T) {
+	base, err := config.Load("", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		url, dir    string
+		kind, other int
+		want        string
+	}{
+		{"opc.tcp://u:secret@plc:1/a#Plant", "plant", 1, 2, "eusn-stream watch 'opc.tcp://u:PASSWORD@plc:1/a#Plant' --kind 2 --save plant-kind2"},
+		{"mqtt://u:sec@ret@plc/a@b/#", "a b", 1, 3, "eusn-stream watch 'mqtt://u:PASSWORD@plc/a@b/#' --kind 3 --save 'a b-kind3'"},
+		{"mqtt://plc/+", "plant-kind2", 2, 1, "eusn-stream watch mqtt://plc/+ --kind 1 --save plant"},
+	} {
+		at, err := parsePlace(test.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &watcher{at: at, o: options{url: test.url, dir: test.dir, kind: test.kind, learn: defaultLearn}}
+		if got := w.commandOf(test.other); got != test.want {
+			t.Errorf("%s, want %s", got, test.want)
+		}
+		c, err := config.Load("", []byte(w.configText(base.Gateway, &discover.Kind{Machines: []string{"m"}, Topics: "+"}, nil)), nil, nil)
+		if first := test.kind == 1; err != nil || (c.Job == "eusn") != first || (c.Metrics.Listen == "127.0.0.1:9464") != first || (c.Server.Port == 4222) != first {
+			t.Errorf("kind %d: %v, job %s, page %s, port %d", test.kind, err, c.Job, c.Metrics.Listen, c.Server.Port)
+		}
+	}
+}

@@ -167,6 +167,9 @@ func TestWatchBroker(t *testing.T) {
 		if e["event"] == "found" {
 			found = true
 			k := e["kinds"].([]any)
+			if command := k[1].(map[string]any)["command"]; command != fmt.Sprintf("eusn-stream watch 'mqtt://%s/hall/#' --kind 2 --save %s-kind2 --learn 5s", addr, dir) {
+				t.Errorf("the command for the other kind is %v", command)
+			}
 			if first := k[0].(map[string]any); len(k) != 2 || len(first["machines"].([]any)) != 8 || first["topics"] != "hall/+" || len(first["channels"].([]any)) != 3 {
 				t.Errorf("found %v", e)
 			}
