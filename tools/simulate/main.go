@@ -14,6 +14,10 @@
 // compiler (overlay.go); the toolchain itself does not change. The program prints a line for each failed
 // history with its seed, its faults and the first error, then a summary as JSON.
 //
+// A history has one server. The routes of a cluster use sockets, and the clock of a bubble does not
+// advance while a goroutine waits for a socket: three servers remain to the processes of
+// integration/chaos.
+//
 // A seed draws a plan: a scenario and faults with their times. Option -shrink removes
 // faults of a failed plan as long as its first error remains, and prints the smallest
 // plan as JSON. A seed draws another plan after a change of the generator. So the plans
