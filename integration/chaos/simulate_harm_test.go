@@ -33,7 +33,7 @@ const (
 func (s *scenario) drawDamage(rng *rand.Rand) {
 	kind := []string{rewinds, purges, deletes, flips, empties, unsynced, recreate}[rng.IntN(7)]
 	s.allowDamage(flaggedOrStopped)
-	s.May.Shown = kind == purges // of the output
+	s.May.Shown = kind == purges || kind == flips // of the output
 	if kind == rewinds {
 		s.Harms = append(s.Harms, harm{Kind: "backup", Share: .1 + .3*rng.Float64()})
 	}

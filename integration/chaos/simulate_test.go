@@ -44,6 +44,7 @@ type history struct {
 	spilled bool        // rows of states were stored apart
 	told    []stored    // read from the output before it was lost
 	stopped int         // partitions that the damage has stopped, at the end
+	cut     bool        // a message of the output is unreadable after a bit flip
 	parts   int         // messages of the output that are followed by another part of their commit
 	newest  time.Time
 	rewound int // messages of the output that are older than the previous message
@@ -289,7 +290,8 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 	return h.deadLetters(ctx, js)
 }
 
-// checkOutput checks a message of the output.
+// checkOutput checks a message of the output. A flipped bit may make one message unreadable:
+// the checksum of nats-server 2.15.2 does not cover the length of a message's headers.
 func (h *history) checkOutput(s stored) error {
 	if c, err := s.parseCommit(); err == nil && c.ahead > 0 {
 		h.parts++
@@ -298,7 +300,12 @@ func (h *history) checkOutput(s stored) error {
 		h.rewound++
 	}
 	h.newest = s.time
-	return h.audit.checkMessage(s)
+	err := h.audit.checkMessage(s)
+	if err != nil && h.scenario.countHarms(flips) > 0 && !h.cut {
+		h.cut = true
+		return nil
+	}
+	return err
 }
 
 // conclude adds what the audit has found.

@@ -233,7 +233,7 @@ func runHistory(ctx context.Context, o *options, binary string, seed uint64, p *
 		}
 	}
 	if ctx.Err() != nil {
-		err = fmt.Errorf("no end within %v of real time", o.limit)
+		err = fmt.Errorf("no end within %v of real time, %.0f s of processor time", o.limit, h.CPU)
 	}
 	h.Failures = append(h.Failures, fmt.Sprintf("%v: %s", err, firstLines(errs.String()+out.String(), 30)))
 	return h
