@@ -14,7 +14,7 @@ import (
 // and the test of the fault exists. Only the simulation finds a fault of simulated.
 func TestFaultsApply(t *testing.T) {
 	names := map[string]bool{}
-	for i, p := range slices.Concat(protocol, simulated) {
+	for i, p := range slices.Concat(protocol, simulated, past) {
 		if names[p.name] {
 			t.Errorf("two faults are called %s", p.name)
 		}
