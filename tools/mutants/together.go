@@ -14,11 +14,6 @@ var together = []planted{
 		parts: []string{"order: a message before the snapshot is applied again"},
 	},
 	{
-		name: "together: promotions of other jobs and of earlier jobs are taken", file: "internal/pipeline/state/silence.go",
-		old: "e.Job != s.Events || e.Begun != s.Begun || ",
-		new: "",
-	},
-	{
 		name:  "together: an older snapshot is used without any check",
 		parts: []string{"restore: an older snapshot is used without a look at the input", "claim: a rebuilt state is not compared with the digest"},
 	},
