@@ -165,16 +165,20 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	})
 }
 
-// replicated returns the NATS stream if it has several replicas, otherwise nil.
+// replicated returns the NATS stream if it has several replicas, or if its last message was
+// deleted, for which a consumer would wait; otherwise nil.
 func replicated(ctx context.Context, js jetstream.JetStream, name string) (s jetstream.Stream, err error) {
 	err = retryRequest(ctx, func(ctx context.Context) error { s, err = js.Stream(ctx, name); return err })
 	if err != nil {
 		return nil, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
 	}
-	if c := s.CachedInfo().Cluster; c == nil || len(c.Replicas) == 0 {
-		return nil, nil
+	if c := s.CachedInfo().Cluster; c != nil && len(c.Replicas) > 0 {
+		return s, nil
 	}
-	return s, nil
+	if _, err := s.GetMsg(ctx, s.CachedInfo().State.LastSeq); errors.Is(err, jetstream.ErrMsgNotFound) {
+		return s, nil
+	}
+	return nil, nil
 }
 
 // readLeader is readOn with requests to the NATS stream's leader for each message. A
