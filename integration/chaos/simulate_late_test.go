@@ -89,7 +89,7 @@ func (h *history) promoteLate(pick uint32) {
 	w.setScale(n+1, h.job)
 	h.promoteReadout(pick + 1)
 	w.count(latePromotion)
-	time.Sleep(overtaken) // until the first event arrives
+	time.Sleep(overtaken + eventWithin) // until the delayed event of each worker arrives
 }
 
 // publishForeign publishes promotions of another job into the input of all partitions.

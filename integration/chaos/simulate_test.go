@@ -225,7 +225,7 @@ func (h *history) awaitPromotions(ctx context.Context, js jetstream.JetStream) e
 		return nil
 	}
 	newest, err := promotionOf(ctx, js)
-	for begin := time.Now(); err == nil && time.Since(begin) < 2*promotedWithin; time.Sleep(200 * time.Millisecond) {
+	for begin := time.Now(); err == nil && time.Since(begin) < 4*promotedWithin; time.Sleep(200 * time.Millisecond) {
 		if h.inputRead, err = readOn(ctx, js, inputStream, h.inputRead, false, h.readInput); err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func (h *history) awaitPromotions(ctx context.Context, js jetstream.JetStream) e
 		}
 	}
 	if err == nil {
-		h.fail("promotion %d is not in the input of all partitions %v after the load", newest, 2*promotedWithin)
+		h.fail("promotion %d is not in the input of all partitions %v after the load", newest, 4*promotedWithin)
 	}
 	return err
 }
