@@ -75,9 +75,9 @@ func (m *members) renewLease(ctx context.Context) ([]string, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	anew := !info.Created.Equal(m.created) || info.State.LastSeq < m.last
+	recreated := !info.Created.Equal(m.created) || info.State.LastSeq < m.last
 	m.last = info.State.LastSeq
-	if anew {
+	if recreated {
 		m.created, m.before, m.until = info.Created, m.now, time.Now().Add(info.Config.MaxAge)
 	}
 	if time.Now().Before(m.until) {

@@ -29,7 +29,7 @@ func TestWatchLooksTwice(t *testing.T) {
 	}
 }
 
-// A nearly reached limit of consumers is reported once, and reported anew after their
+// A nearly reached limit of consumers is reported once, and reported again after their
 // number fell; the figures are those of the NATS stream with less room.
 func TestFewConsumersLeft(t *testing.T) {
 	book := &pipelinetest.LogBook{}

@@ -54,11 +54,11 @@ func TestDoor(t *testing.T) {
 		{"lost", []stored{{"a", 1, []int{0, 1}}, {"a", 2, []int{4, 5}}}, true, []uint64{1}, nil},
 		{"swapped", []stored{{"a", 1, []int{1, 0}}}, true, nil, nil},
 		{"one too many", []stored{{"a", 1, []int{0, 1, 2, 3, 4, 5}}, {"a", 2, []int{5}}}, true, []uint64{1, 2, 3}, nil},
-		{"numbered anew", []stored{{"a", 1, []int{0, 1}}, {"b", 1, []int{2, 3}}}, true, []uint64{1}, nil},
+		{"numbered from 1", []stored{{"a", 1, []int{0, 1}}, {"b", 1, []int{2, 3}}}, true, []uint64{1}, nil},
 		{"unanswered, doubled after a loss of power", []stored{{"a", 1, []int{0, 1, 2, 3}}, {"b", 1, []int{2, 3}}, {"b", 2, []int{4, 5}}}, false, []uint64{1, 2, 2, 3}, []loss{{unanswered: map[string]int{"k": 1}}}},
 		{"answered, doubled after a loss of power", []stored{{"a", 1, []int{0, 1, 2, 3}}, {"b", 1, []int{0, 1}}}, true, []uint64{1, 2}, []loss{{unanswered: map[string]int{"k": 1}}}},
 		{"lost after a loss of power", []stored{{"a", 1, []int{0, 1}}, {"b", 1, []int{4, 5}}}, true, []uint64{1}, []loss{{unanswered: map[string]int{"k": 1}}}},
-		{"numbered anew twice after a loss of power", []stored{{"a", 1, []int{0, 1}}, {"b", 1, []int{2, 3}}, {"c", 1, []int{4, 5}}}, true, []uint64{1, 2}, []loss{{unanswered: map[string]int{"k": 1}}}},
+		{"numbered from 1 twice after a loss of power", []stored{{"a", 1, []int{0, 1}}, {"b", 1, []int{2, 3}}, {"c", 1, []int{4, 5}}}, true, []uint64{1, 2}, []loss{{unanswered: map[string]int{"k": 1}}}},
 	} {
 		d, err := newDoor(plan, "", false)
 		if err != nil {

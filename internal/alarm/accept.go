@@ -28,7 +28,7 @@ func (c *counter) judgeAccepted(r *Rule, p *codec.Prediction, on, off bool, now 
 	return on, off
 }
 
-// isWorse reports whether the last prediction, of an active alarm, raises the alarm anew.
+// isWorse reports whether the last prediction, of an active alarm, raises a new alarm.
 func (c *counter) isWorse(r *Rule, p *codec.Prediction, now time.Time) bool {
 	return r.Worse > 0 && c.Last&1 > 0 && c.Novelty > 0 && isFinite(p.Novelty) && p.Novelty >= r.Worse*c.Novelty && !r.isQuiet(now)
 }

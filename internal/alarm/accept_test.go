@@ -83,7 +83,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// A novelty of three times that of the alarm raises the alarm anew, without a cleared event.
+// A novelty of three times that of the alarm raises a new alarm, without a cleared event.
 func TestWorse(t *testing.T) {
 	levels := []float32{2, 3, 5.9, .5, 6, 7, 17, 18, .5, 2, .5, .5, 1.5}
 	for rule, want := range map[string]string{

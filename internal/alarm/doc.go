@@ -68,7 +68,7 @@
 //	                 a prediction that meets the condition; when the rules change; and when
 //	                 counting restarts. Default: never, because an accepted fault is missed
 //	worse F          novel: while the alarm is active, a prediction that is on, with a novelty of at
-//	                 least F times that of the last raised event, raises the alarm anew, except in
+//	                 least F times that of the last raised event, raises a new alarm, except in
 //	                 quiet times: a weak lasting change hides no fault. Default: 3
 //	only CONDITION   only predictions that are on for this condition (not drift, not silent)
 //	                 count: class worn >= 0.8, only flag decided

@@ -54,7 +54,7 @@ type Rule struct {
 	Only       Condition     // only predictions that are on for this condition; nil: all
 	Unless     Condition     // only predictions that are not on for this condition; nil: all
 	Accept     time.Duration // novel: time after which the level of an active alarm is accepted; 0 = never
-	Worse      float32       // novel: a novelty of this factor raises an active alarm anew; 0 = never
+	Worse      float32       // novel: a novelty that is larger by this factor raises a new alarm; 0 = never
 }
 
 // Quiet is a time span of each day, in minutes since midnight (UTC): From inclusive, To exclusive.

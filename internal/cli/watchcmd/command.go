@@ -117,7 +117,7 @@ func (w *watcher) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.out.say("%s has a model: nothing is learned; delete the folder to learn anew", w.o.dir)
+	w.out.say("%s has a model: nothing is learned; delete the folder to learn again", w.o.dir)
 	w.out.event("resumed", map[string]any{"folder": w.o.dir})
 	if w.at.scheme != schemeTables {
 		return w.runStage(ctx, s, nil)

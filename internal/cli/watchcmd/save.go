@@ -156,7 +156,7 @@ func (w *watcher) loadSaved() (*saved, error) {
 	}
 	c, err := config.Load(path, raw, w.o.flags, keyFlags)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "delete the folder "+w.o.dir+" to learn anew")
+		return nil, cli.Fail(cli.ExitConfig, err, "delete the folder "+w.o.dir+" to learn again")
 	}
 	for _, p := range []*string{&c.Model, &c.Server.Dir, &c.Gateway.Outbox} {
 		if !filepath.IsAbs(*p) {

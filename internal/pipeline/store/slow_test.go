@@ -118,7 +118,7 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 	if a.Reset(); a.Next() > RetryWait {
-		t.Error("it does not begin anew")
+		t.Error("it does not begin again")
 	}
 	different := map[time.Duration]bool{}
 	for range 10 {
