@@ -3,10 +3,15 @@
 package main
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // room is the free space of a disk. A full disk takes the first free bytes of a write, and
@@ -52,7 +57,8 @@ func (s *scenario) drawFills(seed uint64) {
 
 // fillDisks fills the disk of the server, of a guest, or all disks, until the end of the
 // fault. A server that could not write accepts no messages until its operator restarts it
-// (docs/faults.md); a kill of the server ends when there is space.
+// (docs/faults.md), or waits forever for its own lock: nats-server 2.15.3, if a purge could not
+// write. A kill of the server ends when there is space.
 func (h *history) fillDisks(e event) {
 	w := h.world
 	rooms, names := []*room{w.disk.room}, []string{"server"}
@@ -67,6 +73,7 @@ func (h *history) fillDisks(e event) {
 	if slices.ContainsFunc(rooms, func(r *room) bool { return r.full }) {
 		return
 	}
+	w.filled = w.filled || names[0] == "server"
 	for i, r := range rooms {
 		r.name, r.full, r.free = names[i], true, int(e.pick)%(16<<10)>>(i*4)
 		w.count(fillDisk + " of the " + names[i])
@@ -80,13 +87,32 @@ func (h *history) fillDisks(e event) {
 		return
 	}
 	w.mu.Lock()
-	unwell := w.server != nil && (w.unwell.Load() || !w.server.JetStreamEnabled())
+	ns, failed := w.server, w.unwell.Load()
 	w.mu.Unlock()
-	if !unwell {
+	if ns == nil || !failed && answers(ns) {
 		return
 	}
 	down := time.Duration(e.pick>>8%1500) * time.Millisecond
 	if err := w.replaceStore(down, "restart after a full disk", copyStore, false); err != nil && err != errRefused {
 		h.fail("the server does not start after a full disk: %v", err)
 	}
+}
+
+// answers reports whether a server answers for all its NATS streams.
+func answers(ns *server.Server) bool {
+	nc, err := nats.Connect("", nats.InProcessServer(ns))
+	if err != nil {
+		return false
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), serverStart)
+	defer cancel()
+	streams := js.ListStreams(ctx)
+	for range streams.Info() {
+	}
+	return streams.Err() == nil
 }

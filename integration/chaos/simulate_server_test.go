@@ -121,10 +121,21 @@ func (w *world) replaceStore(down time.Duration, what string, copy func(from, to
 	w.count(what)
 	w.log.Info("FAULT: "+what, "down", down)
 	// What the old server does from now on reaches no participant and no later server.
-	w.tasks.Go(func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(from) })
+	w.endServer(ns, from)
 	time.Sleep(down)
 	w.disk.room.awaitSpace()
 	return w.startServer()
+}
+
+// endServer ends a server and removes files, if any. A server that could not write may
+// wait forever.
+func (w *world) endServer(ns *server.Server, files string) {
+	end := func() { ns.Shutdown(); ns.WaitForShutdown(); os.RemoveAll(files) }
+	if w.filled {
+		go end()
+		return
+	}
+	w.tasks.Go(end)
 }
 
 // copyStore copies the files of a store. Nothing else runs meanwhile: system calls do not

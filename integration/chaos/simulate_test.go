@@ -124,6 +124,10 @@ func simulatePlan(t *testing.T, p *plannedHistory, dir string) {
 // endsWithin is longer than all time limits of a history together.
 const endsWithin = 2 * time.Hour
 
+// stuckAfter is noProgress of histories. With few slots and a slow connection, a batch reads
+// rows one after another, for more than a minute.
+const stuckAfter = 4 * noProgress
+
 // report prints the result of the history, and ends the process.
 func (h *history) report() {
 	r := report{
@@ -277,7 +281,7 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 		}
 		if h.audit.total > before {
 			before, last = h.audit.total, time.Now()
-		} else if time.Since(last) > noProgress {
+		} else if time.Since(last) > stuckAfter {
 			break // missing predictions count as lost
 		}
 	}

@@ -53,6 +53,7 @@ type world struct {
 	mu      sync.Mutex
 	server  *server.Server // nil while the server is down
 	unwell  *atomic.Bool   // the server's log reports a failed write
+	filled  bool           // the disk of a server has been full
 	stores  int            // number of stores so far
 	cables  []*cable
 	workers []*seat
@@ -257,8 +258,7 @@ func (w *world) close(others ...*nats.Conn) {
 	w.server = nil
 	w.mu.Unlock()
 	if ns != nil {
-		ns.Shutdown()
-		ns.WaitForShutdown()
+		w.endServer(ns, "")
 	}
 	for _, c := range w.cables {
 		c.end()
