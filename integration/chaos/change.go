@@ -181,6 +181,7 @@ func resized(at float64, to int) harm {
 	what := "resize to " + strconv.Itoa(to)
 	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		back := r.fleet.evacuate()
+		r.truth.resized = true
 		if err := r.changeJob(ctx, r.newRand(what), "resize", strconv.Itoa(to), "--model", filepath.Join(r.dir, "model.safetensors")); err != nil {
 			return err
 		}

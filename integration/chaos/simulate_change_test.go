@@ -117,6 +117,7 @@ func (h *history) resizeJob(pick uint32, js jetstream.JetStream) {
 	}
 	limit := time.Now().Add(resizeEnds)
 	for kills := 0; ; kills++ {
+		h.truth.resized = true
 		ended, kill := h.startResize(to, js, rng)
 		var dies <-chan time.Time
 		if kills < 3 && rng.IntN(3) > 0 {

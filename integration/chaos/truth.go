@@ -32,6 +32,7 @@ type truth struct {
 	damaged     map[uint64]bool               // input sequence numbers of required dead letters
 	total       int
 	idle        int    // sequences ended by an end event
+	resized     bool   // a resize has begun: an end event may name a previous partition
 	position    uint64 // the current input message
 	late        int    // messages that waited for a previous message
 	dropped     int    // repeats, and late messages after they were abandoned
