@@ -90,10 +90,11 @@ func (r *run) deadLetters(ctx context.Context, js jetstream.JetStream) error {
 		return nil // neither damaged nor lost messages are planned
 	}
 	missing := maps.Clone(r.truth.damaged)
+	maps.DeleteFunc(missing, func(_ uint64, required bool) bool { return !required })
 	_, err := readOn(ctx, js, deadStream, 0, false, func(s stored) error {
 		in, err := s.parseNumber(headerInSeq)
-		if err == nil && !r.truth.damaged[in] {
-			r.audit.addFault("input message %d is a dead letter, and was good", in)
+		if _, known := r.truth.damaged[in]; err == nil && !known {
+			r.audit.addFault("input message %d is a dead letter (%s), and was good", in, s.header.Get("Eusn-Error"))
 		}
 		delete(missing, in)
 		return err

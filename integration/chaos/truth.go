@@ -29,7 +29,7 @@ type truth struct {
 	predictions map[string][]codec.Prediction // by stream, in order
 	owner       map[string]string             // the key of a stream
 	heard       map[string][]heard            // by stream, in runs with a recorder
-	damaged     map[uint64]bool               // input sequence numbers of required dead letters
+	damaged     map[uint64]bool               // dead letters by input sequence number: required or only allowed
 	total       int
 	idle        int    // sequences ended by an end event
 	resized     bool   // a resize has begun: an end event may name a previous partition
@@ -159,6 +159,9 @@ func (t *truth) readInput(m *input, inSeq uint64) error {
 	switch {
 	case seq <= p.last || again:
 		t.dropped++
+		if m.damaged { // a previous owner whose input was removed may not know the first copy
+			t.damaged[inSeq] = false
+		}
 		return nil
 	case seq > p.last+1:
 		p.waiting[seq] = waiting{m, inSeq}
