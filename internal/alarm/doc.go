@@ -53,7 +53,8 @@
 //	clear after M    the alarm is cleared after M consecutive predictions that are off;
 //	                 default N; for novel 12 if N is smaller, because p-values of a fault flicker
 //	hold T           minimum time that the alarm is active. The first later prediction that
-//	                 meets the condition for clearing clears the alarm
+//	                 meets the condition for clearing clears the alarm. A server whose clock is
+//	                 set back by T or more ends the time
 //	quiet A-B|C-D    no alarm is raised in these times of the day (UTC). The first later
 //	                 prediction raises the alarm if K of N still holds
 //	streams S        only this stream, or streams that match: * is one token, > at the end

@@ -304,7 +304,7 @@ func (c *counter) shouldRaise(r *Rule, now time.Time) bool {
 
 // shouldClear reports whether a prediction clears an active alarm.
 func (c *counter) shouldClear(r *Rule, now time.Time) bool {
-	return (r.Kind == kindSilent || c.Off >= r.ClearAfter) && now.Sub(c.RaisedAt) >= r.Hold
+	return (r.Kind == kindSilent || c.Off >= r.ClearAfter) && now.Sub(c.RaisedAt).Abs() >= r.Hold // the server's clock may be set back
 }
 
 // newEvent returns the next event of an alarm, at the present time.

@@ -333,3 +333,23 @@ func TestLatestNovelty(t *testing.T) {
 		}
 	}
 }
+
+// A server whose clock is set back clears an alarm as before: the time of hold is over if the
+// clocks of the two predictions differ by that time.
+func TestClockSetBack(t *testing.T) {
+	for _, c := range []struct {
+		hold, back time.Duration
+		clears     bool
+	}{{0, time.Hour, true}, {time.Minute, time.Hour, true}, {time.Minute, time.Second, false}} {
+		f := newFold(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1, Hold: c.hold}})
+		raised := time.Unix(1_700_000_000, 0)
+		m := alarm.Message{Seq: 1, Outs: 1, Stored: raised, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: "s", Answer: outcome.Answer{Class: 1}}}}
+		if events, err := f.JudgeMessage(&m); err != nil || len(events) != 1 {
+			t.Fatalf("%v, %v", events, err)
+		}
+		m = alarm.Message{Seq: 2, Outs: 2, Stored: raised.Add(-c.back), Labels: m.Labels, Predictions: []codec.Prediction{{Stream: "s", Seq: 1}}}
+		if events, err := f.JudgeMessage(&m); err != nil || len(events) == 1 != c.clears {
+			t.Errorf("%+v: %v, %v", c, events, err)
+		}
+	}
+}

@@ -195,7 +195,7 @@ func (w *Rule) lastEvent(key string, events []Event) (last *Event, number int) {
 
 // clearSilence reports whether the prediction of e clears the alarm of its silence.
 func (w *Rule) clearSilence(e Event, last *Event, number int) (Event, bool) {
-	if last == nil || last.Kind == alarm.Cleared || e.Time.Sub(last.Time) < w.Hold {
+	if last == nil || last.Kind == alarm.Cleared || e.Time.Sub(last.Time).Abs() < w.Hold {
 		return e, false
 	}
 	e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
@@ -255,7 +255,7 @@ func (w *Rule) judgePrediction(key string, past []Entry, places []int, events []
 			run++
 		}
 		e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
-		return e, run >= w.ClearAfter && now.Stored.Sub(last.Time) >= w.Hold
+		return e, run >= w.ClearAfter && now.Stored.Sub(last.Time).Abs() >= w.Hold
 	}
 	count := 0
 	for i := range entries {
