@@ -190,7 +190,7 @@ func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 	mine := !w.closing && !v.away && s.worker == v && slices.Contains(w.workers, s)
 	if mine {
 		w.exits[fmt.Sprint(err)]++
-		if !isDisconnect(err) {
+		if !isDisconnect(err) && !(w.filled && strings.Contains(err.Error(), "error creating store")) {
 			w.strange = append(w.strange, err)
 		}
 	}
