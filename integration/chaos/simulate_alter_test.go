@@ -27,7 +27,7 @@ const (
 	removes  = "removed input of the next owner"
 )
 
-// drawAlterations draws such damage, after the other damage.
+// drawAlterations draws altered snapshots, after the other damage.
 func (s *scenario) drawAlterations(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1<<45))
 	if s.May.isLenient() || s.Classes > 0 || rng.Float64() > .2 {

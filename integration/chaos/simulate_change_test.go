@@ -162,8 +162,8 @@ func (v *simulated) resumeLate(d time.Duration) {
 	<-v.done
 }
 
-// startResize runs a resize as a process of its own would: kill cuts it off for good, or
-// interrupts it as its operator does.
+// startResize runs a resize as a separate process does: kill cuts the connections of the
+// resize for good, or interrupts the resize like Ctrl-C.
 func (h *history) startResize(to int, js jetstream.JetStream, rng *rand.Rand) (ended <-chan error, kill func(gently bool)) {
 	w := h.world
 	w.mu.Lock()

@@ -163,7 +163,7 @@ func (g *doorway) losesAnswer() bool {
 const window = 4
 
 // qosDevice is a device that sends as over MQTT with QoS 1: several messages may be without
-// an acknowledgement. The device resends these messages after its connection breaks.
+// an acknowledgement. After a broken connection, the device resends unacknowledged messages.
 type qosDevice struct {
 	h            *history
 	key          string

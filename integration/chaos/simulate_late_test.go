@@ -26,7 +26,7 @@ const (
 	foreignNumber = 1 << 20                      // higher than those of the job
 )
 
-// drawLate draws such events, after all other draws.
+// drawLate draws late and foreign events, after all other draws.
 func (s *scenario) drawLate(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1<<50))
 	if s.May.isLenient() {

@@ -147,7 +147,7 @@ func callOf(f *ast.FuncDecl, name, args string) string {
 	return "return " + call
 }
 
-// applySplices changes a text, from its end to its beginning.
+// applySplices applies splices to a text, the last one first.
 func applySplices(text string, all []splice) string {
 	slices.SortStableFunc(all, func(a, b splice) int { return cmp.Compare(b.at, a.at) })
 	for _, s := range all {

@@ -1,7 +1,7 @@
 package main
 
-// together are faults planted with the other rules that prevent their effect. If a history
-// finds them together, but not one by one, these rules are redundant.
+// together are faults planted with the other rules that prevent their effect. Rules whose
+// faults are found together, but not one by one, are redundant.
 var together = []planted{
 	{
 		name:  "together: the input is not compared with the record",

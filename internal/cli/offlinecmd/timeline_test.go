@@ -86,7 +86,7 @@ func TestTimelineOfClasses(t *testing.T) {
 	}
 }
 
-// An alarm that replaces another begins where the other ends.
+// A replacing alarm begins at the end of the replaced alarm.
 func TestTimelineOfWorse(t *testing.T) {
 	var answers []outcome.Answer
 	for _, v := range []float32{.5, 2, 2, 7, 7, .5, .5, .5} {

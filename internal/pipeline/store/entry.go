@@ -41,9 +41,9 @@ func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job 
 }
 
 // AgreeEntry returns a job's entry, and replaces it with own if there is no
-// contradiction: if the job has no entry, or the entry names no readout. A job that has
-// begun and lost its entry gets no other entry (ErrRecordLost): the output may be lost
-// since the worker's first check.
+// contradiction: if the job has no entry, or the entry names no readout. If a begun job has
+// lost its entry, AgreeEntry writes none (ErrRecordLost): the output may have been lost since
+// the worker's first check.
 func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, job string) (wire.Entry, error) {
 	for {
 		e, seq, err := ReadEntry(ctx, out, job)
