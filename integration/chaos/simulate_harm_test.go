@@ -54,6 +54,9 @@ func (h *history) damage(kind string, pick uint32, js jetstream.JetStream) {
 	switch kind {
 	case "backup":
 		err = copyStore(w.store(w.stores), filepath.Join(w.dir, "backup"))
+		if all := h.scenario.Harms; err == nil && all[len(all)-1].Kind == goesBack {
+			h.kept, err = lastSeq(ctx, js, inputStream)
+		}
 	case rewinds, flips, empties:
 		streams := some(inputStream, outputStream, snapStream, rowStream, memberStream)
 		err = h.changeStreams(kind, time.Duration(rng.IntN(1500))*time.Millisecond, streams, rng)

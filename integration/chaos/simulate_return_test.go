@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -209,7 +210,7 @@ func (h *history) forkOutput(ctx context.Context, js jetstream.JetStream, rng *r
 	fresh := w.all[before].cable
 	w.mu.Unlock()
 	fresh.setLag(20 * time.Millisecond) // several requests are needed between two commits
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		now, err := lastNumber(ctx, js)
 		if err == nil && now == end {
 			break
@@ -235,9 +236,10 @@ func lastNumber(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// awaitRead requires that every partition has predicted from the input, so that it knows
-// the input. Unread messages without numbers could be lost unnoticed before that.
-func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream) error {
+// awaitRead requires that every partition has predicted from the input after a message, so
+// that it knows the input. Unread messages without numbers could be lost unnoticed before
+// that.
+func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream, after uint64) error {
 	s, err := js.Stream(ctx, outputStream)
 	if err != nil {
 		return err
@@ -247,8 +249,8 @@ func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream) error {
 		if err != nil {
 			return err
 		}
-		if in := m.Header.Get(headerInSeq); in == "" || in == "0" {
-			return fmt.Errorf("partition %d has read nothing", p)
+		if in, err := strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64); err != nil || in <= after {
+			return fmt.Errorf("partition %d has not read beyond message %d", p, after)
 		}
 	}
 	return nil
@@ -257,7 +259,7 @@ func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream) error {
 // holdReaders stops the data of the workers until release is called, after each partition
 // has read input. last is the number of the last input message.
 func (h *history) holdReaders(ctx context.Context, js jetstream.JetStream) (last uint64, release func(), err error) {
-	if err := h.awaitRead(ctx, js); err != nil {
+	if err := h.awaitRead(ctx, js, 0); err != nil {
 		return 0, nil, err
 	}
 	release = h.world.holdAll()
@@ -305,7 +307,7 @@ func (h *history) clearUnread(ctx context.Context, js jetstream.JetStream, rng *
 // the next workers start. After a purge, the next workers are killed when a record names the
 // loss.
 func (h *history) changeBetween(ctx context.Context, kind string, js jetstream.JetStream, rng *rand.Rand) error {
-	if err := h.awaitRead(ctx, js); err != nil {
+	if err := h.awaitRead(ctx, js, h.kept); err != nil {
 		return err
 	}
 	w := h.world

@@ -41,6 +41,7 @@ type history struct {
 	backfill  *backfill
 
 	altered *alteration // nil: none
+	kept    uint64      // last message of the backup of the input that is to return between two workers
 	spilled bool        // rows of states were stored apart
 	told    []stored    // read from the output before it was lost
 	stopped int         // partitions that the damage has stopped, at the end
