@@ -7,6 +7,7 @@
 //	go run ./tools/simulate -seeds 1-100 -guests gateway,alarms,recorder,learner
 //	go run ./tools/simulate -seeds 17 -shrink
 //	make simulate-corpus
+//	go run ./tools/simulate -totals OUTPUT... > docs/results/histories.csv
 //
 // A history is a job with a real NATS server, its workers and its producers in a bubble of
 // testing/synctest (integration/chaos, files simulate_*_test.go). Everything that could differ
@@ -55,7 +56,15 @@ func main() {
 	flag.BoolVar(&o.first, "first", false, "stop at the first failed history")
 	flag.DurationVar(&o.budget, "cpu", 0, "start no history after the histories have used this processor time; 0 = no limit")
 	flag.BoolVar(&o.each, "each", false, "print a line for each history")
+	totals := flag.Bool("totals", false, "print the sum of earlier runs as CSV: the arguments are files of their output")
 	flag.Parse()
+	if *totals {
+		if err := printTotals(os.Stdout, flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, "simulate:", err)
+			os.Exit(2)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	failed, err := o.runSeeds(ctx)

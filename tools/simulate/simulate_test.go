@@ -99,3 +99,43 @@ func TestSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestTotals sums two reports, one after lines of a run, and refuses an output without one.
+func TestTotals(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	s := newSummary(new(strings.Builder))
+	s.addHistory(history{Seed: 3, Predictions: 5, Virtual: 5000, Faults: map[string]int{"purge": 2, "bit flip": 1}, Failures: []string{"wrong"}}, false, false)
+	s.print()
+	one := write("one", s.out.(*strings.Builder).String())
+	two := write("two", `{
+  "histories": 2, "failed": [], "predictions": 7, "faults": {"purge": 1}, "seen": {"labels": 4}, "virtual_s": 3000
+}`)
+	var out strings.Builder
+	if err := printTotals(&out, []string{one, two}); err != nil {
+		t.Fatal(err)
+	}
+	want := `what,name,other,count
+histories,,,3
+histories that failed,,,1
+predictions compared,,,12
+states compared,,,0
+virtual hours,,,2
+fault,bit flip,,1
+fault,purge,,3
+histories with a pair of faults,bit flip,purge,1
+state reached,labels,,4
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	if err := printTotals(&out, []string{one, write("three", "simulate: 100 histories\n")}); err == nil || !strings.Contains(err.Error(), "three has no report") {
+		t.Errorf("an output without a report: %v", err)
+	}
+}
