@@ -110,15 +110,19 @@ func (r *run) partitions() int {
 // at that time.
 func (r *run) checkPlacement(key string, partition int) error {
 	for ; r.counted <= len(r.counts); r.counted++ {
-		n := r.scenario.Partitions
-		if r.counted > 0 {
-			n = r.counts[r.counted-1]
-		}
-		if partitionOf(key, n) == partition {
+		if partitionOf(key, r.layout()) == partition {
 			return nil
 		}
 	}
 	return fmt.Errorf("chaos: key %s is in partition %d, want %d", key, partition, partitionOf(key, r.partitions()))
+}
+
+// layout returns the number of partitions of the last stored message that was checked.
+func (r *run) layout() int {
+	if r.counted > 0 {
+		return r.counts[min(r.counted, len(r.counts))-1]
+	}
+	return r.scenario.Partitions
 }
 
 // evacuate kills every worker and leaves the seats empty; back refills the seats, with

@@ -150,11 +150,15 @@ func TestTruthOfSamples(t *testing.T) {
 // End events, computed by hand: messages of one row without a mark, two before the event
 // and five after it.
 func TestTruthOfSilence(t *testing.T) {
-	for _, c := range []struct{ what, policy, events, want string }{
-		{"nothing heard since", "marked", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "2.0 idle, 7.0 idle"},
-		{"heard since", "marked", `{"After":1,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0 idle"},
-		{"somebody else", "marked", `{"After":2,"Streams":[{"Key":"x","Stream":"k"},{"Key":"k","Stream":"x"}]}`, "7.0 idle"},
-		{"counted again from 1", "count", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0"},
+	for _, c := range []struct {
+		what, policy, events, want string
+		partitions                 int
+	}{
+		{"nothing heard since", "marked", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "2.0 idle, 7.0 idle", 1},
+		{"heard since", "marked", `{"After":1,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0 idle", 1},
+		{"unknown key and stream", "marked", `{"After":2,"Streams":[{"Key":"x","Stream":"k"},{"Key":"k","Stream":"x"}]}`, "7.0 idle", 1},
+		{"key of partition 2", "marked", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "", 4},
+		{"counted again from 1", "count", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "7.0", 1},
 	} {
 		p := handmade(7)
 		for _, m := range p.messages["k"] {
@@ -172,7 +176,7 @@ func TestTruthOfSilence(t *testing.T) {
 		}
 		event := func(body string) {
 			in++
-			if err := tr.applySilence(stored{seq: in, data: []byte(body)}); err != nil {
+			if err := tr.applySilence(stored{seq: in, data: []byte(body)}, c.partitions); err != nil {
 				t.Fatal(err)
 			}
 		}

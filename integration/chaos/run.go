@@ -279,7 +279,10 @@ func (r *run) readInput(s stored) error {
 	key := s.tokens[3]
 	switch s.header.Get(headerKind) {
 	case "idle":
-		return r.truth.applySilence(s)
+		if err := r.checkPlacement(key, s.partition); err != nil {
+			return err
+		}
+		return r.truth.applySilence(s, r.layout())
 	case promoteKind:
 		return r.truth.promote(s)
 	}

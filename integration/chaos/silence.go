@@ -63,9 +63,9 @@ type endEvent struct {
 	Gaps []string // keys whose missing messages are abandoned
 }
 
-// applySilence applies an end event, which is a message of the input, to the streams
-// without a message since.
-func (t *truth) applySilence(s stored) error {
+// applySilence applies an end event, which is a message of the input of a job with a number
+// of partitions, to the streams of its partition without a message since.
+func (t *truth) applySilence(s stored, partitions int) error {
 	var e endEvent
 	if err := json.Unmarshal(s.data, &e); err != nil {
 		return fmt.Errorf("chaos: input message %d is no end event: %w", s.seq, err)
@@ -78,12 +78,13 @@ func (t *truth) applySilence(s stored) error {
 		return fmt.Errorf("chaos: the end event %d in partition %d is for %d, after message %d", s.seq, s.partition, e.Partition, e.After)
 	}
 	t.position = s.seq
-	if err := t.abandonGaps(&e); err != nil {
+	moved := func(key string) bool { return partitionOf(key, partitions) != s.partition } // by a resize since
+	if err := t.abandonGaps(&e, moved); err != nil {
 		return err
 	}
 	for _, n := range e.Streams {
 		p := t.keys[n.Key]
-		if p == nil || len(p.waiting) > 0 || p.streams[n.Stream] == nil {
+		if p == nil || moved(n.Key) || len(p.waiting) > 0 || p.streams[n.Stream] == nil {
 			continue
 		}
 		if n.Forget {
@@ -99,9 +100,9 @@ func (t *truth) applySilence(s stored) error {
 }
 
 // abandonGaps gives up the missing messages of an end event's keys.
-func (t *truth) abandonGaps(e *endEvent) error {
+func (t *truth) abandonGaps(e *endEvent, moved func(key string) bool) error {
 	for _, key := range e.Gaps {
-		if p := t.keys[key]; p != nil && p.heard <= e.After {
+		if p := t.keys[key]; p != nil && !moved(key) && p.heard <= e.After {
 			if err := t.giveUp(p, 0); err != nil {
 				return err
 			}
