@@ -110,19 +110,42 @@ func (r *run) partitions() int {
 // at that time.
 func (r *run) checkPlacement(key string, partition int) error {
 	for ; r.counted <= len(r.counts); r.counted++ {
-		if partitionOf(key, r.layout()) == partition {
+		n := r.scenario.Partitions
+		if r.counted > 0 {
+			n = r.counts[r.counted-1]
+		}
+		if partitionOf(key, n) == partition {
 			return nil
 		}
 	}
 	return fmt.Errorf("chaos: key %s is in partition %d, want %d", key, partition, partitionOf(key, r.partitions()))
 }
 
-// layout returns the number of partitions of the last stored message that was checked.
-func (r *run) layout() int {
-	if r.counted > 0 {
-		return r.counts[min(r.counted, len(r.counts))-1]
+// addCount notes the end of a resize. The first record of a new partition names the last
+// input message of the old partitions.
+func (r *run) addCount(ctx context.Context, js jetstream.JetStream, to int) error {
+	m, err := lastRecord(ctx, js, 0)
+	if err != nil {
+		return err
 	}
-	return r.scenario.Partitions
+	cut, err := strconv.ParseUint(m.Header.Get(headerInSeq), 10, 64)
+	if err != nil {
+		return fmt.Errorf("chaos: the first record after the resize to %d: %w", to, err)
+	}
+	r.counts, r.cuts = append(r.counts, to), append(r.cuts, cut)
+	return nil
+}
+
+// layout returns the number of partitions in which the stage reads an input message. The
+// partition of a message may be equal under two numbers, and does not show it.
+func (r *run) layout(seq uint64) int {
+	n := r.scenario.Partitions
+	for i, cut := range r.cuts {
+		if seq > cut {
+			n = r.counts[i]
+		}
+	}
+	return n
 }
 
 // evacuate kills every worker and leaves the seats empty; back refills the seats, with
@@ -189,7 +212,9 @@ func resized(at float64, to int) harm {
 		if err := r.changeJob(ctx, r.newRand(what), "resize", strconv.Itoa(to), "--model", filepath.Join(r.dir, "model.safetensors")); err != nil {
 			return err
 		}
-		r.counts = append(r.counts, to)
+		if err := r.addCount(ctx, js, to); err != nil {
+			return err
+		}
 		back(func(args []string) { setFlag(args, "--partitions", strconv.Itoa(to)) })
 		return nil
 	}}

@@ -39,11 +39,12 @@ type run struct {
 	fleet      *fleet
 	producers  *producers
 	truth      *truth
-	next       *truth // of the network that replaces the first network; nil without replacement
-	successor  *proc  // worker of the second job
-	counts     []int  // numbers of partitions to which the job was resized
-	counted    int    // number of these resizes that the input has reached
-	changes    int    // commands that changed the job
+	next       *truth   // of the network that replaces the first network; nil without replacement
+	successor  *proc    // worker of the second job
+	counts     []int    // numbers of partitions to which the job was resized
+	cuts       []uint64 // last input messages before
+	counted    int      // number of these resizes that the input has reached
+	changes    int      // commands that changed the job
 	companions companions
 	audit      *audit
 	stored     map[string]map[uint64]bool // messages in the input
@@ -279,10 +280,7 @@ func (r *run) readInput(s stored) error {
 	key := s.tokens[3]
 	switch s.header.Get(headerKind) {
 	case "idle":
-		if err := r.checkPlacement(key, s.partition); err != nil {
-			return err
-		}
-		return r.truth.applySilence(s, r.layout())
+		return r.truth.applySilence(s, r.layout(s.seq))
 	case promoteKind:
 		return r.truth.promote(s)
 	}

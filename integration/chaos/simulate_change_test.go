@@ -131,7 +131,9 @@ func (h *history) resizeJob(pick uint32, js jetstream.JetStream) {
 			}
 			if err == nil {
 				w.count(resizing)
-				h.counts = append(h.counts, to)
+				if err := h.addCount(context.Background(), js, to); err != nil {
+					h.fail("%v", err)
+				}
 				h.job.Config.Partitions, h.job.Config.Shards = to, min(2, to)
 				w.setScale(len(seats), h.job)
 				return
