@@ -24,18 +24,31 @@ type complaint struct {
 // mostLogged limits the logged characters of a cause, which may quote device data.
 const mostLogged = 1000
 
+// logFirst logs a text with its first cause.
+func (c *complaints) logFirst(text, place string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entry(text).since++; c.each[text].since == 1 {
+		c.log.Info(text, "from", names.Cut(place, mostLogged), "first", names.Cut(errtext.For(err), mostLogged))
+	}
+}
+
+// entry returns the complaint with a text. The caller holds mu.
+func (c *complaints) entry(text string) *complaint {
+	if c.each == nil {
+		c.each = map[string]*complaint{}
+	}
+	if c.each[text] == nil {
+		c.each[text] = &complaint{}
+	}
+	return c.each[text]
+}
+
 // logComplaint logs a text with the newest cause and the cause's origin.
 func (c *complaints) logComplaint(text, place string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.each == nil {
-		c.each = map[string]*complaint{}
-	}
-	one := c.each[text]
-	if one == nil {
-		one = &complaint{}
-		c.each[text] = one
-	}
+	one := c.entry(text)
 	one.since++
 	if now := time.Now(); now.Sub(one.logged) >= time.Second {
 		c.log.Warn(text, "from", names.Cut(place, mostLogged), "times", one.since, "err", names.Cut(errtext.For(err), mostLogged))

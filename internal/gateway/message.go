@@ -63,6 +63,8 @@ func (i Input) String() string {
 type Refused struct {
 	Why   string
 	Later bool
+
+	outside bool // the key and all keys of streams under it are outside input.keys
 }
 
 func (r *Refused) Error() string { return "gateway: " + r.Why }

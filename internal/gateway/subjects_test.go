@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -117,5 +118,33 @@ func TestTopicsOfSeveralSubjects(t *testing.T) {
 	slices.Sort(stored)
 	if want := []string{"plant.A.line.3 1", "press.7.vibration 1"}; !slices.Equal(stored, want) {
 		t.Errorf("stored %q, want %q", stored, want)
+	}
+}
+
+// Messages of another broker for other streams are left out, readable or not: the gateway has
+// selected its streams. Devices of the gateway get a refusal.
+func TestKeysSelect(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	keys, err := names.ParsePatterns("pump*,line1/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := r.startGateway(t.TempDir(), func(c *Config) { c.Keys = keys })
+	for _, m := range []Message{{Input: Broker, Key: "mill1", Payload: []byte("1 2")}, {Input: Broker, Key: "mill1", Payload: []byte("no")}} {
+		if err := g.sendMessage(t.Context(), m); err == nil || !strings.Contains(err.Error(), `"mill1" is none of input.keys`) {
+			t.Errorf("%s of mill1: %v", m.Payload, err)
+		}
+	}
+	if s := g.Stats(); s.Refused["broker"] != 0 || s.Unreadable != 0 || g.book.Lines("are left out") != 1 || g.book.Lines("") != 1 {
+		t.Errorf("%d messages of other streams are refused, %d unreadable, want 0; the log:\n%s", s.Refused["broker"], s.Unreadable, g.book)
+	}
+	for _, m := range []Message{{Input: MQTT, Key: "mill1", Payload: []byte("1 2")}, {Input: Broker, Key: "line1", Payload: []byte("no")}} {
+		if err := g.sendMessage(t.Context(), m); err == nil || g.Stats().Refused[m.Input.String()] != 1 {
+			t.Errorf("a message of %s by %v: %v, %v refused", m.Key, m.Input, err, g.Stats().Refused)
+		}
+	}
+	if err := g.sendMessage(t.Context(), Message{Input: Broker, Key: "pump1", Payload: []byte("1 2")}); err != nil {
+		t.Error(err)
 	}
 }

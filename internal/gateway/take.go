@@ -31,7 +31,9 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 			err = g.learnNumber(ctx, parts[i].Key, m.From)
 		}
 	}
-	if refused := new(Refused); errors.As(err, &refused) {
+	if refused := new(Refused); errors.As(err, &refused) && refused.outside && m.Input == Broker { // the gateway reads the other broker, and selects by its keys
+		g.told.logFirst("messages of another broker for streams outside input.keys are left out", m.Input.String(), err)
+	} else if errors.As(err, &refused) {
 		g.Refuse(m.Input, err)
 	}
 	if err != nil {
@@ -117,7 +119,7 @@ func (g *Gateway) decoderOf(m *Message) Decoder {
 }
 
 // decodeMessage reads a payload. An unreadable payload is published unchanged if the
-// stream is known.
+// stream is known and accepted.
 func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 	parts, err := g.decoderOf(m).Decode(m.Payload)
 	switch {
@@ -127,6 +129,9 @@ func (g *Gateway) decodeMessage(m *Message) ([]Part, error) {
 		return nil, err
 	case m.Key == "":
 		return nil, refusedf("%v", err)
+	}
+	if err := g.setKey(new(Part), m); err != nil {
+		return nil, err
 	}
 	g.stats.unreadable.Add(1)
 	g.told.logComplaint("a payload cannot be decoded: it is published unchanged, and the stage stores a dead letter", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
@@ -168,7 +173,7 @@ func (g *Gateway) setKey(p *Part, m *Message) error {
 		return refusedf("%v", err)
 	}
 	if key := g.job.fullKey(p.Key); !g.cfg.Keys.Allow(key) {
-		return refusedf("the key %q is none of input.keys: %s", names.Cut(key, 80), names.Cut(g.cfg.Keys.String(), 200))
+		return &Refused{Why: fmt.Sprintf("the key %q is none of input.keys: %s", names.Cut(key, 80), names.Cut(g.cfg.Keys.String(), 200)), outside: !g.cfg.Keys.Allow(g.job.fullKey(p.Key + "/"))}
 	}
 	return nil
 }
