@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := Find(messagesOf(c.messages...))
 			for i := range l.Kinds {
-				if len(l.Kinds[i].LeftOut) == 0 {
+				if l.Kinds[i].Own = nil; len(l.Kinds[i].LeftOut) == 0 {
 					l.Kinds[i].LeftOut = nil
 				}
 			}

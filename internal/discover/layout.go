@@ -33,6 +33,7 @@ type Kind struct {
 	Stream   string        // place of the name of the machine; empty: the topic
 	Topics   string        // patterns
 	Keys     string        // patterns of keys; empty: all that match the topics
+	Own      []string      // the topics of the machines
 	LeftOut  []string
 
 	// Of an address space.
@@ -294,6 +295,7 @@ func (b *builder) makeKind(all []string, l *Layout) Kind {
 		}
 		k.Keys = strings.Join(keys, ",")
 	}
+	k.Own = used
 	return *k
 }
 

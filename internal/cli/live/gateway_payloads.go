@@ -123,14 +123,16 @@ func NewIntake(c config.Config, channels []string) (*Intake, error) {
 	return &Intake{topics: o.topics, keys: o.keys, decoder: o.decoder, values: o.values}, nil
 }
 
-// Take decodes a message. The keys of the parts are the keys of their streams. Parts of streams
-// outside input.keys are left out.
-func (i *Intake) Take(topic string, payload []byte, at time.Time) ([]gateway.Part, error) {
-	key, err := i.topics.Key(topic)
-	if err != nil {
-		return nil, err
+// Take decodes a message. The keys of the parts are the keys of their streams. Messages of other
+// topics, and parts of streams outside input.keys are left out.
+func (i *Intake) Take(topic string, payload []byte, at time.Time) (parts []gateway.Part, err error) {
+	key, other := i.topics.Key(topic)
+	if other != nil {
+		return nil, nil
 	}
-	var parts []gateway.Part
+	if i.values == nil && !i.keys.Allow(key) && !i.keys.Allow(key+"/") { // a/ is a stream under the key a
+		return nil, nil
+	}
 	if i.values != nil {
 		key, parts, err = i.values.Parts(key, payload, at)
 	} else {

@@ -138,7 +138,7 @@ func (c *collector) continueLearning(ctx context.Context) error {
 		return nil
 	}
 	if c.kind == nil {
-		return c.find(elapsed)
+		return c.find(ctx, elapsed)
 	}
 	full := c.samples.Count*len(c.samples.Channels) >= mostValues
 	var l lack
@@ -155,7 +155,7 @@ func (c *collector) continueLearning(ctx context.Context) error {
 }
 
 // find chooses machines and channels when enough messages were seen.
-func (c *collector) find(elapsed time.Duration) error {
+func (c *collector) find(ctx context.Context, elapsed time.Duration) error {
 	if wait := min(findTime, c.w.o.learn/4); elapsed < wait && !c.reported.IsZero() {
 		return nil
 	}
@@ -163,15 +163,7 @@ func (c *collector) find(elapsed time.Duration) error {
 		return nil
 	}
 	l := discover.Find(c.observer.Messages)
-	if len(l.Kinds) == 0 || !c.seenEnough(l) {
-		if text := fmt.Sprintf("no machines with numbers yet: %d messages", len(c.observer.Messages)); text != c.said {
-			if len(l.Other) > 0 {
-				text += fmt.Sprintf(", such as %s (%s)", names.Cut(l.Other[0].Topic, 80), names.Cut(l.Other[0].Why, 100))
-			}
-			c.said = text
-			c.w.out.say("%s", text)
-			c.w.out.event("waiting", map[string]any{"lacks": text})
-		}
+	if c.needsMore(l) {
 		c.reported = time.Now()
 		return nil
 	}
@@ -184,7 +176,10 @@ func (c *collector) find(elapsed time.Duration) error {
 		return fmt.Errorf("the configuration of the machines: %w", err)
 	}
 	if c.w.at.scheme == schemeNATS {
-		c.conf.Gateway.Topics = topicsOf(c.w.at.filter)
+		if err := c.w.checkServer(ctx, c.conf); err != nil {
+			return err
+		}
+		c.conf.Gateway.Topics, c.conf.Input.Keys = c.kind.Topics, c.kind.Keys
 	}
 	if c.intake, err = live.NewIntake(c.conf, c.kind.Channels); err != nil {
 		return err
@@ -200,11 +195,31 @@ func (c *collector) find(elapsed time.Duration) error {
 	return nil
 }
 
+// needsMore reports whether more messages are needed to choose the kind, and prints the reason.
+func (c *collector) needsMore(l discover.Layout) bool {
+	text, n := fmt.Sprintf("no machines with numbers yet: %d messages", len(c.observer.Messages)), len(l.Kinds)
+	if n > 0 && n < c.w.o.kind {
+		text = fmt.Sprintf("no machines of kind %d yet: the messages have %d %s of machines", c.w.o.kind, n, plural(n, "kind"))
+	}
+	if n >= c.w.o.kind && c.seenEnough(l) || n > 0 && c.reported.IsZero() {
+		return false
+	}
+	if text != c.said {
+		c.said = text
+		if len(l.Other) > 0 {
+			text += fmt.Sprintf(", such as %s (%s)", names.Cut(l.Other[0].Topic, 80), names.Cut(l.Other[0].Why, 100))
+		}
+		c.w.out.say("%s", text)
+		c.w.out.event("waiting", map[string]any{"lacks": text})
+	}
+	return true
+}
+
 // chooseKind prints the kinds, and returns the kind to watch.
 func (c *collector) chooseKind(l discover.Layout) (*discover.Kind, error) {
 	c.w.out.event("found", c.w.foundFields(l))
 	c.w.printKinds(l)
-	if c.w.o.kind > len(l.Kinds) {
+	if c.w.kinds = l.Kinds; c.w.o.kind > len(l.Kinds) {
 		return nil, fmt.Errorf("--kind %d: there are %d kinds of machines", c.w.o.kind, len(l.Kinds))
 	}
 	return &l.Kinds[c.w.o.kind-1], nil
@@ -228,7 +243,7 @@ func (c *collector) seenEnough(l discover.Layout) bool {
 	for _, k := range l.Kinds {
 		machines += len(k.Machines) * map[bool]int{true: len(k.Channels), false: 1}[k.Single]
 	}
-	return len(c.observer.Messages) >= fewestSeen*machines || c.reported.IsZero()
+	return len(c.observer.Messages) >= fewestSeen*machines
 }
 
 // report reports the progress of the learning.

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/discover"
 )
 
 // keyFlags are the flags that override keys of the saved configuration.
@@ -84,6 +85,7 @@ type watcher struct {
 	at    place
 	out   *events
 	begin time.Time
+	kinds []discover.Kind // found in messages or in an address space
 }
 
 func runWatch(ctx context.Context, a *cli.App, o options) error {

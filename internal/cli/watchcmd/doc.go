@@ -6,6 +6,7 @@
 //   - command.go: defines the command watch
 //   - source.go: reads messages of MQTT brokers and NATS servers
 //   - variables.go: finds machines in the address space of an OPC UA server
+//   - subjects.go: chooses the subjects and the job of a kind of machines of a NATS server
 //   - find.go: finds machines and channels
 //   - collect.go: collects samples of healthy machines
 //   - window.go: chooses the window, and checks whether the samples suffice

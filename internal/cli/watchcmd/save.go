@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,8 +28,19 @@ const (
 	modelName  = "model.safetensors"
 )
 
-// pagePort is the default port of the live page.
-const pagePort = 9464
+// Default ports of the live page and of the embedded server.
+const pagePort, serverPort = 9464, 4222
+
+// freePort returns the first port, not before from, without a listening program of this machine.
+func freePort(from int) int {
+	for ; ; from++ {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(from)), time.Second)
+		if err != nil {
+			return from
+		}
+		c.Close()
+	}
+}
 
 // saved is a configuration with its model.
 type saved struct {
@@ -55,13 +68,21 @@ func (w *watcher) configText(base config.Gateway, k *discover.Kind, channels []s
 	}
 	fmt.Fprintf(&b, "# Written by eusn-stream watch on %s. Start with: eusn-stream run, in this folder.\n", time.Now().UTC().Format(time.DateOnly))
 	line(0, "model", modelName)
-	if w.o.kind > 1 { // runs next to the job of the first kind
+	if w.at.scheme == schemeNATS {
+		line(0, "job", jobOf(w.o.dir))
+	} else if w.o.kind > 1 {
 		line(0, "job", fmt.Sprintf("kind%d", w.o.kind))
-		line(0, "metrics", fmt.Sprintf("{listen: \"127.0.0.1:%d\"}", pagePort+w.o.kind-1))
+	}
+	if page := freePort(pagePort + w.o.kind - 1); page != pagePort { // next to stages of other kinds and plants
+		line(0, "metrics", fmt.Sprintf("{listen: \"127.0.0.1:%d\"}", page))
 	}
 	b.WriteString("input:\n")
 	if w.at.scheme == schemeNATS {
-		line(2, "subject", fmt.Sprintf("%q", w.at.filter))
+		own := *k
+		var subjects string
+		subjects, own.Keys = subjectsOf(w.at.filter, w.kinds, k)
+		line(2, "subject", fmt.Sprintf("%q", subjects))
+		k = &own
 	}
 	if k != nil {
 		writeInput(line, k, channels)
@@ -92,7 +113,7 @@ func (w *watcher) configText(base config.Gateway, k *discover.Kind, channels []s
 	}
 	b.WriteString("server:\n")
 	line(2, "dir", "data")
-	if w.o.kind > 1 {
+	if w.o.kind > 1 || freePort(serverPort) != serverPort {
 		line(2, "port", "-1")
 	}
 	return b.String()

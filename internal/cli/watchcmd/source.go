@@ -159,11 +159,6 @@ func (p place) observeNATS(ctx context.Context, a *cli.App, base config.Config, 
 	return nil
 }
 
-// topicsOf returns a NATS subject as patterns of topics.
-func topicsOf(subject string) string {
-	return strings.NewReplacer(".", "/", "*", "+", ">", "#").Replace(subject)
-}
-
 // isSaved reports whether a folder has a configuration of watch.
 func isSaved(dir string) bool {
 	for _, name := range []string{configName, modelName} {
