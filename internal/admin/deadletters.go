@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
@@ -122,30 +123,15 @@ func (j *Job) scanLetters(ctx context.Context, fn func(seq uint64, at time.Time,
 	if err != nil {
 		return fmt.Errorf("admin: consumer on %s: %w", name, err)
 	}
-	it, err := cons.Messages()
+	var failed error
+	err = natsclient.EachStored(ctx, cons, letterWait, func(m jetstream.Msg, meta *jetstream.MsgMetadata) (bool, error) {
+		failed = fn(meta.Sequence.Stream, meta.Timestamp, m.Subject(), m.Headers())
+		return failed == nil && meta.Sequence.Stream < state.LastSeq, nil // the last number may be a deleted message's
+	})
 	if err != nil {
-		return fmt.Errorf("admin: consumer on %s: %w", name, err)
+		return fmt.Errorf("admin: reading %s: %w", name, err)
 	}
-	defer it.Stop()
-	for {
-		next, cancel := context.WithTimeout(ctx, letterWait)
-		m, err := it.Next(jetstream.NextContext(next))
-		cancel()
-		if err != nil {
-			return errors.Join(ctx.Err(), fmt.Errorf("admin: reading %s: %w", name, err))
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return fmt.Errorf("admin: %s: %w", name, err)
-		}
-		if err := fn(meta.Sequence.Stream, meta.Timestamp, m.Subject(), m.Headers()); err != nil {
-			return err
-		}
-		// The last number may be a deleted message's.
-		if meta.NumPending == 0 || meta.Sequence.Stream >= state.LastSeq {
-			return nil
-		}
-	}
+	return failed
 }
 
 // Replay republishes a dead letter's original bytes to the input, for example after the

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -125,24 +126,6 @@ type Stored struct {
 	Stored time.Time
 }
 
-// openStored opens the messages of a filter; last is the number of the last message of
-// the NATS stream. it is nil if there are no messages.
-func openStored(ctx context.Context, js jetstream.JetStream, name, filter string) (it jetstream.MessagesContext, last uint64, err error) {
-	s, err := js.Stream(ctx, name)
-	if err != nil {
-		return nil, 0, err
-	}
-	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}, InactiveThreshold: forgetAfter})
-	if err != nil {
-		return nil, 0, err
-	}
-	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
-		return nil, 0, nil
-	}
-	it, err = cons.Messages()
-	return it, s.CachedInfo().State.LastSeq, err
-}
-
 // Read passes all current labels to fn, in stored order; of one stream if it is not
 // empty. Other messages go to foreign.
 func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn func(Stored) error, foreign func(number uint64, err error)) error {
@@ -151,38 +134,30 @@ func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn fu
 	if stream != "" {
 		filter = wire.LabelSubject(job, stream)
 	}
-	it, last, err := openStored(ctx, js, name, filter)
+	s, err := js.Stream(ctx, name)
 	if err != nil {
 		return asOurs(name, err)
 	}
-	if it == nil {
-		return nil
+	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}, InactiveThreshold: forgetAfter})
+	if err != nil {
+		return asOurs(name, err)
 	}
-	defer it.Stop()
-	for {
-		next, cancel := context.WithTimeout(ctx, readWait)
-		m, err := it.Next(jetstream.NextContext(next))
-		cancel()
-		if err != nil {
-			return asOurs(name, errors.Join(ctx.Err(), err))
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return asOurs(name, err)
-		}
+	last := s.CachedInfo().State.LastSeq
+	var failed error
+	err = natsclient.EachStored(ctx, cons, readWait, func(m jetstream.Msg, meta *jetstream.MsgMetadata) (bool, error) {
 		l, err := Unmarshal(m.Data())
 		switch {
 		case err != nil:
 			foreign(meta.Sequence.Stream, err)
 		case stream == "" || l.Stream == stream:
-			if err := fn(Stored{l, meta.Sequence.Stream, meta.Timestamp}); err != nil {
-				return err
-			}
+			failed = fn(Stored{l, meta.Sequence.Stream, meta.Timestamp})
 		}
-		if meta.NumPending == 0 || meta.Sequence.Stream >= last {
-			return nil
-		}
+		return failed == nil && meta.Sequence.Stream < last, nil
+	})
+	if err != nil {
+		return asOurs(name, err)
 	}
+	return failed
 }
 
 // Current returns the valid labels: the last of each target, unless withdrawn. They

@@ -2,6 +2,8 @@ package natsclient
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +50,38 @@ func Each(ctx context.Context, cons jetstream.Consumer, patience time.Duration, 
 	case <-inner.Done():
 		return context.Cause(inner)
 	}
+}
+
+// errEnough ends EachStored.
+var errEnough = errors.New("the last message was read")
+
+// EachStored is Each for the messages that a consumer has at its creation, or until fn
+// returns false. It returns an error if the next message does not come within wait.
+func EachStored(ctx context.Context, cons jetstream.Consumer, wait time.Duration, fn func(jetstream.Msg, *jetstream.MsgMetadata) (more bool, err error)) error {
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(wait, func() { cancel(fmt.Errorf("no message within %v: %w", wait, context.DeadlineExceeded)) })
+	defer late.Stop()
+	err := Each(ctx, cons, wait, func(m jetstream.Msg) error {
+		late.Stop()
+		defer late.Reset(wait)
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		more, err := fn(m, meta)
+		if err == nil && (!more || meta.NumPending == 0) {
+			return errEnough
+		}
+		return err
+	})
+	if err == errEnough {
+		return nil
+	}
+	return err
 }
 
 // StopConsumer ends a consumer and waits for the callback, at most for patience. While

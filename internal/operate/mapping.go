@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
@@ -85,41 +86,24 @@ func (j *change) findCut(ctx context.Context, s jetstream.Stream, after, last ui
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: input not read: %w", err)
 	}
-	if cons.CachedInfo().NumPending == 0 { // removed meanwhile
-		return last, nil
-	}
-	it, err := cons.Messages()
-	if err != nil {
-		return 0, fmt.Errorf("pipeline: input not read: %w", err)
-	}
-	defer it.Stop()
-	r := j.entry.Resize
+	r, n := j.entry.Resize, 0
 	c := cutSearch{in: j.in, from: r.Partitions, to: r.To, cut: last}
-	for n := 1; ; n++ {
-		next, cancel := context.WithTimeout(ctx, patience)
-		m, err := it.Next(jetstream.NextContext(next))
-		cancel()
-		if err != nil {
-			return 0, errors.Join(ctx.Err(), fmt.Errorf("pipeline: input not read: %w", err))
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return 0, fmt.Errorf("pipeline: %w", err)
-		}
+	var mixed error
+	err = natsclient.EachStored(ctx, cons, patience, func(m jetstream.Msg, meta *jetstream.MsgMetadata) (bool, error) {
 		seq := meta.Sequence.Stream
-		if n%toldEvery == 0 {
+		if n++; n%toldEvery == 0 {
 			j.reportStep(r.Step, int(min(seq, last)-after), int(last-after))
 		}
 		if seq > last {
-			return c.cut, nil
+			return false, nil
 		}
-		if err := c.examineMessage(seq, m.Subject()); err != nil {
-			return 0, err
-		}
-		if seq == last || meta.NumPending == 0 || c.looked > lookBehind {
-			return c.cut, nil
-		}
+		mixed = c.examineMessage(seq, m.Subject())
+		return mixed == nil && seq < last && c.looked <= lookBehind, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: input not read: %w", err)
 	}
+	return c.cut, mixed
 }
 
 // cutSearch searches the cut between the messages of the old and the new partitions.

@@ -194,22 +194,19 @@ func readLog(ctx context.Context, js jetstream.JetStream, job string, follow boo
 		return fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
 	}
 	failed := func(err error) error { return readFailure(ctx, job, follow, err) }
-	it, err := openMessages(ctx, js, job, follow, cfg)
+	cfg.InactiveThreshold = forgetAfter
+	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), cfg)
 	if err != nil {
 		return failed(err)
 	}
-	if it == nil {
+	if info := cons.CachedInfo(); !follow && info != nil && info.NumPending == 0 {
 		return nil
 	}
-	defer it.Stop()
-	for {
-		m, err := it.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return failed(err)
-		}
+	var refused error // by fn
+	err = natsclient.Each(ctx, cons, stopTimeout, func(m jetstream.Msg) error {
 		meta, err := m.Metadata()
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		e, err := alarm.Unmarshal(m.Data())
 		if err != nil { // a foreign message; the alarm's last event may precede it
@@ -218,16 +215,19 @@ func readLog(ctx context.Context, js jetstream.JetStream, job string, follow boo
 		switch {
 		case errors.Is(err, errNoMessage):
 		case err != nil:
-			return failed(err)
+			return err
 		default:
-			if err := fn(e); err != nil {
-				return err
-			}
+			refused = fn(e)
 		}
-		if !follow && meta.NumPending == 0 {
-			return nil
+		if refused != nil || !follow && meta.NumPending == 0 {
+			return errEnough
 		}
+		return nil
+	})
+	if err != errEnough {
+		return failed(err)
 	}
+	return refused
 }
 
 // readFailure returns the error of reading the alarm log; nil if a following reader's ctx ended.
@@ -236,18 +236,4 @@ func readFailure(ctx context.Context, job string, follow bool, err error) error 
 		return nil
 	}
 	return fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
-}
-
-// openMessages opens the messages of the alarm log; it returns nil if the log has none and wait is
-// false.
-func openMessages(ctx context.Context, js jetstream.JetStream, job string, wait bool, cfg jetstream.OrderedConsumerConfig) (it jetstream.MessagesContext, err error) {
-	cfg.InactiveThreshold = forgetAfter
-	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), cfg)
-	if err != nil {
-		return nil, err
-	}
-	if info := cons.CachedInfo(); !wait && info != nil && info.NumPending == 0 {
-		return nil, nil
-	}
-	return cons.Messages()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -41,27 +42,9 @@ func (r *Input) ReadMixed(ctx context.Context, after, to uint64, before, then in
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: input not read: %w", err)
 	}
-	if cons.CachedInfo().NumPending == 0 { // removed meanwhile
-		return m, nil
-	}
-	it, err := cons.Messages()
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: input not read: %w", err)
-	}
-	defer it.Stop()
-	for {
-		next, cancel := context.WithTimeout(ctx, mixedPatience)
-		msg, err := it.Next(jetstream.NextContext(next))
-		cancel()
-		var meta *jetstream.MsgMetadata
-		if err == nil {
-			meta, err = msg.Metadata()
-		}
-		if err != nil {
-			return nil, errors.Join(ctx.Err(), fmt.Errorf("pipeline: input not read: %w", err))
-		}
+	err = natsclient.EachStored(ctx, cons, mixedPatience, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) (bool, error) {
 		if meta.Sequence.Stream > to {
-			return m, nil
+			return false, nil
 		}
 		if _, key, ok := r.PlaceOf(msg.Subject()); ok {
 			p, other := r.Pattern.PartitionOf(key, before), r.Pattern.PartitionOf(key, then)
@@ -70,10 +53,12 @@ func (r *Input) ReadMixed(ctx context.Context, after, to uint64, before, then in
 				m.elsewhere[p] = append(m.elsewhere[p], other)
 			}
 		}
-		if meta.Sequence.Stream == to || meta.NumPending == 0 {
-			return m, nil
-		}
+		return meta.Sequence.Stream < to, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: input not read: %w", err)
 	}
+	return m, nil
 }
 
 // PlaceOf takes the subject of an input message apart.
