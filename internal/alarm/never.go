@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // Capabilities lists the data that the predictions of a model have.
@@ -30,12 +31,30 @@ func CapabilitiesOf(classes []string, all []codec.Prediction) Capabilities {
 	return g
 }
 
+// capabilitiesOfReadout returns the capabilities of predictions of a readout.
+func capabilitiesOfReadout(l *readout.Linear) Capabilities {
+	g := Capabilities{Classes: l.Classes, Probability: l.Temperature != 0, Number: l.Interval != nil}
+	if d := l.Novelty; d != nil {
+		g.Novelty, g.Inputs, g.LeastP = true, d.Inputs != nil, float32(d.Least())
+	}
+	return g
+}
+
 // Unreachable is a rule whose alarm a model's predictions can never raise, in total or for one of
 // the named classes.
 type Unreachable struct {
-	Rule  string
-	Class string // a class that the model lacks; else empty
-	Why   string
+	Rule    string
+	Class   string   // a class that the model lacks; else empty
+	Classes []string // of the model
+	Why     string
+}
+
+// String returns the rule and the reason, with the classes of the model if it lacks a class.
+func (u Unreachable) String() string {
+	if u.Class == "" {
+		return fmt.Sprintf("rule %q: %s", u.Rule, u.Why)
+	}
+	return fmt.Sprintf("rule %q: %s: %q is not one of %q", u.Rule, u.Why, u.Class, u.Classes)
 }
 
 // reportUnreachable reports the classes and the probability that a model lacks.
@@ -68,10 +87,21 @@ func inputOf(c Condition) Condition {
 	return nil
 }
 
+// UnreachableBy returns the unreachable rules with a readout of a model; an empty name is the first
+// readout.
+func (r Rules) UnreachableBy(readouts []*readout.Linear, name string) ([]Unreachable, error) {
+	for _, l := range readouts {
+		if name == "" || l.Name == name {
+			return r.Unreachable(capabilitiesOfReadout(l)), nil
+		}
+	}
+	return nil, fmt.Errorf("the model has no readout %q", name)
+}
+
 // Unreachable returns the unreachable rules, in rule order.
 func (r Rules) Unreachable(g Capabilities) (all []Unreachable) {
 	for _, rule := range r {
-		report := func(class, why string) { all = append(all, Unreachable{rule.Name, class, why}) }
+		report := func(class, why string) { all = append(all, Unreachable{rule.Name, class, g.Classes, why}) }
 		for _, cond := range []Condition{rule.Condition, rule.Only, inputOf(rule.Unless)} {
 			switch c := cond.(type) {
 			case *classCondition:

@@ -91,7 +91,7 @@ func (w *watcher) warnOfRules(m *alarm.Message) {
 	for _, n := range rules.Unreachable(alarm.CapabilitiesOf(m.Labels, m.Predictions)) {
 		args := []any{"rule", n.Rule}
 		if n.Class != "" {
-			args = append(args, "class", n.Class, "classes", m.Labels)
+			args = append(args, "class", n.Class, "classes", n.Classes)
 		}
 		w.warnOnce(n.Rule+" "+n.Class+" "+n.Why, n.Why, args...)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/notify"
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/internal/watch"
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // Keeper raises and clears the alarms of a job by the rules of a configuration.
@@ -61,6 +62,24 @@ func NewKeeper(a *cli.App, c config.Config) (*Keeper, error) {
 	}
 	k.options = watch.Options{Job: c.Job, Rules: rules, Who: "configuration", Log: k.log}
 	return k, nil
+}
+
+// WarnOfRules warns about rules whose alarm the readouts of a model never raise.
+func (k *Keeper) WarnOfRules(readouts []*readout.Linear) {
+	warnOfRules(k.options.Rules, readouts, k.conf.Stage.Readout, func(text string) { k.log.Warn(text, "next", rulesAdvice(cli.QuoteForShell(k.conf.Model))) })
+}
+
+// warnOfRules warns about rules whose alarm a readout never raises, if the model has the readout.
+func warnOfRules(rules alarm.Rules, readouts []*readout.Linear, name string, warn func(text string)) {
+	never, _ := rules.UnreachableBy(readouts, name)
+	for _, n := range never {
+		warn(n.String())
+	}
+}
+
+// rulesAdvice is the next step after a comparison of rules with a model.
+func rulesAdvice(model string) string {
+	return fmt.Sprintf("eusn-stream model show %s, which lists the classes; docs/alarm-rules.md", model)
 }
 
 // newOutputs returns the configured outputs, or an error in their configuration.

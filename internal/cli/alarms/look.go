@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
@@ -174,6 +175,9 @@ Alarms stay on if a rule of their name is about the same streams. Others are cle
 		rules, err := alarm.ReadRules(args[0])
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
+		}
+		if m, _, err := server.JobModel(ctx, a, js, c); err == nil {
+			warnOfRules(rules, m.Readouts, c.Stage.Readout, func(text string) { a.Say("warning: %s; next: %s", text, rulesAdvice("--job "+c.Job)) })
 		}
 		if dry {
 			return printChanges(ctx, a, js, c.Job, rules.Texts())

@@ -183,15 +183,10 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 	if err != nil {
 		return nil, nil
 	}
+	var never []alarm.Unreachable
 	m, err := reservoir.Load(c.Model)
-	index := 0
-	if err == nil && c.Stage.Readout != "" {
-		for index < len(m.Readouts) && m.Readouts[index].Name != c.Stage.Readout {
-			index++
-		}
-	}
-	if err == nil && index >= len(m.Readouts) {
-		err = fmt.Errorf("the model has no readout %q", c.Stage.Readout)
+	if err == nil {
+		never, err = rules.UnreachableBy(m.Readouts, c.Stage.Readout)
 	}
 	if err != nil {
 		for _, n := range rules.Unreachable(alarm.Capabilities{}) {
@@ -201,17 +196,12 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 		}
 		return nil, nil
 	}
-	linear := m.Readouts[index]
-	gives := alarm.Capabilities{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
-	if d := linear.Novelty; d != nil {
-		gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
-	}
-	for _, n := range rules.Unreachable(gives) {
+	for _, n := range never {
 		if n.Class == "" {
 			warnings = append(warnings, fmt.Sprintf("key alarms.rules.%s: %s", n.Rule, n.Why))
 			continue
 		}
-		wrong = append(wrong, &ruleError{n.Rule, c.Alarms.Rules.Map()[n.Rule], fmt.Errorf("rule %q: %s: %q is not one of %q", n.Rule, n.Why, n.Class, linear.Classes)})
+		wrong = append(wrong, &ruleError{n.Rule, c.Alarms.Rules.Map()[n.Rule], errors.New(n.String())})
 	}
 	return wrong, warnings
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/page"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // The live page connects before a stage is ready, even after a failed first attempt,
@@ -74,6 +76,23 @@ func TestStopWithoutCommitIsAFailure(t *testing.T) {
 	other := errors.New("other")
 	if got := stopFailure(other, time.Second); got != other {
 		t.Errorf("another error became %v", got)
+	}
+}
+
+// A rule that never raises an alarm is reported before the stage starts.
+func TestRunWarnsOfRules(t *testing.T) {
+	c, err := config.Load("", []byte("model: m.safetensors\nalarms: {rules: {odd: class novell, flat: flag flat}}\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errOut bytes.Buffer
+	if _, err := newCompanions(&cli.App{Stderr: &errOut}, c, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{`"novell\" is not one of [`, "eusn-stream model show m.safetensors"} {
+		if strings.Count(errOut.String(), part) != 1 || strings.Contains(errOut.String(), "flat") {
+			t.Errorf("want one line, with %q:\n%s", part, errOut.String())
+		}
 	}
 }
 

@@ -205,6 +205,10 @@ func TestSecurePlant(t *testing.T) {
 	if r := clitest.Must(t, "alarms", "rules"); r.Out != "" || r.ErrOut != "no rules\n" {
 		t.Errorf("rules set --dry-run set rules:\n%s%s", r.Out, r.ErrOut)
 	}
+	odd := clitest.Write(t, filepath.Join(dir, "odd.yaml"), "odd: class worn\n")
+	if r := clitest.Must(t, "alarms", "rules", "set", odd, "--dry-run"); !strings.HasPrefix(r.ErrOut, `warning: rule "odd": a rule names a class`) || !strings.Contains(r.ErrOut, "model show --job eusn") {
+		t.Errorf("rules set with a class that the model lacks prints\n%s", r.ErrOut)
+	}
 	clitest.Must(t, "alarms", "rules", "set", rules)
 	if r := clitest.Must(t, "alarms", "rules", "set", rules, "--dry-run"); !strings.HasPrefix(r.ErrOut, "no changes\n") || r.Out != "" {
 		t.Errorf("rules set --dry-run of the same rules prints\n%s%s", r.Out, r.ErrOut)

@@ -44,7 +44,9 @@ func newCompanions(a *cli.App, c config.Config, m *reservoir.Model) (*companions
 		}
 	}
 	if alarms.IsConfigured(c.Alarms) {
-		p.keeper, err = alarms.NewKeeper(a, c)
+		if p.keeper, err = alarms.NewKeeper(a, c); err == nil {
+			p.keeper.WarnOfRules(m.Readouts)
+		}
 	}
 	return p, err
 }

@@ -174,7 +174,7 @@ type evaluation struct {
 }
 
 func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateOptions) (ev evaluation, err error) {
-	m, err := models.Load(of.model)
+	m, err := of.loadModel(a, o.Readout)
 	if err != nil {
 		return ev, err
 	}
@@ -214,6 +214,15 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	}
 	printEvaluation(a, src, m, ev)
 	return ev, nil
+}
+
+// loadModel loads the model, and compares the rules with its readout.
+func (of evaluated) loadModel(a *cli.App, readout string) (*reservoir.Model, error) {
+	m, err := models.Load(of.model)
+	if err == nil {
+		err = compareRules(a, of.rules, m, readout, of.model)
+	}
+	return m, err
 }
 
 // predict evaluates a model, and lets labels move its thresholds or intervals.

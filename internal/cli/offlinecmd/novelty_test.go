@@ -166,6 +166,7 @@ func TestEvaluateAlarms(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), append(evaluate, "--alarm-rules", "gone: silent 1m")...).Want(t, cli.ExitUsage, "want one of them")
 	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--alarm-rules", "gone: silent 1m").Want(t, cli.ExitConfig, "depends on a clock")
+	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--alarm-rules", "odd: class novel|worn").Want(t, cli.ExitConfig, `"worn" is not one of ["normal" "novel"]`, "eusn-stream model show")
 	clitest.Exec(t, t.Context(), "evaluate", later, "--model", model, "--alarm-rules", "silent 1m").Want(t, cli.ExitConfig, "--alarm-rules: want names with a text each")
 }
 

@@ -2,6 +2,7 @@ package offlinecmd
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,6 +57,19 @@ func rehearse(ev *offline.Evaluation, m *reservoir.Model, rules alarm.Rules) (r 
 		r.SetWeeks(weeks)
 	}
 	return r, all, nil
+}
+
+// compareRules refuses rules with a class that the model lacks, and warns about other alarms that the model never raises.
+func compareRules(a *cli.App, rules alarm.Rules, m *reservoir.Model, readout, path string) (err error) {
+	never, _ := rules.UnreachableBy(m.Readouts, readout) // the evaluation refuses an unknown readout
+	for _, n := range never {
+		if n.Class == "" {
+			a.Say("warning: %s", n)
+		} else if err == nil {
+			err = cli.Fail(cli.ExitConfig, errors.New(n.String()), fmt.Sprintf("eusn-stream model show %s, which lists the classes; docs/alarm-rules.md", cli.QuoteForShell(path)))
+		}
+	}
+	return err
 }
 
 // strangeClass is the label of classes that a model does not know.
