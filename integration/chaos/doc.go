@@ -50,7 +50,8 @@
 // The disk of the server or of a guest can be full for some time: the server is then restarted
 // by its operator, and guests continue without help. The wall clock of the server, a worker, a
 // guest or all can jump by seconds to a day. A snapshot can be replaced by another valid state
-// before a claim and during a resize, and input be removed that the next owner replays.
+// before a claim and during a resize, and input be removed that the next owner replays. Some
+// faults wait for a state: simulate_moment_test.go and simulate_narrow_test.go.
 // Command tools/simulate builds and runs the simulation. System calls that are interrupted,
 // threads and several machines remain to the processes.
 //

@@ -176,6 +176,7 @@ func (h *history) startResize(to int, js jetstream.JetStream, rng *rand.Rand) (e
 	w.mu.Unlock()
 	h.armAlteration(c, js)
 	ctx, cancel := context.WithCancel(context.Background())
+	h.interruptResize(c, cancel)
 	job := h.job
 	job.Log = w.log.With("worker", "resize")
 	var conns []*nats.Conn

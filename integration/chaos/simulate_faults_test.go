@@ -72,6 +72,7 @@ func drawScenario(seed uint64) *scenario {
 	s.drawLate(seed)
 	s.drawStates(seed)
 	s.drawAlterations(seed)
+	s.drawNarrow(seed)
 	s.drawFills(seed)
 	s.drawJumps(seed)
 	return s
@@ -85,6 +86,9 @@ func (s *scenario) losesPower() bool {
 // drawKeeping draws how long workers keep replaced snapshots and rows: no
 // history is as long as the time of the product, so half of them have a shorter time.
 func (s *scenario) drawKeeping(seed uint64) time.Duration {
+	if s.countHarms(plucks) > 0 { // unneeded rows are removed at once
+		return 0
+	}
 	rng := rand.New(rand.NewPCG(seed, 1<<36))
 	if s.countHarms(trims) > 0 && rng.IntN(2) == 0 {
 		return 0 // no older snapshot and no input: only the newest snapshot has the state
@@ -141,6 +145,8 @@ func (h *history) applyFault(e event, js jetstream.JetStream) {
 			}
 		case trims:
 			h.trimInput(js)
+		case relays, strips, plucks:
+			h.killNarrowly(h.scenario.Harms[e.pick].Kind, e.pick, js)
 		case rival:
 			h.faults.Go(func() { h.runRival(js) })
 		default:

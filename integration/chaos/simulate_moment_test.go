@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"regexp"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +20,7 @@ import (
 type moment struct {
 	text   string
 	before bool
+	also   *regexp.Regexp     // nil, or matches the message, too
 	skip   int                // times that the text comes before
 	spares bool               // the participant lives; its data waits until cut returns
 	cut    func(piece []byte) // called once
@@ -77,7 +79,7 @@ func (c *cable) arm(m *moment) {
 func (c *cable) isMoment(piece []byte, before bool) bool {
 	c.mu.Lock()
 	m := c.moment
-	reached := m != nil && m.before == before && bytes.Contains(piece, []byte(m.text))
+	reached := m != nil && m.before == before && bytes.Contains(piece, []byte(m.text)) && (m.also == nil || m.also.Match(piece))
 	if reached && m.skip > 0 {
 		m.skip--
 		reached = false

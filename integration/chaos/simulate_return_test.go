@@ -74,6 +74,10 @@ func (h *history) damageOne(ctx context.Context, kind string, js jetstream.JetSt
 	switch kind {
 	case returns:
 		return h.returnOutput(down, rng)
+	case reverts:
+		return h.changeStreams(rewinds, down, []string{rowStream}, rng)
+	case forgets:
+		return h.forgetRecord(ctx, js, rng)
 	case forks:
 		return h.forkOutput(ctx, js, rng)
 	case alters, removes:

@@ -48,6 +48,7 @@ type history struct {
 	cut     bool        // a message of the output is unreadable after a bit flip
 	parts   int         // messages of the output that are followed by another part of their commit
 	newest  time.Time
+	resizes int // started
 	rewound int // messages of the output that are older than the previous message
 
 	folder string        // of all files of the history
@@ -163,7 +164,7 @@ func (h *history) perform() error {
 	if err != nil {
 		return err
 	}
-	w.payload, w.lag, w.disk.keeps = s.MaxPayload, s.Lag, s.losesPower()
+	w.payload, w.lag, w.single, w.disk.keeps = s.MaxPayload, s.Lag, s.countHarms(relays) > 0, s.losesPower()
 	w.always, w.unsafe, w.keep = s.SyncAlways, os.Getenv("UNSAFE"), s.drawKeeping(h.seed)
 	if err := w.startServer(); err != nil {
 		return err

@@ -39,6 +39,7 @@ type world struct {
 	lag     time.Duration // longest delay of a piece of data of a worker
 	unsafe  string        // safeguard disabled in the workers
 	keep    time.Duration // how long workers keep replaced snapshots and rows
+	single  bool          // every second worker takes one message in a batch
 	rng     *rand.Rand
 	log     *slog.Logger
 	trace   hash.Hash64 // of all log lines
@@ -159,6 +160,9 @@ func (w *world) spawnWorker(s *seat, job pipeline.Job) {
 		return nc, err
 	}
 	job.NewEngine = newEngine
+	if w.single && len(w.all)%2 == 1 {
+		job.Config.RowBudget = 1
+	}
 	s.worker = v
 	w.all = append(w.all, v)
 	w.tasks.Go(func() {

@@ -26,7 +26,8 @@ type planted struct {
 	simulated bool   // the simulation must find the fault, too
 	guests    string // processes next to the stage that the histories have
 
-	parts []string // names of faults that are planted as well
+	parts []string  // names of faults that are planted as well
+	also  []planted // other changes of this fault
 }
 
 // apply returns the text with the fault.

@@ -75,6 +75,7 @@ func editsOf(all []planted, i int) (edits []planted, err error) {
 	if all[i].old != "" {
 		edits = append(edits, all[i])
 	}
+	edits = append(edits, all[i].also...)
 	for _, part := range all[i].parts {
 		k := slices.IndexFunc(all, func(p planted) bool { return p.name == part })
 		if k < 0 {

@@ -43,7 +43,7 @@ func TestSwitch(t *testing.T) {
 		{name: "add twice", file: "main.go", old: "return c.n", new: "return 2 * c.n"},
 		{name: "name", file: "main.go", old: `return "right"`, new: `return "wrong"`},
 		{name: "main", file: "main.go", old: "\tfmt.Println(\"end\")\n", new: ""},
-		{name: "all", file: "main.go", old: "range ns {", new: "range ns[1:] {", parts: []string{"add twice", "name", "main"}},
+		{name: "all", file: "main.go", old: "range ns {", new: "range ns[1:] {", parts: []string{"add twice", "name"}, also: []planted{{file: "main.go", old: "\tfmt.Println(\"end\")\n"}}},
 	}
 	out := t.TempDir()
 	files, err := writeSwitches(dir, out, all)

@@ -11,7 +11,20 @@ var together = []planted{
 		name: "together: a message after the snapshot comes twice and is applied twice", file: "internal/pipeline/owner/common.go",
 		old:   "at.Seq <= v.passed.Load()",
 		new:   "at.Seq < v.passed.Load()",
+		also:  []planted{{file: "internal/pipeline/shard/ingest.go", old: "if j.Msg.Seq <= p.State.Done || p.Failed() {", new: "if j.Msg.Seq < p.State.Done || p.Failed() {"}},
 		parts: []string{"order: a message before the snapshot is applied again"},
+	},
+	{
+		name: "together: a snapshot is taken without a commit, and named after the position", file: "internal/pipeline/shard/finalise.go",
+		old:   "		a.Commit = true\n",
+		new:   "",
+		parts: []string{"emit: a record names a snapshot after its position"},
+	},
+	{
+		name: "together: an answer is relied on in every case", file: "internal/pipeline/store/commit.go",
+		old:   "now.reconnects == q.reconnects && now.at.Sub(q.at) < surely",
+		new:   "now.reconnects >= q.reconnects",
+		parts: []string{"commit: a commit without an answer is repeated after a break without reading the record"},
 	},
 	{
 		name:  "together: an older snapshot is used without any check",
