@@ -194,7 +194,7 @@ func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 	mine := !w.closing && !v.away && s.worker == v && slices.Contains(w.workers, s)
 	if mine {
 		w.exits[fmt.Sprint(err)]++
-		if !isDisconnect(err) && !(w.filled && strings.Contains(err.Error(), "error creating store")) {
+		if !isDisconnect(err) && !(w.filled && isDiskFull(err)) {
 			w.strange = append(w.strange, err)
 		}
 	}
@@ -219,6 +219,12 @@ func isDisconnect(err error) bool {
 	}
 	// A server whose first PING overtakes its PONG, on a slow connection.
 	return strings.Contains(err.Error(), "nats: expected 'PONG', got 'PING'")
+}
+
+// isDiskFull reports whether the server could not create a bucket or a NATS stream for a lack
+// of space.
+func isDiskFull(err error) bool {
+	return strings.Contains(err.Error(), "error creating store") || strings.Contains(err.Error(), "no space left on device")
 }
 
 // setScale sets the number of seats. Superfluous workers stop cleanly.
