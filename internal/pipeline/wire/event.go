@@ -20,7 +20,7 @@ func readEvent(data []byte, e any, of *int, part int) error {
 		return errors.New("there is data after its end")
 	}
 	if *of != part {
-		return fmt.Errorf("it is for partition %d, not %d", *of, part)
+		return fmt.Errorf("the event is for partition %d, and arrived in partition %d: a resize of the job changed the partitions while the event was on the way, and the stage sends a new event; without a resize, another program has copied the event", *of, part)
 	}
 	return nil
 }
