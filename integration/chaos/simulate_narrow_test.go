@@ -9,9 +9,12 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 )
 
 // Kinds of faults at states that the other draws seldom reach.
@@ -92,6 +95,19 @@ func (h *history) forgetRecord(ctx context.Context, js jetstream.JetStream, rng 
 	}
 	h.killAll()
 	return nil
+}
+
+// checkKept requires that no partition stops for a replaced snapshot if only the output went
+// back: an earlier snapshot is kept, and the input is complete.
+func (h *history) checkKept(stopped stops) {
+	if s := h.scenario; s.countHarms(returns)+s.countHarms(forks) == 0 || h.world.keep != owner.KeepReplaced {
+		return
+	}
+	for p, why := range stopped {
+		if strings.Contains(why, "which partition") && strings.Contains(why, "is lost") {
+			h.fail("partition %d has no replaced snapshot: %s", p, why)
+		}
+	}
 }
 
 // interruptResize interrupts a resize, as Ctrl-C does, at one of its first records: its

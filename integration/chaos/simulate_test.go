@@ -292,6 +292,7 @@ func (h *history) compare(ctx context.Context, js jetstream.JetStream) (err erro
 		return err
 	}
 	h.stopped = len(stopped)
+	h.checkKept(stopped)
 	h.audit.countMissing(h.partitionOfStream, stopped)
 	return h.deadLetters(ctx, js)
 }

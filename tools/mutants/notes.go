@@ -14,6 +14,6 @@ var notes = map[string]string{
 	"claim: the last message is not compared with the input":                                  "found only together: the input is not compared with the record",
 	"emit: a record names a snapshot after its position":                                      "found only together: a snapshot is taken without a commit, and named after the position",
 	"order: a message before the snapshot is applied again":                                   "found only together: a message after the snapshot comes twice and is applied twice",
-	"retire: replaced snapshots are deleted at once":                                          "only an output that goes back needs the snapshots; in the histories the input is complete then, and the state is rebuilt from it",
+	"retire: replaced snapshots are deleted at once":                                          "found only together: replaced snapshots are deleted, and the input is not read from its beginning",
 	"restore: an older snapshot is used without a look at the input":                          "found only together: an older snapshot is used without any check",
 }

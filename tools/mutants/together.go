@@ -31,6 +31,12 @@ var together = []planted{
 		parts: []string{"restore: an older snapshot is used without a look at the input", "claim: a rebuilt state is not compared with the digest"},
 	},
 	{
+		name: "together: replaced snapshots are deleted, and the input is not read from its beginning", file: "internal/pipeline/owner/restore.go",
+		old:   "	if t.first > 1 {\n",
+		new:   "	if t.first > 0 {\n",
+		parts: []string{"retire: replaced snapshots are deleted at once"},
+	},
+	{
 		name:  "together: owners do not exclude each other at a claim",
 		parts: []string{"claim: the epoch does not rise", "claim: a claim names no expected message", "claim: a living owner is not waited for"},
 	},
