@@ -22,6 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
 // roleVariable selects the role of the test binary: EUSN_CLIENT_TEST makes it
@@ -114,17 +115,8 @@ func process(t *testing.T, role string, args ...string) (kill func(), lines *buf
 	t.Helper()
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	cmd.Stderr = os.Stderr
-	pipe, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	kill = sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
-	t.Cleanup(kill)
-	return kill, bufio.NewScanner(pipe)
+	_, pipe := parts.StartProgram(t, cmd)
+	return sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() }), bufio.NewScanner(pipe)
 }
 
 // TestKills: samples reported as stored are in the input, each once and in

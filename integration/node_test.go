@@ -57,18 +57,8 @@ func TestNodeClient(t *testing.T) {
 		}
 	}
 	cmd := exec.CommandContext(ctx, "node", "test/live.mjs", url, subject)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd.Dir = dir
+	in, out := parts.StartProgram(t, cmd)
 	text, err := json.Marshal(series)
 	if err != nil {
 		t.Fatal(err)
@@ -207,18 +197,8 @@ func TestNodeGoesOnInOtherPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(ctx, "node", "test/moved.mjs", url)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd.Dir = dir
+	in, out := parts.StartProgram(t, cmd)
 	in.Write(append(text, '\n'))
 	if said, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("node says %q: %v", said, err)

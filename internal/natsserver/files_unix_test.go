@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
@@ -94,13 +95,7 @@ func startCrowded(t *testing.T, env ...string) (until func(text string) string) 
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(append(os.Environ(), "EUSN_TEST_CROWD="+t.TempDir()), env...)
-	in, err1 := cmd.StdinPipe()
-	output, err2 := cmd.StdoutPipe()
-	cmd.Stderr = os.Stderr
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	in, output := parts.StartProgram(t, cmd)
 	lines := bufio.NewScanner(output)
 	until = func(text string) string {
 		for lines.Scan() {

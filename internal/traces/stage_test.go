@@ -176,16 +176,7 @@ func newReal(t *testing.T) *realOne {
 	}
 	c := &realOne{l.Addr().String(), filepath.Join(dir, "spans")}
 	l.Close()
-	cmd := exec.Command(program, c.address, c.file)
-	cmd.Stderr = os.Stderr
-	lines, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	_, lines := parts.StartProgram(t, exec.Command(program, c.address, c.file))
 	if s := bufio.NewScanner(lines); !s.Scan() || s.Text() != "listening" {
 		t.Fatalf("the collector says %q", s.Text())
 	}
@@ -538,15 +529,7 @@ func TestKilled(t *testing.T) {
 	program := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), role+"="+url+" "+to.endpoint())
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		_, out := parts.StartProgram(t, cmd)
 		return cmd, bufio.NewScanner(out)
 	}
 	var plan []message

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -39,18 +38,8 @@ func fieldbusPrograms(t *testing.T) {
 func startScript(t *testing.T, name string, args ...string) *script {
 	t.Helper()
 	cmd := exec.Command("node", append([]string{name}, args...)...)
-	cmd.Dir, cmd.Stderr = filepath.Join("testdata", "fieldbus"), os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd.Dir = filepath.Join("testdata", "fieldbus")
+	in, out := parts.StartProgram(t, cmd)
 	s := &script{t, in, make(chan string, 10000)}
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -58,7 +47,6 @@ func startScript(t *testing.T, name string, args ...string) *script {
 		}
 		close(s.out)
 	}()
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return s
 }
 

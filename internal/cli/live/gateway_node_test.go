@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -36,19 +35,8 @@ func startNodeDevices(t *testing.T, url string, all []sent) *nodeDevices {
 	t.Helper()
 	dir := parts.RequireModule(t, "node", "integration/gateway", "mqtt", "")
 	cmd := exec.Command("node", "devices.mjs", url)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill() })
+	cmd.Dir = dir
+	in, out := parts.StartProgram(t, cmd)
 	n := &nodeDevices{ended: make(chan error, 1)}
 	go func() {
 		for s := bufio.NewScanner(out); s.Scan(); {

@@ -21,21 +21,10 @@ func init() { os.Setenv("EUSN_GATEWAY_OPCUA_SAMPLING", "0s") }
 // startPlant starts a plant as a foreign server of OPC UA. A line on stdin breaks its first pump.
 func startPlant(t *testing.T, arg string) (url string, stdin io.Writer) {
 	t.Helper()
-	parts.RequireModule(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "node-opcua-server", " --omit=optional --ignore-scripts")
+	dir := parts.RequireModule(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "node-opcua-server", " --omit=optional --ignore-scripts")
 	cmd := exec.Command("node", "opcua-plant.mjs", arg)
-	cmd.Dir, cmd.Stderr = filepath.FromSlash("../live/testdata/fieldbus"), os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	cmd.Dir = dir
+	in, out := parts.StartProgram(t, cmd)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if text, found := strings.CutPrefix(lines.Text(), "at "); found {
 			go io.Copy(io.Discard, out)

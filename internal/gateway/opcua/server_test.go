@@ -142,19 +142,9 @@ func (s *server) startNode() {
 		s.t.Fatal(err)
 	}
 	cmd := exec.Command("node", "opcua-secure.mjs", string(arg))
-	cmd.Dir, cmd.Stderr = filepath.FromSlash("../../../internal/cli/live/testdata/fieldbus"), os.Stderr
-	output, err := cmd.StdoutPipe()
-	if err == nil {
-		s.input, err = cmd.StdinPipe()
-	}
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.stop = sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
-	s.t.Cleanup(s.stop)
+	cmd.Dir = filepath.FromSlash("../../../internal/cli/live/testdata/fieldbus")
+	input, output := parts.StartProgram(s.t, cmd)
+	s.input, s.stop = input, sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())

@@ -1,9 +1,10 @@
 // Package parts ends tests if this machine lacks an external part (a program, data, an
 // instruction set): with a message, and as a failure if the list EUSN_REQUIRE
-// ("numpy,avx2") names the part. Only tests import the package.
+// ("numpy,avx2") names the part. It also starts programs. Only tests import the package.
 package parts
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,4 +60,23 @@ func RequireModule(t testing.TB, part, folder, module, flags string) string {
 		Absent(t, part, "%s is not installed: npm ci%s --prefix %s", module, flags, folder)
 	}
 	return dir
+}
+
+// StartProgram starts a program with pipes to its standard input and output. The program is killed
+// at the end of the test.
+func StartProgram(t testing.TB, cmd *exec.Cmd) (in io.WriteCloser, out io.ReadCloser) {
+	t.Helper()
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		out, err = cmd.StdoutPipe()
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return in, out
 }
