@@ -1,7 +1,6 @@
 package main
 
-// notes are the reasons for which no history finds a fault. A reason after "assumed" has no
-// test; a reason with a number of histories was tested with such histories. See also
+// notes are the reasons for which no history finds a fault: other rules hide its effect. See
 // together.go.
 var notes = map[string]string{
 	"commit: an answer is relied on without an end":                                           "found only together: an answer is relied on in every case; the time limit itself needs a cluster, whose leader may go back without breaking a connection",
