@@ -26,7 +26,7 @@ type page struct {
 type cells struct{ figure, own, baseline string }
 
 // tableHeader begins the table of figures.
-const tableHeader = "| figure | eusn-stream | scikit-learn | published |"
+const tableHeader = "|figure|eusn-stream|scikit-learn|published|"
 
 var shellWord = regexp.MustCompile(`'([^']*)'|([^\s']+)`)
 
@@ -120,7 +120,7 @@ func (all figures) write(t *testing.T) {
 				continue
 			}
 			if f, ok := all[[2]string{s.page, strings.TrimSpace(c[1])}]; ok {
-				c[2], c[3] = " "+f.own+" ", " "+f.baseline+" "
+				c[2], c[3] = f.own, f.baseline
 				lines[i] = strings.Join(c, "|")
 			}
 		}

@@ -33,15 +33,23 @@ func (c *confusion) text() string {
 }
 
 // countDetections compares each prediction with the label of its last sample, as the leaderboard of SKAB does. Samples
-// without a label do not count.
-func (r *rig) countDetections(path string, ev *offline.Evaluation, c *confusion) {
+// without a label do not count; with healed false also samples after the last fault of their stream do not.
+func (r *rig) countDetections(path string, ev *offline.Evaluation, c *confusion, healed bool) {
 	labels := map[string][]string{}
 	r.eachStretch(path, func(_ []string, chunk archive.RecordingChunk) {
 		labels[chunk.Stream[0]] = append(labels[chunk.Stream[0]], chunk.Label...)
 	})
+	last := map[string]int64{}
+	for id, all := range labels {
+		for i, label := range all {
+			if label != "" && label != "normal" {
+				last[id] = int64(i + 1)
+			}
+		}
+	}
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
-		if label := labels[p.ID][p.Position-1]; label != "" {
+		if label := labels[p.ID][p.Position-1]; label != "" && (healed || p.Position <= last[p.ID]) {
 			c.countSample(label != "normal", p.Class == 1)
 		}
 	}
