@@ -208,11 +208,7 @@ func readLog(ctx context.Context, js jetstream.JetStream, job string, follow boo
 		if err != nil {
 			return err
 		}
-		e, err := alarm.Unmarshal(m.Data())
-		if err != nil { // a foreign message; the alarm's last event may precede it
-			e, err = lastValidEvent(ctx, js, job, m.Subject(), cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy)
-		}
-		switch {
+		switch e, err := readEvent(ctx, js, job, m, cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy); {
 		case errors.Is(err, errNoMessage):
 		case err != nil:
 			return err
@@ -228,6 +224,16 @@ func readLog(ctx context.Context, js jetstream.JetStream, job string, follow boo
 		return failed(err)
 	}
 	return refused
+}
+
+// readEvent returns the event of a message. A foreign message has none; if only the newest
+// messages of subjects are read, the last event before it counts.
+func readEvent(ctx context.Context, js jetstream.JetStream, job string, m jetstream.Msg, newest bool) (alarm.Event, error) {
+	e, err := alarm.Unmarshal(m.Data())
+	if err != nil {
+		return lastValidEvent(ctx, js, job, m.Subject(), newest)
+	}
+	return e, nil
 }
 
 // readFailure returns the error of reading the alarm log; nil if a following reader's ctx ended.
