@@ -50,6 +50,7 @@ func main() {
 	flag.DurationVar(&o.limit, "limit", defaultLimit, "real time after which a history counts as hung")
 	flag.StringVar(&o.binary, "binary", "", "test binary of an earlier run with -keep; empty: build it")
 	flag.StringVar(&o.keep, "keep", "", "keep the test binary here")
+	flag.BoolVar(&o.noinline, "noinline", false, "compile without inlining: less work for a few histories")
 	flag.StringVar(&o.unsafe, "unsafe", "", "disable a safeguard of the workers: the histories must find it (see pipeline.Worker.Unsafe)")
 	flag.StringVar(&o.guests, "guests", "", "processes next to the stage that each history has: gateway, alarms, recorder, learner, backfill; empty: the seed decides")
 	flag.Var(&o.replace, "replace", "compile another file instead of a file of the project, OLD=NEW; may be repeated")
