@@ -12,11 +12,11 @@ RACE_REST   := ./client ./internal/... ./pipeline/... ./offline ./gpu/internal/.
 # again, with other batches and shapes. Of the shapes that threads share, the small ones. Programs
 # of others (node, promtool) too: the detector does not see into them.
 ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures|TestDashboardTypes|TestFaults)$$|^TestVector$$/./^(1_thread|single|narrow|wide)$$|^TestVectorMixed$$/./^threads=1$$|^TestHostConforms$$/^(BatchComposition|Shapes)$$|^TestVector$$/./^3_threads$$/^Shapes$$/./^(127|200|255|1024)$$
-AGAIN       := ^(TestTwoJobsOnOneInput|TestTwoJobsUnderKills|TestSecondJobOnOneInput|TestResize(KeepsReadouts|OfLittle|Abandoned|Refused|AbandonedMeanwhile)|TestPromotion(InCluster|OfTornEntry)|TestDiskFull|TestReplace(Interrupted|Refused|BesideALateWorker|WithALateJob)|TestBackfillOvertaken|TestReplayingIsNotReady|TestStatesAtRestOfAWideNetwork|TestMaxPayloadLowered|TestBelongingNotMade|TestClosedConnectionsAreReplaced)$$|^TestBackfill$$/^(gap|window|count|endless|early|.*front_end)$$
+AGAIN       := ^(TestTwoJobsOnOneInput|TestTwoJobsUnderKills|TestSecondJobOnOneInput|TestResize(KeepsReadouts|OfLittle|Abandoned|Refused|AbandonedMeanwhile)|TestPromotion(InCluster|OfTornEntry)|TestDiskFull|TestReplace(Interrupted|Refused|BesideALateWorker|WithALateJob)|TestBackfillOvertaken|TestReplayingIsNotReady|TestStatesAtRestOfAWideNetwork|TestMaxPayloadLowered|TestBelongingNotMade|TestClosedConnectionsAreReplaced|TestWipedStreams|TestResizeInCluster|TestDamageStops|TestSnapshotsAreReadFromTheLeader|TestOnceUnderKills|TestKilledAfterEachMessage|TestDriftUnderKills)$$|^TestBackfill$$/^(gap|window|count|endless|early|.*front_end)$$
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate simulate-corpus cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate simulate-corpus simulate-gate cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -136,6 +136,11 @@ simulate: ## histories of a job with faults, each in one process with a virtual 
 
 simulate-corpus: ## the histories that once found an error (integration/chaos/testdata/simulated.json)
 	go run ./tools/simulate -plans integration/chaos/testdata/simulated.json $(SIMULATE)
+
+simulate-gate: ## the same, and 100 histories of seeds
+	@mkdir -p bin
+	go run ./tools/simulate -noinline -keep bin/simulate.test -plans integration/chaos/testdata/simulated.json > bin/simulate.txt || { grep -v '^  ' bin/simulate.txt; exit 1; }
+	go run ./tools/simulate -binary bin/simulate.test -seeds 1-100 > bin/simulate.txt || { grep -v '^  ' bin/simulate.txt; exit 1; }
 
 # CASES is for go test -run, such as TestReportCases/A0; the 200 ports from CASES_PORT on are used.
 CASES_PORT ?= 22100
