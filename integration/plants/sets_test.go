@@ -52,8 +52,13 @@ func link(t *testing.T, data string, files ...string) {
 
 func smallSKAB(t *testing.T, data string) { link(t, data, "skab/valve1/1.csv.gz") }
 
+// smallTEP links normal operation and two faults, and writes the begin of the two faults that the page merges.
 func smallTEP(t *testing.T, data string) {
 	link(t, data, "tep/d00.dat.gz", "tep/d01.dat.gz", "tep/d02.dat.gz", "tep/d00_te.dat.gz", "tep/d01_te.dat.gz")
+	for name, rows := range map[string]int{"d03.dat.gz": 150, "d09.dat.gz": 150, "d03_te.dat.gz": 190, "d09_te.dat.gz": 190} {
+		lines := strings.SplitAfter(unzip(t, filepath.Join(data, "tep", name)), "\n")
+		zipTo(t, filepath.Join("tep", name), strings.Join(lines[:rows], ""))
+	}
 }
 
 // smallCMAPSS writes the first engines as the training, and the next ones, until their failure, as the test.
