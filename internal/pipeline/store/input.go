@@ -87,8 +87,11 @@ func (r *Input) readMessage(ctx context.Context, seq uint64) (*jetstream.RawStre
 		try, cancel := r.Link.Attempt(ctx)
 		msg, err := r.Stream.GetMsg(try, seq)
 		cancel()
-		if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
+		switch {
+		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound):
 			return msg, err
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil, LostInput(r.Job)
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
 			return nil, err

@@ -35,4 +35,11 @@ func TestInputMessageIsAskedAgain(t *testing.T) {
 	if err != nil || string(msg.Data) != "answer" {
 		t.Errorf("message %v, error %v", msg, err)
 	}
+	if err := js.DeleteStream(t.Context(), "ASKED"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*RetryWait)
+	defer cancel()
+	_, err = (&Input{Stream: stream, Link: l, Job: "asked"}).readMessage(ctx, 1)
+	pipelinetest.Mentions(t, err, "ASKED-IN is gone") // a request that repeats would hide the loss from the stage's monitor
 }
