@@ -297,6 +297,7 @@ func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
 // numbers and queries the server.
 func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
 	clear(r.stored)
+	r.counted = 0 // the input is read from its first message
 	if _, err := readOn(ctx, js, inputStream, 0, true, r.readInput); err != nil {
 		return err
 	}
