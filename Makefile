@@ -16,7 +16,7 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestTwoJobsUnderKills|TestSecondJobOnOneI
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate simulate-corpus simulate-gate cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants simulate-mutants bench bench-peers chaos simulate simulate-corpus cases plants gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -136,11 +136,6 @@ simulate: ## histories of a job with faults, each in one process with a virtual 
 
 simulate-corpus: ## the histories that once found an error (integration/chaos/testdata/simulated.json)
 	go run ./tools/simulate -plans integration/chaos/testdata/simulated.json $(SIMULATE)
-
-simulate-gate: ## the same, and 100 histories of seeds
-	@mkdir -p bin
-	go run ./tools/simulate -noinline -keep bin/simulate.test -plans integration/chaos/testdata/simulated.json > bin/simulate.txt || { grep -v '^  ' bin/simulate.txt; exit 1; }
-	go run ./tools/simulate -binary bin/simulate.test -seeds 1-100 > bin/simulate.txt || { grep -v '^  ' bin/simulate.txt; exit 1; }
 
 # CASES is for go test -run, such as TestReportCases/A0; the 200 ports from CASES_PORT on are used.
 CASES_PORT ?= 22100
