@@ -25,6 +25,8 @@ type disk struct {
 	keeps   bool              // a loss of power may follow
 	room    *room             // shared with the copies of the folder
 	syncs   int
+
+	replaced uint64 // files without a name that were on the disk
 }
 
 // disks are the watched folders: of the server, and of each guest with files.
@@ -79,7 +81,7 @@ func findDisk(fd int) (*disk, string) {
 }
 
 // inherit notes what of a copied store was on the disk: after a loss of power everything,
-// otherwise what was on the disk before.
+// otherwise what was on the disk before, also of files that were renamed since.
 func (d *disk) inherit(before *disk, power bool) error {
 	d.room = before.room
 	if d.keeps = before.keeps; !d.keeps {
@@ -93,15 +95,29 @@ func (d *disk) inherit(before *disk, power bool) error {
 		if err != nil {
 			return err
 		}
-		old, durable := before.names[before.root+strings.TrimPrefix(path, d.root)]
-		switch {
-		case power:
+		if power {
 			d.names[path] = inode(info)
 			d.content[inode(info)], err = os.ReadFile(path)
-		case durable:
-			d.names[path], d.content[inode(info)] = inode(info), before.content[old]
+			return err
 		}
-		return err
+		from := before.root + strings.TrimPrefix(path, d.root)
+		last, err := os.Stat(from)
+		if err != nil { // a file of a restored backup
+			return nil
+		}
+		if synced, ok := before.content[inode(last)]; ok {
+			d.content[inode(info)] = synced
+		}
+		switch old, durable := before.names[from]; {
+		case !durable:
+		case old == inode(last):
+			d.names[path] = inode(info)
+		default: // a file that another one has replaced, in a folder that was not synced since
+			d.replaced++
+			d.names[path] = 1<<63 + d.replaced
+			d.content[d.names[path]] = before.content[old]
+		}
+		return nil
 	})
 }
 

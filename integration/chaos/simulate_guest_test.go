@@ -280,16 +280,17 @@ func (g *guest) inheritFiles(l *life, rng *rand.Rand, power bool) error {
 		g.boots++
 		copied = func(_, to string) error { return g.disk.copyAfterLoss(rng, to) }
 	}
-	to := g.folder(g.lives)
-	if _, err := os.Stat(l.dir); err != nil {
-		return err
+	to, before := g.folder(g.lives), g.disk
+	_, err := os.Stat(l.dir)
+	if err == nil {
+		err = copied(l.dir, to)
 	}
-	if err := copied(l.dir, to); err != nil {
-		return err
-	}
-	before := g.disk
 	g.disk = watchDisk(to)
 	before.forget()
+	if err != nil { // it has written no files
+		g.disk.keeps, g.disk.room = before.keeps, before.room
+		return err
+	}
 	return g.disk.inherit(before, power)
 }
 
