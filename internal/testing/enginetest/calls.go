@@ -14,13 +14,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// testComposition: the same samples of each slot, split into calls in different ways,
-// leave the same states.
-func testComposition(t *testing.T, open New, specs ...reservoir.Spec) {
+// testComposition: the same samples of each slot, at least length, split into calls in
+// different ways, leave the same states.
+func testComposition(t *testing.T, open New, length int, specs ...reservoir.Spec) {
 	for _, s := range specs {
 		net := drawNetwork(t, s)
 		rng := rand.New(rand.NewPCG(3, 3))
-		const slots, length = 67, 45
+		const slots = 67
 		data := make([][]float32, slots)
 		for i := range data {
 			data[i] = randomInputs(rng, (length+i%7)*s.Channels)

@@ -19,13 +19,14 @@ func Mixed(t *testing.T, open New) {
 
 // MixedResults is Mixed for an engine on a simulated device, which allocates and is slow:
 // without NoAllocation, without the golden case of 131,536 samples (Thinning starts after
-// many samples and needs few), and with every second network size.
+// many samples and needs few), with every second network size, and with fewer samples in
+// BatchComposition.
 func MixedResults(t *testing.T, open New) { mixedResults(t, open, true) }
 
 func mixedResults(t *testing.T, open New, few bool) {
-	golden, each := math.MaxInt, 1
+	golden, each, length := math.MaxInt, 1, 45
 	if few {
-		golden, each = 1<<14, 2
+		golden, each, length = 1<<14, 2, 18
 	}
 	for _, check := range []struct {
 		name string
@@ -34,7 +35,7 @@ func mixedResults(t *testing.T, open New, few bool) {
 		{"Golden", func(t *testing.T, open New) { goldenCases(t, open, goldenMixedFile, golden) }},
 		{"Shapes", func(t *testing.T, open New) { mixedShapes(t, open, each) }},
 		{"BatchComposition", func(t *testing.T, open New) {
-			testComposition(t, open, mixedBank(2, 8, 8, 11), mixedBank(1, 16, 0, 64))
+			testComposition(t, open, length, mixedBank(2, 8, 8, 11), mixedBank(1, 16, 0, 64))
 		}},
 		{"Lags", mixedLags},
 		{"Windows", mixedWindows},

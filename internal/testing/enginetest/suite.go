@@ -20,8 +20,13 @@ func Run(t *testing.T, open New) {
 }
 
 // Results is the suite without NoAllocation, for an engine on a simulated device, which
-// allocates and may be slow: Shapes has no network with more than units units.
+// allocates and may be slow: Shapes has no network with more than units units, and with
+// such a limit BatchComposition has fewer samples.
 func Results(t *testing.T, open New, units int) {
+	length := 45
+	if units < math.MaxInt {
+		length = 18
+	}
 	for _, check := range []struct {
 		name string
 		run  func(*testing.T, New)
@@ -29,7 +34,7 @@ func Results(t *testing.T, open New, units int) {
 		{"Golden", func(t *testing.T, open New) { goldenCases(t, open, goldenFile, math.MaxInt) }}, // golden.go
 		{"Shapes", func(t *testing.T, open New) { testShapes(t, open, units) }},                    // shapes.go
 		{"BatchComposition", func(t *testing.T, open New) { // calls.go
-			testComposition(t, open, bankSpec(2, 3, 10), singleSpec(reservoir.EuSN, 3, 37), singleSpec(reservoir.RESN, 1, 12))
+			testComposition(t, open, length, bankSpec(2, 3, 10), singleSpec(reservoir.EuSN, 3, 37), singleSpec(reservoir.RESN, 1, 12))
 		}},
 		{"LongRun", longRun},
 		{"Folds", testFolds},
