@@ -279,10 +279,10 @@ func (c *faultCounts) formatHarms() string {
 	return strings.Join(all, ", ")
 }
 
-// findIdle reports faults that weaken the figures: zombies and network partitions without
-// a takeover by another worker.
+// findIdle reports faults that weaken the figures of a matrix: zombies and network
+// partitions without a takeover by another worker. A few faults have no meaningful share.
 func (t *totals) findIdle() string {
-	if gone := t.Faults.Zombies + t.Faults.Partitions + t.Faults.OneWay; 2*t.Faults.Overtaken < gone {
+	if gone := t.Faults.Zombies + t.Faults.Partitions + t.Faults.OneWay; gone >= 10 && 2*t.Faults.Overtaken < gone {
 		return fmt.Sprintf("only %d of %d zombies, partitions and one-way cuts were overtaken by another worker", t.Faults.Overtaken, gone)
 	}
 	return ""
