@@ -1,6 +1,7 @@
 package watchcmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -135,15 +136,22 @@ func (p place) observe(ctx context.Context, a *cli.App, base config.Config, take
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err, "EUSN_GATEWAY_BROKER_TLS_CA with the file of a certificate")
 	}
-	err = mqtt.Observe(ctx, mqtt.ObserveOptions{URL: p.server, ID: newID(), User: p.user, Password: p.password, TLS: t, Filter: p.filter},
+	user, password := p.completeLogin(base.Gateway.BrokerUser, base.Gateway.BrokerPassword)
+	err = mqtt.Observe(ctx, mqtt.ObserveOptions{URL: p.server, ID: newID(), User: user, Password: password, TLS: t, Filter: p.filter},
 		func(topic string, payload []byte, at time.Time) {
 			take(discover.Message{Topic: topic, Payload: payload, At: at})
 		})
 	return cli.Fail(cli.ExitUnreachable, err, "the address of a broker that runs; a login as mqtt://user:password@host:1883/#")
 }
 
+// completeLogin returns the login of the address, or the login of the environment if it has none.
+func (p place) completeLogin(user, password string) (string, string) {
+	return cmp.Or(p.user, user), cmp.Or(p.password, password)
+}
+
 func (p place) observeNATS(ctx context.Context, a *cli.App, base config.Config, take func(discover.Message)) error {
-	base.NATS.URL, base.NATS.User, base.NATS.Password = p.server, p.user, p.password
+	base.NATS.URL = p.server
+	base.NATS.User, base.NATS.Password = p.completeLogin(base.NATS.User, base.NATS.Password)
 	nc, err := natsclient.Connect(ctx, server.NATSOptions(base.NATS, "eusn-stream/watch", a.Logger(base.Log.Level, base.Log.Format)))
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "the address of a NATS server that runs"))
