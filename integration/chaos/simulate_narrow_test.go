@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 )
 
-// Kinds of faults at states that the other draws seldom reach.
+// Kinds of faults in rare states of a job.
 const (
 	forgets = "loss of a record"   // of one partition, which has snapshots
 	reverts = "return of the rows" // to an earlier moment: later rows get the numbers of lost rows
@@ -124,8 +124,8 @@ func (h *history) interruptResize(c *cable, stop func()) {
 	}})
 }
 
-// killAtMoment kills the first worker that reaches all moments, one after the other, calls
-// then, and starts the next worker.
+// killAtMoment waits until a worker has reached the moments in their order, kills the worker,
+// calls then, and starts the next worker.
 func (h *history) killAtMoment(kind string, then func(), at ...moment) {
 	w := h.world
 	w.mu.Lock()

@@ -240,10 +240,9 @@ func lastNumber(ctx context.Context, js jetstream.JetStream) (uint64, error) {
 	return m.Sequence, nil
 }
 
-// awaitRead requires that every partition has predicted from the input after a message, so
-// that it knows the input. Unread messages without numbers could be lost unnoticed before
-// that.
-func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream, after uint64) error {
+// requireRead returns an error if a partition has no prediction from the input after a message.
+// A loss of unread messages without numbers is not detectable.
+func (h *history) requireRead(ctx context.Context, js jetstream.JetStream, after uint64) error {
 	s, err := js.Stream(ctx, outputStream)
 	if err != nil {
 		return err
@@ -263,7 +262,7 @@ func (h *history) awaitRead(ctx context.Context, js jetstream.JetStream, after u
 // holdReaders stops the data of the workers until release is called, after each partition
 // has read input. last is the number of the last input message.
 func (h *history) holdReaders(ctx context.Context, js jetstream.JetStream) (last uint64, release func(), err error) {
-	if err := h.awaitRead(ctx, js, 0); err != nil {
+	if err := h.requireRead(ctx, js, 0); err != nil {
 		return 0, nil, err
 	}
 	release = h.world.holdAll()
@@ -311,7 +310,7 @@ func (h *history) clearUnread(ctx context.Context, js jetstream.JetStream, rng *
 // the next workers start. After a purge, the next workers are killed when a record names the
 // loss.
 func (h *history) changeBetween(ctx context.Context, kind string, js jetstream.JetStream, rng *rand.Rand) error {
-	if err := h.awaitRead(ctx, js, h.kept); err != nil {
+	if err := h.requireRead(ctx, js, h.kept); err != nil {
 		return err
 	}
 	w := h.world

@@ -1,7 +1,7 @@
 package main
 
-// together are faults planted with the other rules that prevent their effect. Rules whose
-// faults are found together, but not one by one, are redundant.
+// together lists combinations of planted faults. A history finds a combination, but not each
+// single fault: the remaining rule prevents the effect.
 var together = []planted{
 	{
 		name:  "together: the input is not compared with the record",

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// printTotals sums the reports of earlier runs, which are in files of their output, and
-// prints them as CSV: what is counted, its name, the second name of a pair, the count.
+// printTotals reads the output files of previous runs, sums the reports in these files, and
+// prints CSV: the kind of the count, the name, the second name of a pair, and the count.
 func printTotals(out io.Writer, paths []string) error {
 	total := newSummary(io.Discard)
 	for _, path := range paths {

@@ -59,7 +59,8 @@ func rehearse(ev *offline.Evaluation, m *reservoir.Model, rules alarm.Rules) (r 
 	return r, all, nil
 }
 
-// compareRules refuses rules with a class that the model lacks, and warns about other alarms that the model never raises.
+// compareRules returns an error for a rule with an unknown class, and warns about other rules
+// that never raise an alarm with this model.
 func compareRules(a *cli.App, rules alarm.Rules, m *reservoir.Model, readout, path string) (err error) {
 	never, _ := rules.UnreachableBy(m.Readouts, readout) // the evaluation refuses an unknown readout
 	for _, n := range never {

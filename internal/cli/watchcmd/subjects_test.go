@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Each kind has subjects that no other kind takes, and that include new machines if possible.
+// The subjects of two kinds never overlap, and include new machines if possible.
 func TestSubjectsOf(t *testing.T) {
 	messages := func(channel string, topics ...string) (all []discover.Message) {
 		for _, topic := range topics {
