@@ -812,6 +812,50 @@ func TestNumbersInDoubt(t *testing.T) {
 	}
 }
 
+// Two power losses lose the end of an outbox with a waiting message, and the incarnation
+// that began between them: no number of the outbox's incarnation is used twice.
+func TestNumbersTwoLosses(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
+	first := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+	defer cancel()
+	m := Message{Input: MQTT, Key: "k", Payload: []byte("1 1")}
+	g := r.startGateway(first, nil)
+	send := func() {
+		t.Helper()
+		if err := g.sendMessage(ctx, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send()
+	if err := g.Take(ctx, &m); err != nil { // it waits, because the input is full
+		t.Fatal(err)
+	}
+	g.waitForLog(t, "the job's input is full")
+	lost := []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}
+	for _, dir := range lost {
+		if err := os.CopyFS(dir, os.DirFS(first)); err != nil {
+			t.Fatal(err)
+		}
+		anotherBoot(t, dir)
+	}
+	r.limitInput(-1)
+	send()
+	g.endGateway(t)
+	stored := uint64(3)
+	for _, dir := range lost {
+		g = r.startGateway(dir, nil)
+		send()
+		stored++
+		last, err := r.in.GetLastMsgForSubject(ctx, "eusn.in.*.k")
+		if err != nil || last.Sequence != stored || last.Header.Get(wire.HeaderSeq) != "1" {
+			t.Fatalf("message %d of the input has headers %v (%v), want message %d, number 1 of a new incarnation", last.Sequence, last.Header, err, stored)
+		}
+		g.endGateway(t)
+	}
+}
+
 // anotherBoot turns an outbox into an outbox left by a power loss of the machine.
 func anotherBoot(t *testing.T, dir string) {
 	t.Helper()

@@ -192,7 +192,9 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 // If the input no longer has a message (max_age), the last number is unknown: lower
 // numbers would be dropped as repeats. The last message may also belong to another
 // producer with this key. In each case a new incarnation begins, which the stage flags
-// as a gap.
+// as a gap. A stream whose messages wait is not compared if the outbox has all numbers:
+// another producer may have sent while they waited. After two power losses, the input
+// may end with an incarnation that the outbox has lost too.
 func (g *Gateway) makeSure(s *stream) {
 	if s.sure {
 		return
@@ -213,7 +215,7 @@ func (g *Gateway) makeSure(s *stream) {
 	case there == (outbox.Number{}) && s.doubt:
 		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", lane.Key)
 		lane.Incarnation, lane.Seq = g.incarnation, 0
-	case there == (outbox.Number{}) || lane.Waits():
+	case there == (outbox.Number{}) || lane.Waits() && !s.doubt:
 	default:
 		if lane.Incarnation != "" {
 			g.cfg.Log.Warn("another producer has sent under this key: the gateway counts from 1 again, and predictions carry the flag gap", "stream", lane.Key)
