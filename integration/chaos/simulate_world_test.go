@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -212,7 +213,7 @@ func (w *world) replace(s *seat, v *simulated, err error, job pipeline.Job) {
 
 // isDisconnect reports whether a broken connection is the cause of an error.
 func isDisconnect(err error) bool {
-	for _, cause := range []error{nats.ErrNoServers, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrStaleConnection, nats.ErrTimeout, context.DeadlineExceeded, io.EOF} {
+	for _, cause := range []error{nats.ErrNoServers, nats.ErrReconnectBufExceeded, nats.ErrConnectionClosed, nats.ErrStaleConnection, nats.ErrTimeout, context.DeadlineExceeded, os.ErrDeadlineExceeded, io.EOF} {
 		if errors.Is(err, cause) {
 			return true
 		}
