@@ -27,7 +27,7 @@ type Prediction struct {
 	Set         []string     // the classes that include the true class, at the model's coverage; only a single class is an answer (docs/sets.md); nil: the readout makes no sets
 	Novelty     *float32     // distance of the sequence from the training part: 1 is usual, there is no upper bound (docs/novelty.md); nil: the readout has no detector, or the sequence has not ended
 	NoveltyP    *float32     // p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty (docs/novelty.md); nil: there is no novelty
-	Inputs      []float32    // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); nil: the readout does not read them, or the sequence has not ended
+	Inputs      []float32    // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarm-rules.md); nil: the readout does not read them, or the sequence has not ended
 	Change      *float32     // probability that the class changes until the end of the sequence, of an early prediction (docs/early.md); nil: the sequence has ended, or the readout has no rule
 	Value       *float32     // the number that a regression predicts, in the unit of the training's numbers (docs/regression.md); nil: the model predicts classes
 	Low         *float32     // lower end of the interval of the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); nil: the model predicts classes

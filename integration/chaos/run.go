@@ -287,11 +287,7 @@ func (r *run) readInput(s stored) error {
 	if r.producers.door.serves(key) {
 		return r.checkPosted(s, key)
 	}
-	header := headerSeq
-	if r.scenario.Traffic.Unnumbered {
-		header = headerPlan
-	}
-	seq, err := s.parseNumber(header)
+	seq, err := r.inputNumber(s)
 	if err != nil {
 		if r.scenario.Loses && len(s.header) == 0 {
 			return nil // a flipped bit that the server's checksum does not cover: headers are payload then
@@ -321,6 +317,14 @@ func (r *run) readInput(s stored) error {
 		}
 	}
 	return r.truth.readInput(m, s.seq)
+}
+
+// inputNumber returns the number that the producer gave a message.
+func (r *run) inputNumber(s stored) (uint64, error) {
+	if r.scenario.Traffic.Unnumbered {
+		return s.parseNumber(headerPlan)
+	}
+	return s.parseNumber(headerSeq)
 }
 
 // contentOf returns the content of a number that equals the bytes.

@@ -50,7 +50,7 @@ func IsConfigured(c config.Alarms) bool {
 func NewKeeper(a *cli.App, c config.Config) (*Keeper, error) {
 	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
 	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, fmt.Errorf("alarms.rules: %w", err), "docs/alarms.md says how a rule is written")
+		return nil, cli.Fail(cli.ExitConfig, fmt.Errorf("alarms.rules: %w", err), "docs/alarm-rules.md describes rules")
 	}
 	if len(rules) == 0 {
 		rules = nil // the current rules stay
@@ -58,7 +58,7 @@ func NewKeeper(a *cli.App, c config.Config) (*Keeper, error) {
 	k := &Keeper{app: a, conf: c, journal: new(fleet.Journal)}
 	k.log = k.journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	if k.outputs, err = newOutputs(c.Alarms, c.Job, k.log); err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
+		return nil, cli.Fail(cli.ExitConfig, err, "docs/alarms.md describes where alarms can be sent")
 	}
 	k.options = watch.Options{Job: c.Job, Rules: rules, Who: "configuration", Log: k.log}
 	return k, nil

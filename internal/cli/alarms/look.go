@@ -174,7 +174,7 @@ Alarms stay on if a rule of their name is about the same streams. Others are cle
 	}, nil, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		rules, err := alarm.ReadRules(args[0])
 		if err != nil {
-			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
+			return cli.Fail(cli.ExitConfig, err, "docs/alarm-rules.md describes rules")
 		}
 		if m, _, err := server.JobModel(ctx, a, js, c); err == nil {
 			warnOfRules(rules, m.Readouts, c.Stage.Readout, func(text string) { a.Say("warning: %s; next: %s", text, rulesAdvice("--job "+c.Job)) })

@@ -71,7 +71,7 @@ Alertmanager (alarms.webhook, alarms.mqtt, alarms.alertmanager).
 A new alarm log begins now, or with --since. The bucket <JOB>-LATEST has the last
 prediction and the alarms of each stream.
 
-It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
+It runs until Ctrl-C. docs/alarm-rules.md describes rules.`,
 		Example: `  eusn-stream alarms run -c stage.yaml
   eusn-stream alarms run -c stage.yaml --since 24h --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,

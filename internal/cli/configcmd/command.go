@@ -119,7 +119,7 @@ func configCheck(a *cli.App, path string, checkGateway func(config.Config) error
 			wrong = append(wrong, err)
 		}
 		wrong, warnings = append(wrong, foreign...), append(c.Warnings(), never...)
-		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarms.md says how a rule is written, and where alarms can be sent; docs/gateway.md has the inputs")
+		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarm-rules.md describes rules, docs/alarms.md where alarms can be sent; docs/gateway.md has the inputs")
 	}
 	if a.JSON {
 		report := struct {

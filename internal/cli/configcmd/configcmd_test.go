@@ -196,7 +196,7 @@ func TestConfigRules(t *testing.T) {
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "config", "check", good)
 	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules:\n    worn: class worn, decided\n    new: novel 0.01\n    night: flag flat, quiet 25:00-06:00\n")
-	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig, `rule "worn"`, `rule "night"`, "try: docs/alarms.md")
+	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig, `rule "worn"`, `rule "night"`, "try: docs/alarm-rules.md")
 	r := clitest.Exec(t, t.Context(), "config", "check", bad, "--json")
 	var output struct {
 		OK       bool
@@ -228,7 +228,7 @@ func TestConfigRules(t *testing.T) {
 
 	// A class unknown to the model is an error.
 	odd := clitest.Write(t, filepath.Join(dir, "odd.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n")
-	clitest.Exec(t, t.Context(), "config", "check", odd).Want(t, cli.ExitConfig, `rule "odd"`, `"novell" is not one of [`, "try: docs/alarms.md")
+	clitest.Exec(t, t.Context(), "config", "check", odd).Want(t, cli.ExitConfig, `rule "odd"`, `"novell" is not one of [`, "try: docs/alarm-rules.md")
 	r = clitest.Exec(t, t.Context(), "config", "check", odd, "--json")
 	r.Parse(t, &output)
 	if output.OK || len(output.Problems) != 1 || output.Problems[0].Key != "alarms.rules.odd" || output.Problems[0].Got != "class novell" {

@@ -194,7 +194,7 @@ func TestRunRefusesAPart(t *testing.T) {
 	}{
 		{"127.0.0.1:" + mqtt, taken.Addr().String(), cli.ExitUnreachable, []string{"gateway.mqtt " + taken.Addr().String(), "address already in use", "--stage-only"}},
 		{"class fast", "klass fast", cli.ExitConfig, []string{"alarms.rules"}},
-		{"class fast|slow >= 0.1", "class fast >= 0.1, 9 of 2", cli.ExitConfig, []string{`"any"`, "docs/alarms.md"}},
+		{"class fast|slow >= 0.1", "class fast >= 0.1, 9 of 2", cli.ExitConfig, []string{`"any"`, "docs/alarm-rules.md"}},
 		{"outbox:", "user: x, outbox:", cli.ExitConfig, []string{"gateway.user and gateway.password", "--stage-only"}},
 	} {
 		other := clitest.Write(t, file+"x.yaml", strings.Replace(text, c.old, c.new, 1))

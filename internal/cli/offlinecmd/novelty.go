@@ -30,7 +30,7 @@ const allHealthy = "*"
 
 func (n *noveltyFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&n.novelty, "novelty", false, "also learn what is unlike the training part: predictions then have a novelty and its p-value (docs/novelty.md)")
-	f.BoolVar(&n.drift, "drift", false, "--novelty, and also learn to say what inputs are like: predictions then have level, spread and pace of each channel, for alarms of drift (docs/alarms.md)")
+	f.BoolVar(&n.drift, "drift", false, "--novelty, and also learn the distribution of the inputs: predictions then have level, spread and pace of each channel, for drift alarms (docs/alarm-rules.md)")
 	f.StringVar(&n.healthy, "healthy-only", "", "learn from healthy data alone and predict normal or novel; --healthy-only=CLASS learns from that class only")
 	f.Lookup("healthy-only").NoOptDefVal = allHealthy
 	f.StringVar(&n.alarms, "false-alarms", "", "how often healthy data may be novel: a share of predictions, such as 0.001, or a rate for each stream, such as 1/day or 2/month (default 0.01)")
