@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -220,17 +222,75 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if killed.Readout, err = readoutOf(m, m.Readouts[0]); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.WriteEntry(t.Context(), b.js, &killed, c.Job, 0); err != nil {
+	if _, err := store.WriteEntry(t.Context(), b.js, out, &killed, c.Job, 0); err != nil {
 		t.Fatal(err)
 	}
-	if taken, err := store.WriteEntry(t.Context(), b.js, &killed, c.Job, 0); !taken || err == nil {
-		t.Errorf("a second entry was taken (%v)", err)
+	if _, err := store.WriteEntry(t.Context(), b.js, out, &killed, c.Job, 0); !store.OvertakenBy(err) {
+		t.Errorf("a second entry was written (%v)", err)
 	}
 	if began, refused := b.raceWorkers(t, c, network, m, retrained); began[m] != 1 || refused != 2 {
 		t.Errorf("%d workers of the job's model began, %d of others were refused, want 1 and 2", began[m], refused)
 	}
 	if _, seq, err := store.ReadEntry(t.Context(), out, c.Job); seq != 1 || err != nil {
 		t.Errorf("the entry is message %d (%v), want the first", seq, err)
+	}
+}
+
+// silent loses the answer to the next publish to a subject, after another process' turn.
+type silent struct {
+	jetstream.JetStream
+	subject string
+	then    func()
+	answers bool // the answer is not lost
+}
+
+func (s *silent) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	ack, err := s.JetStream.PublishMsg(ctx, m, opts...)
+	if err != nil || m.Subject != s.subject {
+		return ack, err
+	}
+	s.then()
+	if s.answers {
+		return ack, nil
+	}
+	return nil, nats.ErrTimeout
+}
+
+// A change of a job that the server has stored is never reported as not stored: with a lost
+// answer, and when another process changes the job right after it.
+func TestStoredChange(t *testing.T) {
+	m, _, _ := twoModels(t)
+	b := newRig(t)
+	c := quickConfig("answers", 1)
+	r := b.startStage(m, c)
+	defer r.stopStage(t)
+	other := m.Readouts[0]
+	promote := func(answers, overtaken bool) error {
+		t.Helper()
+		changed := *other
+		changed.Intercept = slices.Clone(other.Intercept)
+		changed.Intercept[0]++
+		other = &changed
+		fingerprint := b.publishReadout(c.Job, withReadout(m, other), other.Name)
+		s := &silent{JetStream: b.js, subject: wire.EntrySubject(c.Job), answers: answers, then: func() {
+			if !overtaken {
+				return
+			}
+			if _, err := operate.Promote(t.Context(), b.js, c.Job, operate.PromoteOptions{Who: "berta"}); err != nil { // back
+				t.Error(err)
+			}
+		}}
+		_, err := operate.Promote(t.Context(), s, c.Job, operate.PromoteOptions{Readout: fingerprint, Who: "anna"})
+		return err
+	}
+	if err := promote(false, false); err != nil {
+		t.Errorf("a stored promotion without an answer: %v", err)
+	}
+	if err := promote(true, true); err != nil {
+		t.Errorf("a stored promotion, and another one after it: %v", err)
+	}
+	if err := promote(false, true); err == nil || !strings.Contains(err.Error(), "the change may be stored") {
+		t.Errorf("a promotion without an answer, and another one after it: %v, want that it may be stored", err)
 	}
 }
 

@@ -307,7 +307,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Shadows = "{"
-	if _, err := store.WriteEntry(t.Context(), b.js, &e, "lame", seq); err != nil {
+	if _, err := store.WriteEntry(t.Context(), b.js, out, &e, "lame", seq); err != nil {
 		t.Fatal(err)
 	}
 	r.awaitShadows(t, b, "lame", 0)

@@ -60,15 +60,15 @@ func (j *change) noteStep(ctx context.Context, r wire.Resize) error {
 
 // writeEntry replaces the last read entry.
 func (j *change) writeEntry(ctx context.Context, e wire.Entry) error {
-	taken, err := store.WriteEntry(ctx, j.js, &e, j.name, j.seq)
-	if now, seq, readErr := store.ReadEntry(ctx, j.out, j.name); readErr == nil && now.Resize == e.Resize { // also if the answer was lost
-		j.entry, j.seq = now, seq
-		return nil
+	seq, err := store.WriteEntry(ctx, j.js, j.out, &e, j.name, j.seq)
+	if store.OvertakenBy(err) {
+		err = ErrMeanwhile
 	}
-	if taken {
-		return fmt.Errorf("pipeline: job %q: %w", j.name, ErrMeanwhile)
+	if err != nil {
+		return fmt.Errorf("pipeline: job %q: %w", j.name, err)
 	}
-	return err
+	j.entry, j.seq = e, seq
+	return nil
 }
 
 // beforeWrite is called before a step's change of the job is written. Only tests set the hook.

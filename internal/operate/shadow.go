@@ -123,13 +123,12 @@ func changeShadows(ctx context.Context, js jetstream.JetStream, job string, chan
 			return fail(err)
 		}
 		e.Shadows = all.Text()
-		taken, err := store.WriteEntry(ctx, js, &e, job, seq)
-		now, _, lost := store.ReadEntry(ctx, j.Out, job)
+		_, err = store.WriteEntry(ctx, js, j.Out, &e, job, seq)
 		switch {
-		case err == nil, lost == nil && now.Shadows == e.Shadows: // also where the answer was lost
+		case err == nil:
 			return all, nil
-		case !taken:
-			return fail(fmt.Errorf("the change was not stored: %w", err))
+		case !store.OvertakenBy(err):
+			return fail(err)
 		}
 		if store.Pause(ctx, 100*time.Millisecond) != nil {
 			return nil, ctx.Err()

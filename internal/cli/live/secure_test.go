@@ -177,7 +177,7 @@ func TestSecurePlant(t *testing.T) {
 	as("operator")
 	print := strings.TrimSpace(clitest.Must(t, "model", "publish", other).Out)
 	as("analyst")
-	clitest.Exec(t, t.Context(), "model", "promote", print).Want(t, cli.ExitFailure, "the promotion was not stored", "this login may not do that", "operator.env")
+	clitest.Exec(t, t.Context(), "model", "promote", print).Want(t, cli.ExitFailure, "the change was not stored", "this login may not do that", "operator.env")
 	as("operator")
 	if r := clitest.Must(t, "model", "promote", print); !strings.Contains(r.ErrOut, "promotion 1:") {
 		t.Errorf("the operator's promotion is not the first:\n%s", r.ErrOut)

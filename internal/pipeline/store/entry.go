@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -27,17 +29,31 @@ func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entr
 	return e, raw.Sequence, err
 }
 
-// WriteEntry publishes a job's entry as the successor of message expect, 0 = none.
-// taken reports an entry written by another process meanwhile.
-func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64) (taken bool, err error) {
+// WriteEntry publishes a job's entry as the successor of message expect, 0 = none, and
+// returns the number of its message. If the answer is lost, the stored entry decides.
+// OvertakenBy recognizes the error for an entry that another process wrote meanwhile.
+func WriteEntry(ctx context.Context, js jetstream.JetStream, out jetstream.Stream, e *wire.Entry, job string, expect uint64) (seq uint64, err error) {
 	body, err := wire.NoPredictions(e.Meta)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	m := &nats.Msg{Subject: wire.EntrySubject(job), Data: body, Header: e.Header()}
 	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
-	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
-	return OvertakenBy(err), err
+	ack, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	if err == nil {
+		return ack.Sequence, nil
+	}
+	if OvertakenBy(err) {
+		return 0, err
+	}
+	now, seq, readErr := ReadEntry(ctx, out, job)
+	switch {
+	case readErr == nil && seq > expect && maps.EqualFunc(now.Header(), e.Header(), slices.Equal[[]string]):
+		return seq, nil
+	case readErr == nil && seq == expect:
+		return 0, fmt.Errorf("the change was not stored: %w", err)
+	}
+	return 0, fmt.Errorf("the change may be stored: %w; check the job before you repeat the command", err)
 }
 
 // AgreeEntry returns a job's entry, and replaces it with own if there is no
@@ -59,7 +75,7 @@ func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, ou
 		} else if err := CheckOutput(ctx, js, job, cmp.Or(own.Source.Job, job)); err != nil {
 			return e, err
 		}
-		if taken, err := WriteEntry(ctx, js, own, job, seq); !taken {
+		if _, err := WriteEntry(ctx, js, out, own, job, seq); !OvertakenBy(err) {
 			return *own, err
 		}
 	}
