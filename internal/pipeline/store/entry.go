@@ -43,15 +43,15 @@ func WriteEntry(ctx context.Context, js jetstream.JetStream, out jetstream.Strea
 	if err == nil {
 		return ack.Sequence, nil
 	}
-	if OvertakenBy(err) {
-		return 0, err
-	}
 	now, seq, readErr := ReadEntry(ctx, out, job)
+	var refused *jetstream.APIError
 	switch {
+	case OvertakenBy(err):
+		return 0, err
+	case errors.As(err, &refused), errors.Is(err, nats.ErrPermissionViolation), readErr == nil && seq == expect:
+		return 0, fmt.Errorf("the change was not stored: %w", err)
 	case readErr == nil && seq > expect && maps.EqualFunc(now.Header(), e.Header(), slices.Equal[[]string]):
 		return seq, nil
-	case readErr == nil && seq == expect:
-		return 0, fmt.Errorf("the change was not stored: %w", err)
 	}
 	return 0, fmt.Errorf("the change may be stored: %w; check the job before you repeat the command", err)
 }
