@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -55,6 +56,18 @@ func TestLabelOfSeveralLives(t *testing.T) {
 	j := JoinLabels(storeOf(t, life(3, 150)), bookOf(t, labels.Label{Stream: "s", Seq: 7, Row: 2, Class: "c", Who: "w"}), reservoir.Policy{Kind: reservoir.Marked}, nil)
 	if len(j.Examples) != 1 || j.Report.Used != 1 {
 		t.Errorf("a label that came before its samples: %+v", j.Report)
+	}
+}
+
+// TestFutureSample: after a sample whose time is in the future, labels by time are still searched.
+func TestFutureSample(t *testing.T) {
+	b := bookOf(t, labels.Label{Stream: "s", From: 300, To: 400, Class: "c", Who: "w"})
+	f := finder{store: storeOf(t), book: b, policy: reservoir.Policy{Kind: reservoir.Marked}, progress: Progress{Passed: map[string]int64{}, Labels: b.Last}}
+	q := sequenceOf("s", 200)
+	q.Latest = 1 << 60
+	f.wantsSequence(q)
+	if !f.selectStreams(replay.FeaturesLog{Last: 9}) {
+		t.Error("a label of later samples is searched no more")
 	}
 }
 

@@ -120,9 +120,10 @@ func (f *finder) selectStreams(log replay.FeaturesLog) bool {
 
 // wantsSequence reports whether a sequence has a label but no stored features.
 func (f *finder) wantsSequence(q *replay.Sequence) bool {
+	// A sample of the future does not end the search for labels by time.
 	latest, known := f.progress.Passed[q.Stream]
-	if q.Latest > latest || !known {
-		f.progress.Passed[q.Stream] = q.Latest
+	if now := min(q.Latest, q.Stored); now > latest || !known {
+		f.progress.Passed[q.Stream] = now
 	}
 	if !replay.Ends(f.policy, q) || f.store.HasFeatures(q) {
 		return false

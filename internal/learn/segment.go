@@ -79,6 +79,7 @@ type segmentWriter struct {
 	w       *bufio.Writer
 	size    int64
 	entries []storedEntry
+	keys    map[key]bool // of the entries
 	buf     []byte
 }
 
@@ -95,7 +96,7 @@ func newSegment(path string, features int) (*segmentWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
 	}
-	w := &segmentWriter{path: path, file: f, w: bufio.NewWriterSize(f, 1<<20)}
+	w := &segmentWriter{path: path, file: f, w: bufio.NewWriterSize(f, 1<<20), keys: map[key]bool{}}
 	le := binary.LittleEndian
 	return w, w.write(le.AppendUint32(le.AppendUint32([]byte(segmentMagic), segmentVersion), uint32(features)))
 }
@@ -121,7 +122,7 @@ func (w *segmentWriter) writeEntry(e Entry, features []float32) error {
 	}
 	b = le.AppendUint32(b, crc32.Checksum(b[4:], castagnoli))
 	w.buf = b
-	w.entries = append(w.entries, storedEntry{e, w.path, w.size + 4, len(text)})
+	w.entries, w.keys[keyOf(&e)] = append(w.entries, storedEntry{e, w.path, w.size + 4, len(text)}), true
 	return w.write(b)
 }
 

@@ -232,9 +232,12 @@ func (s *Store) Origin() (Origin, bool) { return s.state.Origin, s.originKnown }
 // Progress returns the read position of labels and log.
 func (s *Store) Progress() Progress { return s.state.Progress }
 
-// Len returns the number of sequences with features.
+// Len returns the number of sequences with features, also of those added since the last Save.
 func (s *Store) Len() int {
 	n := 0
+	if s.writing != nil {
+		n = len(s.writing.keys)
+	}
 	for _, e := range s.entries {
 		if e.segment != "" {
 			n++
@@ -243,9 +246,11 @@ func (s *Store) Len() int {
 	return n
 }
 
-// HasFeatures reports whether a sequence's features are stored.
-func (s *Store) HasFeatures(q *replay.Sequence) bool {
-	return s.entries[keyOfSequence(q)].segment != ""
+// HasFeatures reports whether a sequence's features are stored, or added since the last Save.
+func (s *Store) HasFeatures(q *replay.Sequence) bool { return s.hasFeatures(keyOfSequence(q)) }
+
+func (s *Store) hasFeatures(k key) bool {
+	return s.entries[k].segment != "" || s.writing != nil && s.writing.keys[k]
 }
 
 // AddSequence stores the features of a sequence, unless they are stored already.
@@ -254,7 +259,7 @@ func (s *Store) AddSequence(q *replay.Sequence, features []float32) error {
 }
 
 func (s *Store) addEntry(e Entry, features []float32) error {
-	if s.entries[keyOf(&e)].segment != "" {
+	if s.hasFeatures(keyOf(&e)) {
 		return nil
 	}
 	if s.writing == nil {
@@ -265,22 +270,28 @@ func (s *Store) addEntry(e Entry, features []float32) error {
 		s.writing = w
 	}
 	if err := s.writing.writeEntry(e, features); err != nil {
+		s.writing.abort()
+		s.writing = nil
 		return err
 	}
-	s.addEntries(s.writing.entries[len(s.writing.entries)-1:])
 	if s.writing.size < s.limit {
 		return nil
 	}
 	return s.closeSegment()
 }
 
-// closeSegment makes the added features durable.
+// closeSegment makes the added features durable. After an error they are not stored, and can be
+// added again.
 func (s *Store) closeSegment() error {
 	w := s.writing
 	if s.writing = nil; w == nil {
 		return nil
 	}
-	return w.close()
+	if err := w.close(); err != nil {
+		return err
+	}
+	s.addEntries(w.entries)
+	return nil
 }
 
 // Save makes the added features durable, and then the progress.

@@ -40,6 +40,43 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// TestStoreFails: features that could not be written are not stored, and can be added again.
+func TestStoreFails(t *testing.T) {
+	const n = 1 << 18 // more than the buffer of a segment
+	row := make([]float32, n)
+	for _, c := range []struct {
+		name     string
+		features int
+	}{{"saving", 2}, {"adding", n}} {
+		s := openStore(t, t.TempDir())
+		must(t, s.BindTo(newOrigin(c.features)))
+		fail := func(i uint64) error {
+			s.writing.file.Close() // as on a full disk
+			if err := s.AddSequence(sequenceOf("a", i), row[:c.features]); err != nil {
+				return err
+			}
+			return s.Save(Progress{Input: 9})
+		}
+		must(t, s.AddSequence(sequenceOf("a", 1), row[:c.features]))
+		if err := fail(2); err == nil || s.Progress().Input == 9 {
+			t.Fatalf("%s: a file that cannot be written: %v, read to %+v", c.name, err, s.Progress())
+		}
+		for i := range uint64(2) {
+			if s.HasFeatures(sequenceOf("a", i+1)) {
+				t.Errorf("%s: sequence %d has features that were not written", c.name, i+1)
+			}
+			must(t, s.AddSequence(sequenceOf("a", i+1), row[:c.features]))
+		}
+		must(t, s.Save(Progress{}))
+		for _, e := range s.Entries() {
+			must(t, s.ReadFeatures(&e, row[:c.features]))
+		}
+		if n := s.Len(); n != 2 {
+			t.Errorf("%s: %d sequences, want 2", c.name, n)
+		}
+	}
+}
+
 // TestStore: a reopened store has all saved features, once, in several segments, and no unsaved
 // features.
 func TestStore(t *testing.T) {
