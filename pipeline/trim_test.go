@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -336,6 +337,10 @@ func TestOldestRemoved(t *testing.T) {
 			})
 		})
 	}
+	purges, err := b.nc.SubscribeSync("$JS.API.STREAM.PURGE." + wire.OutputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
 	const rounds = 4
 	var predictions, input uint64
 	for round := range rounds {
@@ -366,8 +371,18 @@ func TestOldestRemoved(t *testing.T) {
 			t.Errorf("%d messages stay, want the last one of %d partitions and the job's entry", n, c.Partitions)
 		}
 	}
-	if predictions == 0 || input == 0 {
-		t.Errorf("%d messages of predictions and %d of input were removed, want some of both", predictions, input)
+	asked := 0
+	for ; ; asked++ {
+		m, err := purges.NextMsg(100 * time.Millisecond)
+		if err != nil {
+			break
+		}
+		if bytes.Contains(m.Data, []byte(`"seq":1,`)) || bytes.Contains(m.Data, []byte(`"seq":1}`)) {
+			t.Errorf("%s: some servers remove the whole subject", m.Data)
+		}
+	}
+	if asked == 0 || predictions == 0 || input == 0 {
+		t.Errorf("%d messages of predictions and %d of input were removed by %d requests, want some of each", predictions, input, asked)
 	}
 	got := map[string][]codec.Prediction{}
 	for _, seq := range slices.Sorted(maps.Keys(stored)) {

@@ -9,6 +9,7 @@
 //
 //   - connect.go: connects to a server and reconnects
 //   - consumer.go: handles the messages of a consumer one at a time
+//   - purge.go: removes the old messages of a subject
 //   - repeats.go: limits repeated log lines
 //   - reply.go: checks reply subjects
 package natsclient

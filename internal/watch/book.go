@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
@@ -252,10 +253,7 @@ func (b *book) saveState(ctx context.Context, f *alarm.Fold, tail []alarm.Logged
 	try, cancel := b.link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
 	for subject, before := range map[string]uint64{wire.AlarmStateSubject(b.job): r.First, wire.AlarmRecordSubject(b.job): b.last} {
-		if before < 2 { // nothing precedes the first message; some servers read 1 as "all"
-			continue
-		}
-		if err := b.stream.Purge(try, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before)); err != nil && ctx.Err() == nil {
+		if err := natsclient.PurgeBefore(try, b.stream, subject, before); err != nil && ctx.Err() == nil {
 			b.log.Debug("cannot remove the previous state now; a later save removes it", "err", err)
 		}
 	}

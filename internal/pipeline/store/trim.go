@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -259,7 +260,7 @@ func RemoveOldest(ctx context.Context, js jetstream.JetStream, stream string, ke
 	for subject := range before.State.Subjects {
 		last, err := s.GetLastMsgForSubject(ctx, subject)
 		if err == nil {
-			err = s.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(min(first, last.Sequence)))
+			err = natsclient.PurgeBefore(ctx, s, subject, min(first, last.Sequence))
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return failed(err)
