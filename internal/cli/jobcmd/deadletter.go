@@ -180,11 +180,25 @@ second time without --again, because its samples would count twice.`,
 	return cmd
 }
 
-// chooseLetters finds the dead letters to be sent, before any is.
+// original identifies the message of a dead letter. After the death of a worker, a message
+// can have two dead letters.
+type original struct {
+	in           uint64
+	subject, why string
+	bytes        int
+}
+
+// chooseLetters finds the dead letters to be sent, before any is: with all, one for each message.
 func chooseLetters(ctx context.Context, j *admin.Job, f admin.LetterFilter, named map[uint64]bool, all, again bool) ([]admin.Letter, error) {
 	var chosen []admin.Letter
+	seen := map[original]bool{}
 	err := j.DeadLetters(ctx, f, func(d admin.Letter) error {
+		o := original{d.InSeq, d.Subject, d.Why, d.Bytes}
+		repeated := all && d.InSeq > 0 && seen[o]
+		seen[o] = true
 		switch {
+		case repeated:
+			return nil
 		case !all && !named[d.Seq]:
 			return nil
 		case d.SentAgain != nil && !again && !all:

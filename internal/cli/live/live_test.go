@@ -11,9 +11,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
@@ -122,11 +126,46 @@ func TestReplayWrongChannels(t *testing.T) {
 		t.Errorf("after a replay of key %s:\n%s", key, strings.Join(sent, "\n"))
 	}
 	number := strings.Fields(of[0])[0]
+	unsent := clitest.Must(t, "deadletter", "resend", "--all", "--dry-run", "--nats-url", url).Out
+	copyLetter(t, url, number)
+	if now := clitest.Must(t, "deadletter", "resend", "--all", "--dry-run", "--nats-url", url).Out; now != unsent {
+		t.Errorf("the second dead letter of a message that was sent again would be sent:\n%s", now)
+	}
 	clitest.Exec(t, t.Context(), "deadletter", "resend", number, "--nats-url", url).Want(t, cli.ExitFailure, "dead letter "+number+" was sent again", "try: --again")
 	clitest.Exec(t, t.Context(), "deadletter", "resend", "99999", "--nats-url", url).Want(t, cli.ExitFailure, "there is no dead letter 99999")
 	clitest.Exec(t, t.Context(), "deadletter", "resend", "--nats-url", url).Want(t, cli.ExitUsage, "--all")
 	clitest.Exec(t, t.Context(), "deadletter", "list", "--since", "yesterday", "--nats-url", url).Want(t, cli.ExitUsage, "--since \"yesterday\"")
 	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(24+len(of), " dead letters"), "0 predictions")
+}
+
+// copyLetter stores a dead letter a second time, as a worker that was killed before its commit.
+func copyLetter(t *testing.T, url, number string) {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "EUSN-DLQ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seq, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.GetMsg(t.Context(), seq)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Header.Del(nats.MsgIdHdr)
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A recording keeps its streams, ends and times.
