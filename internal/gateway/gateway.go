@@ -124,6 +124,9 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	g.out = log
+	if err := log.WriteAgain(); err != nil {
+		g.diskFailed(err)
+	}
 	for _, b := range left {
 		b.Message.Owner = b
 		g.lanes.Load(g.streamOf(g.keyOf(b.Message.Subject)).lane, b.Message)
@@ -154,7 +157,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("gateway: %w", err)
 	}
-	g.stats.held.Store(false)
+	g.stats.held.Store(g.hold.disk)
 	wrong := make(chan error, 1)
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()

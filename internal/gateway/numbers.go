@@ -141,7 +141,10 @@ func (g *Gateway) findInput(ctx context.Context) error {
 		in, err := g.inputStream(once)
 		cancel()
 		if err == nil {
-			return g.out.SetInput(strconv.FormatInt(in.CachedInfo().Created.UnixNano(), 10))
+			if err := g.out.SetInput(strconv.FormatInt(in.CachedInfo().Created.UnixNano(), 10)); err != nil {
+				g.diskFailed(err)
+			}
+			return nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()

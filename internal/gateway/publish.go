@@ -61,7 +61,7 @@ type hold struct {
 func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	if g.hold.disk && !now.Before(g.hold.probe) {
 		g.hold.probe = now.Add(probeEvery)
-		if g.lanes.WriteAgain() {
+		if g.out.WriteAgain() == nil && g.lanes.WriteAgain() {
 			g.diskWorks()
 		}
 	}

@@ -33,6 +33,7 @@
 // # Files
 //
 //   - log.go: writes batches and numbers to disk
+//   - segments.go: begins and deletes segments
 //   - read.go: reads the segments of an earlier run
 //   - record.go: encodes records
 //   - sessions.go: remembers the newest messages of each device to detect repeats

@@ -5,23 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
-)
-
-// A segment of more than segmentBytes, and of more than a share of all segments, is followed
-// by another.
-const (
-	segmentBytes = 1 << 20
-	segmentShare = 16
 )
 
 // Batch is a numbered message to the server.
@@ -71,7 +61,7 @@ type Log struct {
 	last     uint64            // id given last
 	bytes    int64             // of waiting payloads
 	rec      []byte
-	roll     int64
+	roll     int64  // size of the last segment, from which another follows; 0: the next record needs another
 	release  func() // the directory
 }
 
@@ -81,15 +71,9 @@ type given struct {
 	batch uint64
 }
 
-type segment struct {
-	n       int
-	f       *os.File
-	size    int64
-	waiting int
-}
-
 // Open opens the outbox in dir, for a single process at a time, and creates a missing
 // dir. Open returns the waiting batches, in the order of their numbers within each key.
+// An outbox of an earlier run opens although nothing can be written to the disk.
 func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
@@ -129,11 +113,8 @@ func (l *Log) beginSegment() error {
 	}
 	l.settleMissing()
 	l.doubtNumbers()
-	if err := l.newSegment(next); err != nil {
+	if err := l.newSegment(next); err != nil && len(numbers) == 0 {
 		return err
-	}
-	if l.closed { // or a power loss might leave that end as the log's
-		return l.syncSegment()
 	}
 	return nil
 }
@@ -161,75 +142,8 @@ func (l *Log) doubtNumbers() {
 // mayLackEnd reports whether the machine may have lost power since the last record.
 func (l *Log) mayLackEnd() bool { return !l.closed && (l.boot == "" || l.boot != bootID()) }
 
-func segmentNumbers(dir string) ([]int, error) {
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("outbox: %w", err)
-	}
-	var numbers []int
-	for _, e := range names {
-		if tail, ok := strings.CutPrefix(e.Name(), "outbox-"); ok {
-			if n, err := strconv.Atoi(tail); err == nil {
-				numbers = append(numbers, n)
-			}
-		}
-	}
-	slices.Sort(numbers)
-	return numbers, nil
-}
-
-func (l *Log) segmentPath(n int) string { return filepath.Join(l.dir, "outbox-"+strconv.Itoa(n)) }
-
-// newSegment begins a segment with the whole remembered state, and deletes unneeded
-// segments.
-func (l *Log) newSegment(n int) error {
-	f, err := os.OpenFile(l.segmentPath(n), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("outbox: %w", err)
-	}
-	s := &segment{n: n, f: f}
-	rec := l.Sessions.encodeSessions(l.encodeNumbers(appendText(appendText(beginRecord(nil, kindAll), l.Input), bootID())))
-	if int64(len(rec)) > math.MaxUint32 {
-		f.Close()
-		os.Remove(f.Name())
-		return fmt.Errorf("outbox: %d bytes of numbers and sessions, want at most %d", len(rec), uint32(math.MaxUint32))
-	}
-	first := slices.Concat(magic, sealRecord(rec))
-	if _, err := f.WriteAt(first, 0); err != nil {
-		f.Close()
-		os.Remove(f.Name())
-		return fmt.Errorf("outbox: %w", err)
-	}
-	s.size = int64(len(first))
-	l.segs = append(l.segs, s)
-	l.sweepSegments()
-	total := int64(0)
-	for _, s := range l.segs {
-		total += s.size
-	}
-	l.roll = max(segmentBytes, 8*s.size, total/segmentShare)
-	return nil
-}
-
-// sweepSegments deletes the oldest segments without a waiting batch. A later segment
-// stays as long as an older one: the later segment may record the storage of an older
-// segment's batch.
-func (l *Log) sweepSegments() {
-	for len(l.segs) > 1 && l.segs[0].waiting == 0 {
-		s := l.segs[0]
-		l.segs = l.segs[1:]
-		s.f.Close()
-		if err := os.Remove(s.f.Name()); err != nil {
-			l.log.Warn("a segment of the outbox cannot be deleted", "err", err)
-		}
-	}
-}
-
 // Put writes a batch; its number is then final.
 func (l *Log) Put(b *Batch) error {
-	if err := l.rollOn(); err != nil {
-		return err
-	}
 	m := b.Message
 	l.rec = beginRecord(l.rec, kindBatch)
 	r := binary.AppendUvarint(l.rec, l.last+1)
@@ -243,15 +157,13 @@ func (l *Log) Put(b *Batch) error {
 		}
 	}
 	r = appendText(binary.AppendUvarint(r, bitOf(m.End)), m.Unreadable)
-	at := len(r)
 	l.rec = append(r, m.Payload...)
-	s := l.segs[len(l.segs)-1]
-	place := s.size
 	if err := l.writeRecord(l.rec); err != nil {
 		return err
 	}
 	l.last++
-	b.id, b.seg, b.at, b.size = l.last, s, place+int64(at), len(m.Payload)
+	s := l.segs[len(l.segs)-1]
+	b.id, b.seg, b.at, b.size = l.last, s, s.size-int64(len(m.Payload)), len(m.Payload)
 	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, b.id}
 	s.waiting++
 	l.waiting[b.id] = b
@@ -275,18 +187,7 @@ func (l *Log) Done(b *Batch) error {
 	l.rec = binary.AppendUvarint(beginRecord(l.rec, kindDone), b.id)
 	err := l.writeRecord(l.rec)
 	l.sweepSegments()
-	if err != nil {
-		return err
-	}
-	return l.rollOn()
-}
-
-// rollOn begins another segment if the current segment is large.
-func (l *Log) rollOn() error {
-	if s := l.segs[len(l.segs)-1]; s.size > l.roll {
-		return l.newSegment(s.n + 1)
-	}
-	return nil
+	return err
 }
 
 // forget removes the batch from its messages: the server has the batch.
@@ -311,8 +212,8 @@ func (l *Log) SetInput(input string) error {
 	if l.Input != "" {
 		clear(l.numbers)
 	}
-	l.Input = input
-	return l.newSegment(l.segs[len(l.segs)-1].n + 1)
+	l.Input, l.roll = input, 0
+	return l.WriteAgain()
 }
 
 // Number returns the last number of a subject; none if the log has none.
@@ -324,15 +225,23 @@ func (l *Log) Forget(session string) error {
 		return nil
 	}
 	l.rec = appendText(beginRecord(l.rec, kindForget), session)
-	if err := l.writeRecord(l.rec); err != nil {
-		return err
+	return l.writeRecord(l.rec)
+}
+
+// WriteAgain retries to write the remembered state, after an error.
+func (l *Log) WriteAgain() error {
+	if s := l.segs[len(l.segs)-1]; s.size >= l.roll {
+		return l.newSegment(s.n + 1)
 	}
-	return l.rollOn()
+	return nil
 }
 
 // writeRecord appends a record. A partly written record is removed, so that the next
 // record replaces this part.
 func (l *Log) writeRecord(rec []byte) error {
+	if err := l.WriteAgain(); err != nil {
+		return err
+	}
 	s := l.segs[len(l.segs)-1]
 	if _, err := s.f.WriteAt(sealRecord(rec), s.size); err != nil {
 		s.f.Truncate(s.size)
