@@ -38,7 +38,8 @@
 // acknowledged when the batch is stored, and the samples are not added twice. A repeat
 // is recognized if the device marks it (DUP), in the same session, with the same packet
 // id, topic and content, among the newest 256 messages of the device (beyond 100,000
-// devices or 8 million messages, the devices silent longest are forgotten). An
+// devices, or 8 million messages counted per stream, the devices silent longest are
+// forgotten). An
 // acknowledged message proves nothing if the device has used a packet id twice among
 // these messages, or only one id: the repeat may be of a later message, which never
 // arrived. The gateway then accepts it: a duplicate is better than a loss. A message

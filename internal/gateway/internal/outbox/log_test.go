@@ -371,6 +371,51 @@ func TestRemembersABoundedNumber(t *testing.T) {
 	}
 }
 
+// A message counts once, in any number of parts: all parts of the newest messages are
+// remembered, also after a restart. The parts of a single device are bounded too.
+func TestRemembersWholeMessages(t *testing.T) {
+	s := NewSessions(map[string]int{"named": 1000})
+	add := func(session string, id, parts uint64) {
+		for part := range parts {
+			s.Add(Origin{session, id, 7, part, false, false}, nil)
+		}
+	}
+	for id := range uint64(1200) {
+		add("s", id, 5)
+		add("named", id, 3)
+	}
+	again := NewSessions(nil)
+	again.decodeSessions(&reader{b: s.encodeSessions(nil)}, func(uint64) (*Batch, bool) { return nil, false })
+	for _, s := range []*Sessions{s, again} {
+		for _, c := range []struct {
+			session      string
+			first, parts uint64
+		}{{"s", 1200 - Window, 5}, {"named", 200, 3}} {
+			for id := range uint64(1200) {
+				for part := range c.parts {
+					if e, _ := s.Find(Origin{c.session, id, 7, part, true, false}); (e != nil) != (id >= c.first) {
+						t.Fatalf("%s: part %d of message %d is remembered: %v", c.session, part, id, e != nil)
+					}
+				}
+			}
+		}
+	}
+	add("s", 1200, 2*Window) // more parts than messages of a session
+	for part := range uint64(2 * Window) {
+		if e, _ := s.Find(Origin{"s", 1200, 7, part, true, false}); e == nil {
+			t.Fatalf("part %d of the newest message is forgotten", part)
+		}
+	}
+	s = NewSessions(nil)
+	s.most = 100
+	for id := range uint64(30) {
+		add("s", id, 40)
+	}
+	if e, _ := s.Find(Origin{"s", 29, 7, 39, true, false}); e == nil || s.live > s.most || s.live < 40 {
+		t.Errorf("%d parts of one device are remembered, want at most %d; of the newest %v", s.live, s.most, e)
+	}
+}
+
 // A segment ends at its size; earlier segments are deleted when none of their batches
 // waits.
 func TestSegments(t *testing.T) {

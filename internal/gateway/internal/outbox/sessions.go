@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"container/list"
 	"encoding/binary"
 	"slices"
@@ -9,9 +10,9 @@ import (
 // Limits of the remembered state. A device has fewer messages in flight than Window, so
 // a repeat is always among the newest of its session.
 const (
-	Window      = 256     // messages of a session, unless SetWindow sets more
+	Window      = 256     // messages of a session, unless the session is named with another number
 	maxSessions = 100_000 // beyond, the session silent longest is forgotten
-	maxSeen     = 8 << 20 // messages of all sessions; beyond, likewise: a gigabyte of memory, and 200 MB in a segment
+	maxSeen     = 8 << 20 // parts of messages; beyond, likewise: a gigabyte of memory, and 200 MB in a segment
 )
 
 // Origin identifies a part of a device's message: the part of one stream.
@@ -28,7 +29,7 @@ type Origin struct {
 // acknowledged the batch.
 type Seen struct {
 	id, sum, part uint64
-	n             uint64 // number of earlier messages in the session
+	n             uint64 // number of its message in the session
 	gone          bool
 	untold        bool // certainly no device was answered
 	kept          bool // its id has no later message; only in this run, the log does not store it
@@ -44,7 +45,7 @@ type Sessions struct {
 	all    map[string]*session
 	recent list.List // of *session, the most recent in front
 	window map[string]int
-	live   int // of all sessions
+	live   int // parts of all sessions
 	most   int
 }
 
@@ -53,7 +54,7 @@ type session struct {
 	at     *list.Element
 	order  []*Seen // oldest first, including removed entries
 	byID   map[uint64][]*Seen
-	live   int
+	live   int    // parts
 	n      uint64 // given last
 	reused bool   // an id repeated within the window: an acknowledged message is no proof
 }
@@ -108,10 +109,7 @@ func (t *Sessions) Other(o Origin) bool {
 func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	s := t.sessionOf(o.Session)
 	before := s.live
-	limit := Window
-	if n := t.window[o.Session]; n > 0 {
-		limit = n
-	}
+	limit := cmp.Or(t.window[o.Session], Window)
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.part == o.Part {
 			// Ids used in turn also repeat, after all other ids. And while a device has
@@ -124,7 +122,7 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	}
 	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, kept: o.Kept, Batch: b}
 	s.addSeen(e)
-	s.trimSeen(limit)
+	s.trimSeen(limit, t.most)
 	for t.live += s.live - before; t.live > t.most && len(t.all) > 1; {
 		t.Forget(t.recent.Back().Value.(*session).name)
 	}
@@ -178,8 +176,12 @@ func (t *Sessions) sessionOf(name string) *session {
 }
 
 func (s *session) addSeen(e *Seen) {
-	s.n++
-	e.n = s.n
+	if earlier := s.byID[e.id]; len(earlier) > 0 {
+		e.n = earlier[0].n
+	} else {
+		s.n++
+		e.n = s.n
+	}
 	s.order = append(s.order, e)
 	s.byID[e.id] = append(s.byID[e.id], e)
 	s.live++
@@ -212,8 +214,10 @@ func (t *Sessions) forgetBatches(lost map[uint64]*Batch) {
 	}
 }
 
-func (s *session) trimSeen(limit int) {
-	for s.live > limit {
+// trimSeen forgets the oldest messages beyond the newest limit messages, and beyond most
+// parts.
+func (s *session) trimSeen(limit, most int) {
+	for len(s.byID) > limit || s.live > most && len(s.byID) > 1 {
 		if e := s.order[0]; !e.gone {
 			s.dropSeen(e.id)
 		}
@@ -222,7 +226,7 @@ func (s *session) trimSeen(limit int) {
 	for len(s.order) > 0 && s.order[0].gone {
 		s.order = s.order[1:]
 	}
-	if len(s.order) > 2*limit { // removed entries in the middle
+	if len(s.order) > 2*s.live+Window { // removed entries in the middle
 		kept := s.order[:0:0]
 		for _, e := range s.order {
 			if !e.gone {
