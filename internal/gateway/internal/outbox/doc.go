@@ -12,7 +12,8 @@
 //	f  forget    session: the device has begun a new session
 //	s  all that is remembered, at the beginning of each segment: input, boot,
 //	   numbers: n x (subject incarnation seq doubt), the one given last at the end,
-//	   sessions: n x (session reused, m x (id sum part, id of the batch or 0))
+//	   sessions: n x (session, messages since an id was used twice in the window or 0,
+//	   m x (id sum part, id of the batch or 0))
 //	e  end       the run has ended, and all is on the disk
 //
 // A segment is deleted when none of its batches waits and a later segment has begun

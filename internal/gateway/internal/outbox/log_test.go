@@ -416,6 +416,47 @@ func TestRemembersWholeMessages(t *testing.T) {
 	}
 }
 
+// After an id that was used twice, an acknowledged message is no proof, until both uses
+// are out of the window, also over a restart.
+func TestReuseExpires(t *testing.T) {
+	s := NewSessions(map[string]int{"broker": 1000})
+	reopen := func() {
+		again := NewSessions(s.window)
+		again.decodeSessions(&reader{b: s.encodeSessions(nil)}, func(uint64) (*Batch, bool) { return nil, false })
+		s = again
+	}
+	for session, window := range map[string]uint64{"s": Window, "broker": 1000} {
+		add := func(id uint64) { s.Add(Origin{session, id, 7, 8, false, false}, nil) }
+		known := func(id uint64) bool {
+			_, known := s.Find(Origin{session, id, 7, 8, true, false})
+			return known
+		}
+		for id := range uint64(100) {
+			add(id)
+		}
+		if !known(99) {
+			t.Fatalf("%s: the newest message is unknown", session)
+		}
+		add(90) // the device has restarted
+		for i := uint64(1); i < window; i++ {
+			if add(1000 + i); known(1000 + i) {
+				t.Fatalf("%s: a message proves something %d messages after the reuse of an id", session, i)
+			}
+			if i == 100 {
+				reopen()
+			}
+		}
+		for i := range uint64(2 * window) {
+			if add(1000 + window + i); !known(1000 + window + i) {
+				t.Fatalf("%s: %d messages after the window no message is known", session, i)
+			}
+			if i == 10 {
+				reopen()
+			}
+		}
+	}
+}
+
 // A segment ends at its size; earlier segments are deleted when none of their batches
 // waits.
 func TestSegments(t *testing.T) {

@@ -50,13 +50,16 @@ type Sessions struct {
 }
 
 type session struct {
-	name   string
-	at     *list.Element
-	order  []*Seen // oldest first, including removed entries
-	byID   map[uint64][]*Seen
-	live   int    // parts
-	n      uint64 // given last
-	reused bool   // an id repeated within the window: an acknowledged message is no proof
+	name  string
+	at    *list.Element
+	order []*Seen // oldest first, including removed entries
+	byID  map[uint64][]*Seen
+	live  int    // parts
+	n     uint64 // given last
+	// reused is 1 for a message whose id was used before within the window, then counts
+	// messages until this message is out of the window; 0: no such message. Until then an
+	// acknowledged message is no proof.
+	reused uint64
 }
 
 // NewSessions returns an empty set. The set keeps window messages of the named
@@ -78,7 +81,7 @@ func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	if s == nil {
 		return nil, false
 	}
-	counts := !s.reused && (len(s.byID) > 1 || t.window[o.Session] > 0)
+	counts := s.reused == 0 && (len(s.byID) > 1 || t.window[o.Session] > 0)
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.Batch == nil && !e.untold && !e.kept && !counts {
 			continue
@@ -110,12 +113,17 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 	s := t.sessionOf(o.Session)
 	before := s.live
 	limit := cmp.Or(t.window[o.Session], Window)
+	if s.reused > 0 && len(s.byID[o.ID]) == 0 {
+		s.reused = (s.reused + 1) % uint64(limit+1)
+	}
 	for _, e := range s.byID[o.ID] {
 		if e.sum != o.Sum || e.part == o.Part {
 			// Ids used in turn also repeat, after all other ids. And while a device has
 			// used only one id, a marked repeat may be real.
 			may := o.Again && e.sum == o.Sum && len(s.byID) == 1
-			s.reused = s.reused || !may && s.n-e.n < uint64(max(Window, limit/2))
+			if !may && s.n-e.n < uint64(max(Window, limit/2)) {
+				s.reused = 1
+			}
 			s.dropSeen(o.ID)
 			break
 		}
@@ -258,11 +266,7 @@ func (t *Sessions) encodeSessions(dst []byte) []byte {
 				body = binary.AppendUvarint(body, v)
 			}
 		}
-		reused := byte(0)
-		if s.reused {
-			reused = 1
-		}
-		dst = append(appendText(dst, s.name), reused)
+		dst = binary.AppendUvarint(appendText(dst, s.name), s.reused)
 		dst = append(binary.AppendUvarint(dst, uint64(n)), body...)
 	}
 	return dst
@@ -275,7 +279,7 @@ func (t *Sessions) decodeSessions(r *reader, batch func(id uint64) (b *Batch, lo
 	t.recent.Init()
 	for range r.readCount() {
 		s := t.sessionOf(r.readText())
-		s.reused = r.u64() == 1
+		s.reused = r.u64()
 		for range r.readCount() {
 			e := &Seen{id: r.u64(), sum: r.u64(), part: r.u64()}
 			if id := r.u64(); id != 0 {
