@@ -330,6 +330,22 @@ func TestEndIsSynced(t *testing.T) {
 	l.Close()
 }
 
+// The segments of an earlier run can be synced on Windows, which syncs only files that are
+// open for writing.
+func TestOldSegmentsAreOpenForWriting(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := openLog(t, dir)
+	putBatch(t, l, "k", 1, 1)
+	l.Close()
+	l, _ = openLog(t, dir)
+	if len(l.segs) != 2 {
+		t.Fatalf("%d segments, want 2", len(l.segs))
+	}
+	if err := l.segs[0].f.Truncate(l.segs[0].size); err != nil {
+		t.Error(err)
+	}
+}
+
 // For any number of devices, the remembered state is bounded. The most recent devices
 // are remembered.
 func TestRemembersABoundedNumber(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 // readSegment takes over a segment of an earlier run.
 func (l *Log) readSegment(n int) error {
-	f, err := os.Open(l.segmentPath(n))
+	f, err := os.OpenFile(l.segmentPath(n), os.O_RDWR, 0) // Windows syncs no other files
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
