@@ -312,6 +312,13 @@ func TestResizeOfLittle(t *testing.T) {
 		t.Errorf("of a job that does not exist: %v", err)
 	}
 	b.startStage(m, c).stopStage(t)
+	if err := b.js.DeleteObjectStore(t.Context(), "LITTLE-SNAP"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.newChanger(m, c).resizeJob(t.Context(), 5); !errors.Is(err, operate.ErrNotBegun) {
+		t.Errorf("of a job whose first worker ended before it had created all: %v", err)
+	}
+	b.startStage(m, c).stopStage(t)
 	b.resizeJob(m, c, 5)
 	b.resizeJob(m, c, 5)
 	c.Partitions = 5

@@ -111,6 +111,9 @@ func openChange(ctx context.Context, job *pipeline.Job) (j *change, end func(), 
 		return nil, nil, fmt.Errorf("pipeline: JetStream: %w", err)
 	}
 	found, snaps, err := store.OpenStates(ctx, js, c.Job)
+	if errors.Is(err, jetstream.ErrBucketNotFound) { // the first worker ended while it created the job
+		err = fmt.Errorf("pipeline: job %q: %w: %w", c.Job, ErrNotBegun, err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
