@@ -8,6 +8,8 @@
 //
 //	b  batch     id subject incarnation seq, origins: n x (session id sum part again), end,
 //	             why the payload is unreadable (empty: it is samples), payload
+//	m  moved     id given last, then the fields of a batch without origins: the batch was in
+//	             the oldest segment
 //	d  done      id of a batch that the server has acknowledged
 //	f  forget    session: the device has begun a new session
 //	s  all that is remembered, at the beginning of each segment: input, boot,
@@ -17,16 +19,17 @@
 //	e  end       the run has ended, and all is on the disk
 //
 // A segment is deleted when none of its batches waits and a later segment has begun
-// with the whole remembered state. A record cut off by the end of the process ends its
-// segment. A damaged record ends it too; then the file is kept under the name
-// outbox-N.damaged, the log reports it, and all numbers are forgotten, because batches
-// of any subject may be missing. Ids of batches have no gaps over segments: a gap is a
+// with the whole remembered state. If most of the log is not needed, the few waiting
+// batches of the oldest segment move to a new segment, which is synced first. A record cut
+// off by the end of the process ends its segment. A damaged record ends it too; then the
+// file is kept under the name outbox-N.damaged, the log reports it, and all numbers are
+// forgotten, because batches of any subject may be missing. Ids of batches have no gaps over segments: a gap is a
 // segment without an end, and counts as damage. After a power loss, so does a first
 // segment whose remembered state refers to a batch without a record: the segment with
 // this record is missing.
 //
-// Only the beginning and the end of a run are synced: the log survives the end of the
-// process, and detects a power loss. Boot distinguishes the starts of the machine
+// Otherwise only the beginning and the end of a run are synced: the log survives the end
+// of the process, and detects a power loss. Boot distinguishes the starts of the machine
 // (empty: unknown). A log that does not end with e and was begun before the machine's
 // last start may lack its end: its numbers are then in doubt. Package gateway describes
 // the consequences.
@@ -34,7 +37,7 @@
 // # Files
 //
 //   - log.go: writes batches and numbers to disk
-//   - segments.go: begins and deletes segments
+//   - segments.go: begins, moves and deletes segments
 //   - read.go: reads the segments of an earlier run
 //   - record.go: encodes records
 //   - sessions.go: remembers the newest messages of each device to detect repeats

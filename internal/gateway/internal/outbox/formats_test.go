@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"log/slog"
 	"os"
@@ -47,15 +48,36 @@ func writeFiles(t *testing.T, dir string) {
 	l.Close()
 }
 
-// The stored outbox of version 1 is read with its written content: waiting batches,
+// writeMoved continues the outbox of writeFiles, and moves the waiting batches.
+func writeMoved(t *testing.T, dir string) {
+	t.Helper()
+	writeFiles(t, dir)
+	l, _ := openLog(t, dir)
+	if err := errors.Join(l.moveOldest(), l.End()); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+// storedOutboxes are the writers of the outboxes in testdata/formats.
+var storedOutboxes = map[string]func(*testing.T, string){"outbox-1": writeFiles, "outbox-1-moved": writeMoved}
+
+// The stored outboxes of version 1 are read with their written content: waiting batches,
 // numbers and sessions. The current program writes the same bytes. See CONTRIBUTING.md,
 // "When a format changes".
 func TestStoredOutbox(t *testing.T) {
 	boot := bootID
 	defer func() { bootID = boot }()
-	stored := filepath.Join("testdata", "formats", "outbox-1")
+	for name, write := range storedOutboxes {
+		t.Run(name, func(t *testing.T) { readStored(t, filepath.Join("testdata", "formats", name), write) })
+	}
+}
+
+// readStored reads a stored outbox.
+func readStored(t *testing.T, stored string, write func(*testing.T, string)) {
+	t.Helper()
 	if _, err := os.Stat(stored); *writeFormats && os.IsNotExist(err) {
-		writeFiles(t, stored)
+		write(t, stored)
 		if err := os.Remove(filepath.Join(stored, "lock")); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +110,7 @@ func TestStoredOutbox(t *testing.T) {
 		t.Error("a session that was forgotten is there")
 	}
 	l.Close()
-	sameBytes(t, stored)
+	sameBytes(t, stored, write)
 }
 
 // An outbox of another version is refused, and stays unchanged.
@@ -110,10 +132,10 @@ func TestOtherVersionRefused(t *testing.T) {
 }
 
 // sameBytes wants today's outbox of the same batches to have the bytes stored.
-func sameBytes(t *testing.T, stored string) {
+func sameBytes(t *testing.T, stored string, write func(*testing.T, string)) {
 	t.Helper()
 	dir := t.TempDir()
-	writeFiles(t, dir)
+	write(t, dir)
 	numbers, err := segmentNumbers(stored)
 	if err != nil || len(numbers) == 0 {
 		t.Fatalf("%s: segments %v (%v)", stored, numbers, err)

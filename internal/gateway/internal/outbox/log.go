@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/internal/durable"
@@ -90,12 +89,7 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 		l.Close()
 		return nil, nil, err
 	}
-	var wait []*Batch
-	for _, b := range l.waiting {
-		wait = append(wait, b)
-	}
-	slices.SortFunc(wait, func(a, b *Batch) int { return int(int64(a.id) - int64(b.id)) })
-	return l, wait, nil
+	return l, l.waitingIn(nil), nil
 }
 
 // beginSegment reads the segments, and begins a new segment.
@@ -145,19 +139,7 @@ func (l *Log) mayLackEnd() bool { return !l.closed && (l.boot == "" || l.boot !=
 // Put writes a batch; its number is then final.
 func (l *Log) Put(b *Batch) error {
 	m := b.Message
-	l.rec = beginRecord(l.rec, kindBatch)
-	r := binary.AppendUvarint(l.rec, l.last+1)
-	r = appendText(appendText(r, m.Subject), m.Incarnation)
-	r = binary.AppendUvarint(r, m.Seq)
-	r = binary.AppendUvarint(r, uint64(len(b.Origins)))
-	for _, o := range b.Origins {
-		r = appendText(r, o.Session)
-		for _, v := range []uint64{o.ID, o.Sum, o.Part, bitOf(o.Again)} {
-			r = binary.AppendUvarint(r, v)
-		}
-	}
-	r = appendText(binary.AppendUvarint(r, bitOf(m.End)), m.Unreadable)
-	l.rec = append(r, m.Payload...)
+	l.rec = append(encodeBatch(beginRecord(l.rec, kindBatch), l.last+1, m, b.Origins), m.Payload...)
 	if err := l.writeRecord(l.rec); err != nil {
 		return err
 	}
@@ -165,10 +147,14 @@ func (l *Log) Put(b *Batch) error {
 	s := l.segs[len(l.segs)-1]
 	b.id, b.seg, b.at, b.size = l.last, s, s.size-int64(len(m.Payload)), len(m.Payload)
 	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, b.id}
-	s.waiting++
+	l.addWaiting(b)
+	return nil
+}
+
+func (l *Log) addWaiting(b *Batch) {
+	b.seg.waiting++
 	l.waiting[b.id] = b
 	l.bytes += int64(b.size)
-	return nil
 }
 
 // Payload reads a batch's payload.
@@ -236,12 +222,16 @@ func (l *Log) WriteAgain() error {
 	return nil
 }
 
-// writeRecord appends a record. A partly written record is removed, so that the next
-// record replaces this part.
 func (l *Log) writeRecord(rec []byte) error {
 	if err := l.WriteAgain(); err != nil {
 		return err
 	}
+	return l.appendRecord(rec)
+}
+
+// appendRecord appends a record. A partly written record is removed, so that the next
+// record replaces this part.
+func (l *Log) appendRecord(rec []byte) error {
 	s := l.segs[len(l.segs)-1]
 	if _, err := s.f.WriteAt(sealRecord(rec), s.size); err != nil {
 		s.f.Truncate(s.size)

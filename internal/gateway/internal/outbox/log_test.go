@@ -3,8 +3,10 @@ package outbox
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -474,11 +476,12 @@ func TestReuseExpires(t *testing.T) {
 }
 
 // A segment ends at its size; earlier segments are deleted when none of their batches
-// waits.
+// waits. A batch that waits long does not keep all later segments.
 func TestSegments(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := openLog(t, dir)
-	stays := putBatch(t, l, "stays", 1, 0)
+	stays, synced := putBatch(t, l, "stays", 1, 0), 0
+	defer durable.Observe(func(durable.Step) { synced++ })()
 	big := make([]byte, 1<<20)
 	for i := range 60 {
 		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: uint64(i + 1), Payload: big}}
@@ -488,14 +491,20 @@ func TestSegments(t *testing.T) {
 		if err := l.Done(b); err != nil {
 			t.Fatal(err)
 		}
+		if n, _ := segmentNumbers(dir); len(n) > spareSegments+1 {
+			t.Fatalf("segments %v, and a single batch of %d bytes waits", n, stays.size)
+		}
 	}
-	if n, _ := segmentNumbers(dir); len(n) < 3 {
-		t.Errorf("segments %v: a later one went before one that is needed", n)
+	if synced == 0 {
+		t.Error("the only record of a batch was deleted before its copy was synced")
 	}
 	l.Close()
 	l, left := openLog(t, dir)
 	if len(left) != 1 || left[0].Message.Subject != "stays" {
 		t.Fatalf("%d batches wait", len(left))
+	}
+	if e, _ := l.Sessions.Find(Origin{"s", 0, 7, 8, true, false}); e == nil || e.Batch != left[0] {
+		t.Errorf("the message that waits: %+v", e)
 	}
 	if err := l.Done(left[0]); err != nil {
 		t.Fatal(err)
@@ -503,7 +512,94 @@ func TestSegments(t *testing.T) {
 	if n, _ := segmentNumbers(dir); len(n) != 1 {
 		t.Errorf("segments %v, want one", n)
 	}
-	_ = stays
+}
+
+// Batches that the server stores in any order, with restarts and copies of the log at any
+// moment: the waiting batches return in order, with their bytes, and the log stays small.
+func TestMovedBatches(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	dir := t.TempDir()
+	l, left := openLog(t, dir)
+	seq, moved := uint64(0), 0
+	home := map[uint64]int{} // by id: the number of the segment
+	check := func(dir string, wait []*Batch) {
+		t.Helper()
+		again, left := openLog(t, dir)
+		defer again.Close()
+		if len(left) != len(wait) || again.Number("k").Seq != seq || again.damaged {
+			t.Fatalf("%d batches wait, want %d; the number is %d, want %d; damaged %v", len(left), len(wait), again.Number("k").Seq, seq, again.damaged)
+		}
+		for i, b := range left {
+			m := wait[i].Message
+			p, err := again.Payload(b)
+			if err != nil || b.Message.Seq != m.Seq || !b.Message.End || b.Message.Unreadable != "why" || string(p) != fmt.Sprint("k ", m.Seq) {
+				t.Fatalf("batch %d is %+v with %q (%v), want number %d", i, b.Message, p, err, m.Seq)
+			}
+			if e, _ := again.Sessions.Find(Origin{"s", m.Seq, 7, 8, true, false}); m.Seq+Window > seq && (e == nil || e.Batch != b) {
+				t.Fatalf("the message of number %d: %+v", m.Seq, e)
+			}
+		}
+	}
+	for step := range 250 {
+		seq++
+		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: seq, End: true, Unreadable: "why", Payload: fmt.Appendf(nil, "k %d", seq)}}
+		b.Add(Origin{"s", seq, 7, 8, false, false}, l.Sessions)
+		killed := filepath.Join(t.TempDir(), "killed") // before segments were deleted
+		if step%20 == 0 {
+			copyFiles(t, killed, dir)
+		}
+		if err := l.Put(b); err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, b)
+		if step%20 == 0 {
+			copyFiles(t, killed, dir)
+			check(killed, left)
+			check(killed, left)
+		}
+		for len(left) > 0 && (rng.IntN(2) == 0 || len(left) > 40) {
+			i := max(rng.IntN(len(left)), rng.IntN(len(left)))
+			if err := l.Done(left[i]); err != nil {
+				t.Fatal(err)
+			}
+			left = slices.Delete(left, i, i+1)
+		}
+		for _, b := range left {
+			if home[b.id] != 0 && home[b.id] != b.seg.n {
+				moved++
+			}
+			home[b.id] = b.seg.n
+		}
+		if step%4 == 0 {
+			l.roll = 1
+		}
+		if step%90 == 0 {
+			l.Close()
+			check(dir, left)
+			l, left = openLog(t, dir)
+		}
+		if n := len(l.segs); n > 2*spareSegments {
+			t.Fatalf("step %d: %d segments, and %d batches wait", step, n, len(left))
+		}
+	}
+	if moved < 20 {
+		t.Errorf("%d batches were moved", moved)
+	}
+}
+
+// copyFiles copies the files of a directory, and keeps other files.
+func copyFiles(t *testing.T, to, from string) {
+	t.Helper()
+	names, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range names {
+		b, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err := errors.Join(err, os.MkdirAll(to, 0o700), os.WriteFile(filepath.Join(to, e.Name()), b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Devices that repeatedly begin a session do not grow the log.

@@ -88,8 +88,8 @@ func (l *Log) readRecord(s *segment, r *bufio.Reader) error {
 	l.closed = body[0] == kindEnd
 	rd := &reader{b: body[1:]}
 	switch body[0] {
-	case kindBatch:
-		l.readBatch(s, rd, int64(n))
+	case kindBatch, kindMoved:
+		l.readBatch(s, rd, int64(n), body[0] == kindMoved)
 	case kindDone:
 		id := rd.u64()
 		if b := l.waiting[id]; b != nil {
@@ -185,7 +185,52 @@ func (l *Log) encodeNumbers(dst []byte) []byte {
 	return dst
 }
 
-func (l *Log) readBatch(s *segment, r *reader, n int64) {
+// readBatch reads a record of n bytes with a batch.
+func (l *Log) readBatch(s *segment, r *reader, n int64, moved bool) {
+	if moved {
+		l.readMoved(s, r, n)
+		return
+	}
+	b := l.decodeBatch(s, r, n)
+	if r.err != nil || b.id <= l.last {
+		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
+		return
+	}
+	l.lacksBatch(b.id - 1)
+	for _, o := range b.Origins {
+		b.seen = append(b.seen, l.Sessions.Add(o, b))
+	}
+	l.last = b.id
+	l.numbers[b.Message.Subject] = given{Number{b.Message.Incarnation, b.Message.Seq, false}, b.id}
+	l.addWaiting(b)
+}
+
+// readMoved replaces the record of a batch, which may be in a deleted segment.
+func (l *Log) readMoved(s *segment, r *reader, n int64) {
+	last := r.u64()
+	b := l.decodeBatch(s, r, n)
+	if r.err != nil || b.id > last {
+		r.err = cmp.Or(r.err, errors.New("a moved batch without its number"))
+		return
+	}
+	l.lacksBatch(last)
+	l.last = max(l.last, last)
+	if old := cmp.Or(l.waiting[b.id], l.missing[b.id]); old != nil {
+		b.seen = old.seen
+		for _, e := range b.seen {
+			e.Batch = b
+		}
+		delete(l.missing, b.id)
+		if old.seg != nil {
+			old.seg.waiting--
+			l.bytes -= int64(old.size)
+		}
+	}
+	l.addWaiting(b)
+}
+
+// decodeBatch reads the fields of a batch from a record of n bytes.
+func (l *Log) decodeBatch(s *segment, r *reader, n int64) *Batch {
 	m := &producer.Message{}
 	b := &Batch{Message: m, seg: s}
 	b.id, m.Subject, m.Incarnation, m.Seq = r.u64(), r.readText(), r.readText(), r.u64()
@@ -193,19 +238,7 @@ func (l *Log) readBatch(s *segment, r *reader, n int64) {
 		b.Origins = append(b.Origins, Origin{Session: r.readText(), ID: r.u64(), Sum: r.u64(), Part: r.u64(), Again: r.u64() == 1})
 	}
 	m.End, m.Unreadable = r.u64() == 1, r.readText()
-	if r.err != nil || b.id <= l.last {
-		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
-		return
-	}
-	l.lacksBatch(b.id - 1)
 	b.size = len(r.b)
 	b.at = s.size + headBytes + n - int64(b.size)
-	for _, o := range b.Origins {
-		b.seen = append(b.seen, l.Sessions.Add(o, b))
-	}
-	l.last = b.id
-	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, b.id}
-	s.waiting++
-	l.waiting[b.id] = b
-	l.bytes += int64(b.size)
+	return b
 }

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
 const (
 	version    = 1 // of the format
 	headBytes  = 8
 	kindBatch  = 'b'
+	kindMoved  = 'm'
 	kindDone   = 'd'
 	kindForget = 'f'
 	kindAll    = 's'
@@ -32,6 +35,20 @@ func sealRecord(rec []byte) []byte {
 
 func beginRecord(dst []byte, kind byte) []byte {
 	return append(append(dst[:0], make([]byte, headBytes)...), kind)
+}
+
+// encodeBatch appends the fields of a batch up to the payload.
+func encodeBatch(dst []byte, id uint64, m *producer.Message, origins []Origin) []byte {
+	dst = appendText(appendText(binary.AppendUvarint(dst, id), m.Subject), m.Incarnation)
+	dst = binary.AppendUvarint(dst, m.Seq)
+	dst = binary.AppendUvarint(dst, uint64(len(origins)))
+	for _, o := range origins {
+		dst = appendText(dst, o.Session)
+		for _, v := range []uint64{o.ID, o.Sum, o.Part, bitOf(o.Again)} {
+			dst = binary.AppendUvarint(dst, v)
+		}
+	}
+	return appendText(binary.AppendUvarint(dst, bitOf(m.End)), m.Unreadable)
 }
 
 func bitOf(b bool) uint64 {

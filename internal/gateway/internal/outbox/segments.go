@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -8,13 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
 // A segment of more than segmentBytes, and of more than a share of all segments, is followed
-// by another.
+// by another. If there are then more than spareSegments, and waiting payloads are less than
+// a share of all segments, the waiting batches of the oldest segment move to the newest.
 const (
-	segmentBytes = 1 << 20
-	segmentShare = 16
+	segmentBytes  = 1 << 20
+	segmentShare  = 16
+	spareSegments = 4
+	waitingShare  = 4
 )
 
 type segment struct {
@@ -75,7 +82,57 @@ func (l *Log) newSegment(n int) error {
 		total += s.size
 	}
 	l.roll = max(segmentBytes, 8*s.size, total/segmentShare)
+	if len(l.segs) > spareSegments && total > waitingShare*l.bytes {
+		before := s.size
+		if err := l.moveOldest(); err != nil {
+			l.log.Warn("a segment of the outbox cannot be deleted", "err", err)
+		}
+		l.roll += s.size - before
+	}
 	return nil
+}
+
+// moveOldest copies the waiting batches of the oldest segment to the newest, and deletes
+// unneeded segments: a batch that waits long would keep all later segments. The copies are
+// synced first, because the old records are long on the disk.
+func (l *Log) moveOldest() error {
+	old, s := l.segs[0], l.segs[len(l.segs)-1]
+	moved := l.waitingIn(old)
+	at := make([]int64, len(moved))
+	var rec []byte
+	for i, b := range moved {
+		p, err := l.Payload(b)
+		if err != nil {
+			return err
+		}
+		rec = append(encodeBatch(binary.AppendUvarint(beginRecord(rec, kindMoved), l.last), b.id, b.Message, nil), p...)
+		if err := l.appendRecord(rec); err != nil {
+			return err
+		}
+		at[i] = s.size - int64(b.size)
+	}
+	if err := cmp.Or(durable.Sync(s.f), durable.SyncFolder(l.dir)); err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	for i, b := range moved {
+		b.seg, b.at = s, at[i]
+	}
+	old.waiting, s.waiting = 0, s.waiting+len(moved)
+	l.sweepSegments()
+	return nil
+}
+
+// waitingIn returns the waiting batches of a segment, or of all segments, in the order of
+// their ids.
+func (l *Log) waitingIn(s *segment) []*Batch {
+	var all []*Batch
+	for _, b := range l.waiting {
+		if s == nil || b.seg == s {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Batch) int { return cmp.Compare(a.id, b.id) })
+	return all
 }
 
 // sweepSegments deletes the oldest segments without a waiting batch. A later segment
