@@ -240,12 +240,12 @@ func (g *Gateway) closeDoors() (late <-chan time.Time) {
 // no messages.
 func (g *Gateway) drainTaken(in <-chan taken) {
 	for range atOnce {
+		if g.isFull() {
+			in = nil
+		}
 		select {
 		case t := <-in:
 			g.addMessage(&t, time.Now())
-			if g.isFull() {
-				in = nil
-			}
 		case a := <-g.lanes.Answers:
 			g.lanes.Answered(a)
 		default:

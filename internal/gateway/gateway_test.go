@@ -19,8 +19,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
@@ -912,6 +914,41 @@ func TestOutboxUnreadable(t *testing.T) {
 	g.waitForLog(t, "the outbox cannot be read")
 	if err := g.sendMessage(ctx, Message{Input: MQTT, Key: "other", Payload: []byte("1 1")}); err != nil {
 		t.Error(err)
+	}
+}
+
+// While the outbox cannot note that a message is stored, the device gets no answer, and the
+// outbox does not count as writable.
+func TestOutboxCannotNote(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	book := &pipelinetest.LogBook{}
+	g, err := New(r.nc, Config{Channels: []string{"x", "y"}, Dir: t.TempDir(), Log: book.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := 0
+	m := &producer.Message{Subject: "sensors.k", Incarnation: "I", Seq: 1, Stored: []func(){func() { answers++ }}}
+	if err := (store{g}).Put(m); err != nil {
+		t.Fatal(err)
+	}
+	g.out.Close()
+	store{g}.Done(m)
+	for _, stored := range m.Stored {
+		stored()
+	}
+	now := time.Now().Add(time.Second)
+	g.pumpLanes(now)
+	if answers > 0 || !g.isFull() || book.Lines("can be written again") > 0 {
+		t.Errorf("%d answers, the gateway is full: %v, with an outbox that cannot be written:\n%s", answers, g.isFull(), book)
+	}
+	if g.out, _, err = outbox.Open(t.TempDir(), nil, book.Logger()); err != nil {
+		t.Fatal(err)
+	}
+	defer g.out.Close()
+	g.pumpLanes(now.Add(time.Second))
+	if answers != 1 || g.isFull() || book.Lines("can be written again") != 1 {
+		t.Errorf("%d answers, the gateway is full: %v, want one answer and a writable outbox:\n%s", answers, g.isFull(), book)
 	}
 }
 

@@ -35,7 +35,9 @@ func (s store) Payload(m *producer.Message) ([]byte, error) {
 
 func (s store) Done(m *producer.Message) {
 	if err := s.g.out.Done(batchOf(m)); err != nil {
-		s.g.diskFailed(err) // the next run resends the message, under the same number
+		s.g.diskFailed(err)
+		s.g.hold.answers = append(s.g.hold.answers, m.Stored...)
+		m.Stored = nil
 	}
 }
 
@@ -54,6 +56,9 @@ type hold struct {
 	full   bool // a full outbox was reported
 	why    string
 	probe  time.Time // time of the next attempt to write to the outbox
+	// answers to devices, whose messages are stored while the outbox cannot note this: the
+	// next run would take a message of an answered device for an unanswered message.
+	answers []func()
 }
 
 // pumpLanes publishes due messages. pumpLanes returns the time until the next due
@@ -61,8 +66,14 @@ type hold struct {
 func (g *Gateway) pumpLanes(now time.Time) time.Duration {
 	if g.hold.disk && !now.Before(g.hold.probe) {
 		g.hold.probe = now.Add(probeEvery)
-		if g.out.WriteAgain() == nil && g.lanes.WriteAgain() {
-			g.diskWorks()
+		if g.out.WriteAgain() == nil {
+			for _, stored := range g.hold.answers {
+				stored()
+			}
+			g.hold.answers = nil
+			if g.lanes.WriteAgain() {
+				g.diskWorks()
+			}
 		}
 	}
 	wait := g.lanes.Pump(now)

@@ -60,6 +60,7 @@ type Log struct {
 	last     uint64            // id given last
 	bytes    int64             // of waiting payloads
 	rec      []byte
+	pending  []byte // records of facts that are not written yet
 	roll     int64  // size of the last segment, from which another follows; 0: the next record needs another
 	release  func() // the directory
 }
@@ -171,9 +172,15 @@ func (l *Log) Payload(b *Batch) ([]byte, error) {
 func (l *Log) Done(b *Batch) error {
 	l.finishBatch(b)
 	l.rec = binary.AppendUvarint(beginRecord(l.rec, kindDone), b.id)
-	err := l.writeRecord(l.rec)
+	err := l.noteFact(l.rec)
 	l.sweepSegments()
 	return err
+}
+
+// noteFact writes a record, after an error before the next record.
+func (l *Log) noteFact(rec []byte) error {
+	l.pending = append(l.pending, sealRecord(rec)...)
+	return l.WriteAgain()
 }
 
 // forget removes the batch from its messages: the server has the batch.
@@ -211,29 +218,35 @@ func (l *Log) Forget(session string) error {
 		return nil
 	}
 	l.rec = appendText(beginRecord(l.rec, kindForget), session)
-	return l.writeRecord(l.rec)
+	return l.noteFact(l.rec)
 }
 
-// WriteAgain retries to write the remembered state, after an error.
+// WriteAgain retries to write the remembered state and facts, after an error.
 func (l *Log) WriteAgain() error {
 	if s := l.segs[len(l.segs)-1]; s.size >= l.roll {
-		return l.newSegment(s.n + 1)
+		if err := l.newSegment(s.n + 1); err != nil {
+			return err
+		}
 	}
-	return nil
+	err := l.appendRecord(l.pending)
+	if err == nil {
+		l.pending = l.pending[:0]
+	}
+	return err
 }
 
 func (l *Log) writeRecord(rec []byte) error {
 	if err := l.WriteAgain(); err != nil {
 		return err
 	}
-	return l.appendRecord(rec)
+	return l.appendRecord(sealRecord(rec))
 }
 
-// appendRecord appends a record. A partly written record is removed, so that the next
-// record replaces this part.
+// appendRecord appends sealed records. Partly written records are removed, so that the
+// next record replaces this part.
 func (l *Log) appendRecord(rec []byte) error {
 	s := l.segs[len(l.segs)-1]
-	if _, err := s.f.WriteAt(sealRecord(rec), s.size); err != nil {
+	if _, err := s.f.WriteAt(rec, s.size); err != nil {
 		s.f.Truncate(s.size)
 		return fmt.Errorf("outbox: %w", err)
 	}

@@ -332,6 +332,39 @@ func TestEndIsSynced(t *testing.T) {
 	l.Close()
 }
 
+// The storage of a batch, or a new session, that cannot be written is written before the
+// next record: a later batch is never recorded without them.
+func TestUnwrittenFacts(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := openLog(t, dir)
+	a := putBatch(t, l, "k", 1, 1)
+	b := putBatch(t, l, "k", 2, 2)
+	s := l.segs[len(l.segs)-1]
+	works := s.f
+	broken, err := os.Open(works.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer broken.Close()
+	s.f = broken
+	if l.Done(a) == nil || l.Forget("s") == nil || l.WriteAgain() == nil {
+		t.Error("records in a file that cannot be written: no error")
+	}
+	c := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "J", Seq: 1}}
+	if l.Put(c) == nil {
+		t.Error("a batch in a file that cannot be written: no error")
+	}
+	s.f = works
+	if err := l.Put(c); err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	l, left := openLog(t, dir)
+	if len(left) != 2 || left[0].Message.Seq != b.Message.Seq || left[1].Message.Incarnation != "J" || l.Sessions.all["s"] != nil {
+		t.Errorf("%d batches wait, the first %+v; the session is %v", len(left), left[0].Message, l.Sessions.all["s"])
+	}
+}
+
 // The segments of an earlier run can be synced on Windows, which syncs only files that are
 // open for writing.
 func TestOldSegmentsAreOpenForWriting(t *testing.T) {

@@ -106,7 +106,7 @@ func (l *Log) moveOldest() error {
 			return err
 		}
 		rec = append(encodeBatch(binary.AppendUvarint(beginRecord(rec, kindMoved), l.last), b.id, b.Message, nil), p...)
-		if err := l.appendRecord(rec); err != nil {
+		if err := l.appendRecord(sealRecord(rec)); err != nil {
 			return err
 		}
 		at[i] = s.size - int64(b.size)
