@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/fit"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
@@ -119,7 +120,8 @@ func (h *history) learnAndPromote(l *life, v *learner, js jetstream.JetStream, s
 	return nil // refused: it answers already, or the job is changed
 }
 
-// learnRound reads the labels and the log, and fits a readout; nil if there are too few labels.
+// learnRound reads the labels and the log, and fits a readout; nil if there are too few labels, or
+// their sequences are equal.
 func learnRound(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, store *learn.Store) (j learn.JoinResult, m *reservoir.Model, err error) {
 	book, err := learn.ReadLabels(ctx, js, job.Config.Job)
 	if err != nil {
@@ -142,6 +144,9 @@ func learnRound(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, 
 		k.Sequences = append(k.Sequences, bridge.Sequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labeled: x.Labeled})
 	}
 	m, _, err = bridge.Update(ctx, job.Model, k, offline.RetrainOptions{Readout: job.Model.Readouts[0].Name}, nil)
+	if errors.Is(err, fit.ErrConstant) { // of the first few sequences
+		return j, nil, nil
+	}
 	return j, m, err
 }
 

@@ -92,8 +92,9 @@
 // outbox has lost its end, and samples may be doubled. If the input no longer has a
 // message of the key, a number from an outbox that may lack its end (package
 // internal/outbox) is in doubt: the stage may know a higher number, and would drop
-// later messages as repeats. If a record is damaged, batches of any key may be missing.
-// In each case a new incarnation begins, which the stage flags as a gap.
+// later messages as repeats. If a record is damaged, batches of any key may be missing;
+// a device that resends them then sends them after later batches. In each case a new
+// incarnation begins, which the stage flags as a gap.
 //
 // # Holding back
 //
