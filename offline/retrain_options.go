@@ -216,7 +216,7 @@ func (o RetrainOptions) checkTarget() error {
 	case o.Priors.given() || o.Weights.given() || o.CoverageByClass || o.MaxError != 0:
 		return errors.New("offline: a target, and priors, class weights, a coverage by class or a largest error: numbers have no classes: leave these out")
 	case o.Early != nil:
-		return errors.New("offline: a target, and a rule that says when an early prediction suffices: that is about classes: want one of them")
+		return errors.New("offline: a target, and a rule for early decisions, which needs classes: specify one of them")
 	case o.Novelty.alone():
 		return errors.New("offline: a target, and healthy data alone: a model of numbers, or one that knows only what is healthy: want one of them")
 	}

@@ -132,7 +132,7 @@ func TestDamageStops(t *testing.T) {
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.lastRecord("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })
-		}, []string{"the record says"}},
+		}, []string{"but the record has"}},
 		"input recreated": {func(b *rig) {
 			cfg := input(b).CachedInfo().Config
 			must(b, b.js.DeleteStream(context.Background(), cfg.Name))

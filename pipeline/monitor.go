@@ -75,7 +75,7 @@ func (w *streamMonitor) checkStreams(ctx context.Context) error {
 			continue // unavailable for now: users of the stream retry
 		}
 		if !info.Created.Equal(began) {
-			return fmt.Errorf("pipeline: NATS stream %s was deleted and created again %s, the stage started with the one created %s: restart the stage, and its log says which partitions can continue", name, wire.CreatedText(info.Created), wire.CreatedText(began))
+			return fmt.Errorf("pipeline: NATS stream %s was deleted and created again %s, the stage started with the one created %s: restart the stage; its log names the partitions that can continue", name, wire.CreatedText(info.Created), wire.CreatedText(began))
 		}
 		if err := store.CheckDiscards(info.Config); err != nil {
 			return err

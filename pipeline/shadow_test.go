@@ -374,7 +374,7 @@ func TestShadowsWithoutRoom(t *testing.T) {
 		}
 	}
 	r.stopStage(t)
-	if book.Lines("does not take the shadows") != 1 {
+	if book.Lines("has no room for the shadows") != 1 {
 		t.Errorf("the log:\n%s", book)
 	}
 }

@@ -167,7 +167,7 @@ func (c Config) onInput(in jetstream.Stream) (Config, error) {
 		return c, err
 	}
 	if pattern.Filter() == "" {
-		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v: it is no stage's: %w", info.Config.Name, info.Config.Subjects, wire.ErrSource)
+		return c, fmt.Errorf("pipeline: NATS stream %s has the subjects %v: it was not created by a stage: %w", info.Config.Name, info.Config.Subjects, wire.ErrSource)
 	}
 	if c.InputSubject == "" {
 		c.InputSubject = pattern.Filter()

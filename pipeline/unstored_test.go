@@ -111,7 +111,7 @@ func TestResizeCompares(t *testing.T) {
 		"a state that is not the record's": {"snapshot p0.", func(b *rig, job, _ string) error {
 			_, rec := b.lastRecord(job, 1)
 			return b.alterSnapshot(job, rec.Snap)
-		}, []string{"snapshot p1.", "of partition 1 has digest", "its record says"}},
+		}, []string{"snapshot p1.", "of partition 1 has digest", "but its record has"}},
 		"a state that is not what was stored": {"check p", func(b *rig, job, step string) error {
 			return b.alterSnapshot(job, strings.TrimPrefix(step, "check "))
 		}, []string{"the keys of partitions", "after they were given to partitions"}},

@@ -228,7 +228,7 @@ func (j *Job) DeadLetter(ctx context.Context, seq uint64) (consumer.DeadLetter, 
 		return consumer.DeadLetter{}, fmt.Errorf("admin: dead letter %d of job %q: %w", seq, j.job.Name, err)
 	}
 	if m.Header.Get(wire.HeaderKind) == wire.KindSentAgain {
-		return consumer.DeadLetter{}, fmt.Errorf("admin: message %d of %s says that dead letter %s was sent again: want that one's number", seq, wire.DeadLetterStream(j.job.Name), m.Header.Get(wire.HeaderDead))
+		return consumer.DeadLetter{}, fmt.Errorf("admin: message %d of %s records that dead letter %s was sent again: specify that number", seq, wire.DeadLetterStream(j.job.Name), m.Header.Get(wire.HeaderDead))
 	}
 	d := consumer.DeadLetter{Seq: seq, Stored: m.Time, Subject: m.Header.Get(wire.HeaderInSubject), Reason: m.Header.Get(wire.HeaderError), Header: m.Header, Data: m.Data}
 	if d.InSeq, err = strconv.ParseUint(m.Header.Get(wire.HeaderInSeq), 10, 64); err != nil {

@@ -156,9 +156,9 @@ func (f *finder) findInMessage(ctx context.Context, a Query) (Found, error) {
 	n := len(all.predictions)
 	switch {
 	case n == 0:
-		return Found{}, fmt.Errorf("explain: %w: output message %d has no predictions: it says how far its partition is", ErrNotFound, a.Output)
+		return Found{}, fmt.Errorf("explain: %w: output message %d has no predictions, only the position of its partition", ErrNotFound, a.Output)
 	case a.Number == 0 && n > 1:
-		return Found{}, fmt.Errorf("explain: output message %d has %d predictions: say which, from 1 to %d", a.Output, n, n)
+		return Found{}, fmt.Errorf("explain: output message %d has %d predictions: specify one, from 1 to %d", a.Output, n, n)
 	case a.Number > uint64(n):
 		return Found{}, fmt.Errorf("explain: %w: output message %d has %d predictions, not %d", ErrNotFound, a.Output, n, a.Number)
 	}
@@ -238,7 +238,7 @@ func (f *finder) loadMessage(ctx context.Context, seq uint64) (*outputMessage, e
 func (f *finder) parseMessage(raw *jetstream.RawStreamMsg) (*outputMessage, error) {
 	m := &outputMessage{seq: raw.Sequence, stored: raw.Time}
 	if raw.Header.Get(wire.HeaderKind) == wire.KindJob {
-		return nil, fmt.Errorf("explain: %w: output message %d says which model the job runs", ErrNotFound, m.seq)
+		return nil, fmt.Errorf("explain: %w: output message %d names the model of the job", ErrNotFound, m.seq)
 	}
 	var err error
 	if m.partition, err = strconv.Atoi(raw.Subject[strings.LastIndexByte(raw.Subject, '.')+1:]); err != nil {

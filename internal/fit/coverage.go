@@ -86,7 +86,7 @@ func ActingCoverage(c *readout.Coverage, share float64) *readout.Coverage {
 // newAbstain learns a threshold from left-out scores, as newCoverage does.
 func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix, temperature float64) (*readout.AbstainRule, *abstain.Count, error) {
 	if temperature == 0 {
-		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so that nothing says where to abstain: take a larger alpha, or no largest error")
+		return nil, nil, errors.New("fit: leave-one-out gives no probabilities, so no threshold can be chosen: specify a larger alpha, or no maximum error")
 	}
 	p, right := shares(scores, temperature), make([]bool, len(labels))
 	predicted := make([]float32, len(labels))

@@ -24,7 +24,7 @@ func checkPriors(priors []float64, classes []string, counts []int) error {
 			return fmt.Errorf("fit: the prior of class %q is %v, want a positive number", classes[k], p)
 		}
 		if counts[k] == 0 {
-			return fmt.Errorf("fit: priors, and class %q has no sample: nothing says how often it was expected", classes[k])
+			return fmt.Errorf("fit: priors, and class %q has no sample, so its training frequency is unknown", classes[k])
 		}
 	}
 	return nil

@@ -221,7 +221,7 @@ func (d *influxDecoder) place(target int) string {
 func wantOf(target int) string {
 	switch target {
 	case timeTarget:
-		return "a time (input.time_unit says of which unit)"
+		return "a time (input.time_unit is its unit)"
 	case streamTarget:
 		return "a text or a whole number"
 	case endTarget:

@@ -236,7 +236,7 @@ func (in Input) checkUnused() error {
 		}
 	case SenML:
 		for key, set := range map[string]bool{"rows": in.Rows != "", "time": in.Time != "", "end": in.End != ""} {
-			if err := never(key, set, "SenML says where its values and times are"); err != nil {
+			if err := never(key, set, "SenML defines the places of its values and times"); err != nil {
 				return err
 			}
 		}

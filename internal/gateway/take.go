@@ -167,7 +167,7 @@ func (g *Gateway) setKey(p *Part, m *Message) error {
 	}
 	p.Key = cmp.Or(p.Key, m.Key)
 	if p.Key == "" {
-		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says: send the tag stream_id, or set input.stream, such as to the tag host")
+		return refusedf("the message names no stream: it has no topic, and no value at input.stream: send the tag stream_id, or set input.stream, such as to the tag host")
 	}
 	if err := cmp.Or(CheckKey(p.Key), g.job.pattern.CheckKey(g.job.fullKey(p.Key))); err != nil {
 		return refusedf("%v", err)

@@ -45,7 +45,7 @@ var unlabeled = []struct {
 	{counter, "eusn_state_rows_evicted_total", "State rows of cold streams that left an engine for the store.", func(s *pipeline.Stats) float64 { return float64(s.Spilled) }},
 	{counter, "eusn_state_rows_fetched_total", "State rows that came back from the store.", func(s *pipeline.Stats) float64 { return float64(s.Fetched) }},
 	{gauge, "eusn_held_messages", "Messages that wait for one with a lower sequence number.", func(s *pipeline.Stats) float64 { return float64(s.Parked) }},
-	{gauge, "eusn_replicas_behind", "Replicas of the job's input and output that the server says are not current, for more than 10 s.", func(s *pipeline.Stats) float64 { return float64(s.ReplicasBehind) }},
+	{gauge, "eusn_replicas_behind", "Replicas of the job's input and output that have not been current for more than 10 s, according to the server.", func(s *pipeline.Stats) float64 { return float64(s.ReplicasBehind) }},
 	{counter, "eusn_streams_new_total", "Streams that their partition did not know.", func(s *pipeline.Stats) float64 { return float64(s.New) }},
 	{counter, "eusn_sequences_abandoned_total", "Open sequences that were lost because their stream was forgotten for want of room.", func(s *pipeline.Stats) float64 { return float64(s.Abandoned) }},
 	{gauge, "eusn_streams", "Streams remembered.", func(s *pipeline.Stats) float64 { return float64(s.Streams) }},
@@ -70,7 +70,7 @@ var (
 	commitTime  = defineMetric(histogram, "eusn_commit_seconds", "Time from a batch's first publish until the server had all of it.")
 	saturated   = defineMetric(histogram, "eusn_state_saturated_ratio", "Units of a state that have come to their activation's limit in its sequence, of some states of each snapshot.")
 	stateSize   = defineMetric(histogram, "eusn_state_size", "Root of the mean square of a state's units, of the same states.")
-	ready       = defineMetric(gauge, "eusn_ready", "1 where /readyz says 200.")
+	ready       = defineMetric(gauge, "eusn_ready", "1 if /readyz returns 200.")
 	engineInfo  = defineMetric(gauge, "eusn_engine_info", "1: what computes, and which model.", "engine", "arithmetic", "model", "version")
 	partitions  = defineMetric(gauge, "eusn_partitions", "Partitions of this worker, by what it does with them.", "phase")
 	epoch       = defineMetric(gauge, "eusn_partition_epoch", "Epoch of the partition: it rises with every claim by any worker.", "partition")

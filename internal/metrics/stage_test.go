@@ -127,7 +127,7 @@ eusn_predictions_total{integrity="idle"} 0
 eusn_predictions_total{integrity="poison-skipped"} 1
 eusn_predictions_total{integrity="unknown"} 0
 eusn_predictions_total{integrity="unlike-training"} 0
-# HELP eusn_ready 1 where /readyz says 200.
+# HELP eusn_ready 1 if /readyz returns 200.
 # TYPE eusn_ready gauge
 eusn_ready 1
 # HELP eusn_reordered_total Messages that came too early and were put in order.

@@ -63,7 +63,7 @@ func (j *change) compareCopies(ctx context.Context, atLeast uint64) (furthest ui
 			if ctx.Err() != nil {
 				return 0, ctx.Err()
 			}
-			return 0, fmt.Errorf("pipeline: the copies of %s on %s have not said in %v that they are complete (%v): start these servers, or take them out of the cluster, and run the command again",
+			return 0, fmt.Errorf("pipeline: the copies of %s on %s have not reported completion within %v (%v): start these servers, or take them out of the cluster, and run the command again",
 				wire.InputStream(j.name), strings.Join(slices.Sorted(maps.Keys(missing)), ", "), patience, why)
 		}
 	}

@@ -20,8 +20,8 @@ var (
 	ErrActive     = errors.New("this readout answers already")
 	ErrNoPrevious = errors.New("the readout that answered before is not known")
 	ErrShadow     = errors.New("this readout is a shadow already")
-	ErrNoShadow   = errors.New("this readout is no shadow of the job")
-	ErrShadows    = fmt.Errorf("the job has %d shadows, and takes no more", MostShadows)
+	ErrNoShadow   = errors.New("this readout is not a shadow of the job")
+	ErrShadows    = fmt.Errorf("the job has %d shadows, which is the limit", MostShadows)
 )
 
 // underWay reports an incomplete change of the job, to be completed or abandoned first.

@@ -100,7 +100,7 @@ func (j *change) loadStates(ctx context.Context, from held, parts []int) (sum di
 			return sum, nil, err
 		}
 		if r.Mark.Seq > 0 && digest != r.Mark.Digest {
-			return sum, nil, fmt.Errorf("pipeline: snapshot %s of partition %d has digest %v, its record says %v: restore the job's NATS streams; nothing of them was changed", r.Snap, p, digest, r.Mark.Digest)
+			return sum, nil, fmt.Errorf("pipeline: snapshot %s of partition %d has digest %v, but its record has %v: restore the job's NATS streams; nothing was changed", r.Snap, p, digest, r.Mark.Digest)
 		}
 		if err := sum.addPartition(part); err != nil {
 			return sum, nil, err

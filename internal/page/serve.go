@@ -80,7 +80,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/page/samples":
 		p.serveSamples(w, r)
 	default:
-		writeError(w, http.StatusNotFound, "there is no such page: / is the live page; /metrics, /healthz and /readyz are beside it")
+		writeError(w, http.StatusNotFound, "there is no such page: / is the live page; others are /metrics, /healthz and /readyz")
 	}
 }
 
@@ -259,7 +259,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	viewer := p.viewers.addViewer()
 	if viewer == nil {
 		w.Header().Set("Retry-After", "10")
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d look at this page already; /page/state has the same", MostViewers))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d browsers have this page open, which is the limit; /page/state has the same data", MostViewers))
 		return
 	}
 	defer p.viewers.removeViewer(viewer)

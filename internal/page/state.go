@@ -193,7 +193,7 @@ func newVerdict(s *pipeline.Status, lag int64, answered time.Time, behind time.D
 	case behind > behindFor:
 		v.Level, v.Text = "attention", fmt.Sprintf("%s, %s behind: %s wait", n, formatAge(behind), plural(int(lag), "message"))
 	case behind == pipeline.UnknownLag && len(s.Partitions) > 0:
-		v.Level, v.Text = "attention", n+", how far behind is not known: the NATS server has not said which message is the oldest that waits"
+		v.Level, v.Text = "attention", n+", the lag is unknown: the NATS server has not reported the oldest waiting message"
 	case len(s.Partitions) == 0:
 		v.Text = "No partitions: other workers have them all"
 	case answered.IsZero():

@@ -34,7 +34,7 @@ func stratify(labels []string, held int, seed uint32) (kept, heldOut []int, err 
 	for k, m := range members {
 		counts[k] = len(m)
 		if len(m) < 2 {
-			return nil, nil, fmt.Errorf("class %q has one training series, a stratified split wants at least 2 of each", names[k])
+			return nil, nil, fmt.Errorf("class %q has one training series, a stratified split requires at least 2 of each", names[k])
 		}
 	}
 	rest := len(labels) - held

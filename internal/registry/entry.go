@@ -121,7 +121,7 @@ func parseEntry(fingerprint, text string) (Entry, error) {
 func decodeOne(text string, to any) error {
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	if err := d.Decode(to); err != nil {
-		return fmt.Errorf("registry: what is said about it is no JSON of this program's: %w", err)
+		return fmt.Errorf("registry: its description is not JSON of this program: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("registry: there is more behind the end of what is said about it")

@@ -184,7 +184,7 @@ func (r *Models) Add(ctx context.Context, m *reservoir.Model, linear *readout.Li
 func (r *Models) checkRoom(ctx context.Context) error {
 	all, err := r.listFingerprints(ctx)
 	if err == nil && len(all) >= MaxEntries {
-		err = fmt.Errorf("registry: job %q has %d models, and takes no more: begin a new job", r.job, len(all))
+		err = fmt.Errorf("registry: job %q has %d models, which is the limit: begin a new job", r.job, len(all))
 	}
 	return err
 }

@@ -52,7 +52,7 @@ func (p *backfillPosition) encode(state []byte) ([]byte, error) {
 func decodePosition(b []byte) (p backfillPosition, state []byte, err error) {
 	le, fixed := binary.LittleEndian, len(backfillMagic)+8
 	if len(b) < fixed+sha256.Size || string(b[:len(backfillMagic)]) != backfillMagic {
-		return p, nil, errors.New("it is no position of a backfill")
+		return p, nil, errors.New("it is not a position of a backfill")
 	}
 	if v := le.Uint32(b[len(backfillMagic):]); v != backfillVersion {
 		return p, nil, fmt.Errorf("it has version %d, and this program reads version %d: use the program that began it", v, backfillVersion)
@@ -81,7 +81,7 @@ func readPosition(path string) (p backfillPosition, state []byte, err error) {
 		return p, nil, err
 	}
 	if !there.Mode().IsRegular() || there.Size() > largestPosition {
-		return p, nil, fmt.Errorf("backfill: %s: it is no position of a backfill", path)
+		return p, nil, fmt.Errorf("backfill: %s: it is not a position of a backfill", path)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -100,7 +100,7 @@ func (r *Report) Summary() Summary {
 func (r *Report) missing() (all []string) {
 	for _, s := range r.sources {
 		if len(s.Origins) == 0 {
-			all = append(all, fmt.Sprintf("%s does not say on which machine, when and with what version it was made", s.Name))
+			all = append(all, fmt.Sprintf("%s does not name its machine, time and version", s.Name))
 		}
 	}
 	for _, s := range r.sections {

@@ -185,7 +185,7 @@ func (k *Keeper) Keep(ctx context.Context, open func(ctx context.Context, name s
 // nextStep returns the next step after an error of a keeper in the process of a stage.
 func nextStep(err error, file string) string {
 	if errors.Is(err, alarm.ErrMissing) {
-		return "eusn-stream alarms run --missing -c " + cli.QuoteForShell(file) + ", next to this process, which then stands by"
+		return "eusn-stream alarms run --missing -c " + cli.QuoteForShell(file) + ", in addition to this process, which is then the standby"
 	}
 	return doctorHint
 }
@@ -207,7 +207,7 @@ func (k *Keeper) Unready() string {
 // addReports makes the options report the process's state to the user, the log and the status.
 func addReports(a *cli.App, o *watch.Options, state *status) {
 	o.StandsBy = func() {
-		a.Say("another process keeps the alarms of job %s: this one stands by, and takes them over when that one does not answer; Ctrl-C stops", o.Job)
+		a.Say("another process evaluates the alarms of job %s: this process is the standby, and takes over when the other stops responding; Ctrl-C stops", o.Job)
 		state.set(fleet.Watch{Standby: true})
 	}
 	o.Writes = func() {

@@ -283,7 +283,7 @@ func defaultUser(who string) (string, error) {
 	}
 	u, err := user.Current()
 	if err != nil {
-		return "", cli.Fail(cli.ExitUsage, fmt.Errorf("--who is not given, and this machine does not say who you are: %w", err), "--who NAME")
+		return "", cli.Fail(cli.ExitUsage, fmt.Errorf("--who is required, because the user of this machine is unknown: %w", err), "--who NAME")
 	}
 	return u.Username, nil
 }

@@ -57,7 +57,7 @@ func newRun(a *cli.App) *cobra.Command {
 	var flags runFlags
 	cmd := newCommand(a, &cobra.Command{
 		Use:   "run",
-		Short: "Raise and clear alarms for a job's predictions, beside its stage",
+		Short: "Raise and clear alarms for a job's predictions, in parallel to its stage",
 		Long: `Read a job's predictions as they come, judge them by the rules in the configuration
 (alarms.rules) and publish what follows on <job>.alarm.<rule>.<key>: raised, acknowledged,
 cleared. Each event is published once, also when this process, the stage or the server is
@@ -106,7 +106,7 @@ func (r *runFlags) runAlarms(ctx context.Context, a *cli.App, c config.Config, j
 	err = k.run(ctx, js.Conn())
 	switch {
 	case errors.Is(err, watch.ErrFenced):
-		return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it stands by while the other one runs")
+		return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it is the standby of the other process")
 	case errors.Is(err, alarm.ErrMissing):
 		return cli.Fail(cli.ExitIntegrity, err, "the same command with --missing continues with the predictions that are there; a larger output.keep keeps more")
 	case errors.Is(err, watch.ErrDiffers):

@@ -209,7 +209,7 @@ func findKeeper(p *planttest.Plant) (name string) {
 		if err != nil {
 			return ""
 		}
-		keeps, stands := strings.LastIndex(string(log), "keeping the alarms of job"), strings.LastIndex(string(log), "this one stands by")
+		keeps, stands := strings.LastIndex(string(log), "keeping the alarms of job"), strings.LastIndex(string(log), "this process is the standby")
 		if keeps < stands {
 			continue
 		}

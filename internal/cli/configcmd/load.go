@@ -34,7 +34,7 @@ func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, err
 	c, err := config.Load(path, raw, flags, names)
 	hint := compareHint
 	if path == "" { // the error is about a flag or an environment variable
-		hint = "eusn-stream config init --full reference.yaml, which says what each key takes; the flags are in the command's --help"
+		hint = "eusn-stream config init --full reference.yaml, which describes each key; the flags are in the command's --help"
 	}
 	return c, cli.Fail(cli.ExitConfig, err, hint)
 }

@@ -261,7 +261,7 @@ Keep %s where nobody else reads it: who has it can make certificates. %s is vali
 func renewServer(a *cli.App, dir string, hosts []string) error {
 	read := func(name string) (data []byte, err error) {
 		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
-			err = cli.Fail(cli.ExitFailure, err, "eusn-stream secure init, which makes all of it; or the configuration file that stands beside "+secureFolder)
+			err = cli.Fail(cli.ExitFailure, err, "eusn-stream secure init, which makes all of it; or the configuration file next to "+secureFolder)
 		}
 		return data, err
 	}

@@ -79,7 +79,7 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 		return err
 	}
 	if o.continuous && (o.archive != "" || o.policy.Kind != reservoir.Window && o.policy.Kind != reservoir.Count) {
-		return errors.New("--continuous wants --policy window or count, and no DATA: its streams are simulated and have no marks or pauses")
+		return errors.New("--continuous requires --policy window or count, and no DATA: its streams are simulated and have no marks or pauses")
 	}
 	if o.simulate.Samples == 0 && o.goesOn() {
 		o.simulate.Samples = o.countSamples()

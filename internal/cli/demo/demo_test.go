@@ -69,7 +69,7 @@ func TestDemoPolicies(t *testing.T) {
 	if r.Series != 8 || r.Live < 40*300/40-8*2 || r.Live != r.Equal || r.Live != r.Sequences || r.Mixed < 8*4 || r.Accuracy < .5 {
 		t.Errorf("continuous: %d streams, %d predictions, %d equal, %d of %d with several labels, accuracy %.3f", r.Series, r.Live, r.Equal, r.Mixed, r.Sequences, r.Accuracy)
 	}
-	clitest.Exec(t, t.Context(), "demo", "--continuous").Want(t, cli.ExitUsage, "wants --policy window or count")
+	clitest.Exec(t, t.Context(), "demo", "--continuous").Want(t, cli.ExitUsage, "requires --policy window or count")
 	clitest.Exec(t, t.Context(), "demo", "--policy", "window", "--length", "50", "--hop", "7").Want(t, cli.ExitUsage, "length 50 is not a multiple of hop 7")
 	clitest.Exec(t, t.Context(), "demo", "--policy", "marked", "--length", "50").Want(t, cli.ExitUsage, "--length is a parameter of --policy")
 }

@@ -47,7 +47,7 @@ func checkJob(ctx context.Context, b *server.Broker, c config.Config) Finding {
 		f.Sentence += "; its input is also read by job " + strings.Join(is.readers, ", ")
 	}
 	if !is.decided {
-		f.Sentence += "; no stage has run it yet, so nothing says how it reads them."
+		f.Sentence += "; no stage has run it yet, so their format is unknown."
 		return f
 	}
 	in, err := formats.Parse(is.input)

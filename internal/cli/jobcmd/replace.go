@@ -55,7 +55,7 @@ continues. --abandon undoes the change, until the new states are published.`,
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.with, "with", "", "the second job")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be done")
 	f.BoolVar(&o.abandon, "abandon", false, "return to what was, if that is still possible")
 	f.String("non-finite", "", "how the stage treats nulls, NaN and infinities: reject, hold or zero")
 	server.AddJobFlags(f)
@@ -127,7 +127,7 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 		return a.PrintJSON(now)
 	}
 	if now.Cut > 0 {
-		a.Print("job %s has the network and states of job %s: up to input message %d, the network of before has predicted", now.Job, now.With, now.Cut)
+		a.Print("job %s has the network and states of job %s: up to input message %d, the previous network has predicted", now.Job, now.With, now.Cut)
 	} else {
 		a.Print("job %s has the network of job %s", now.Job, now.With)
 	}
@@ -151,7 +151,7 @@ func findJob(ctx context.Context, base *pipeline.Job, c config.Config, job strin
 
 var replaceSteps = map[string]string{
 	"replace-claim":   "taking the partitions from all workers",
-	"replace-drain":   "answering what is stored, with the network of before and with the other one",
+	"replace-drain":   "predicting the stored input, with the previous network and with the new network",
 	"replace-store":   "storing the other job's states as this job's, and comparing digests",
 	"replace-publish": "starting the partitions with them",
 }
@@ -213,7 +213,7 @@ func waiting(ctx context.Context, js jetstream.JetStream, job string) (messages,
 
 // replaceFailure adds the next step to an error.
 func replaceFailure(err error, o replaceOptions) error {
-	next := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job replace --with %s --dry-run, which says which)", cli.QuoteForShell(o.with))
+	next := fmt.Sprintf("the same command: it resumes at the interrupted step (eusn-stream job replace --with %s --dry-run prints the step)", cli.QuoteForShell(o.with))
 	if o.abandon || o.dryRun {
 		next = "the same command, when the server answers: eusn-stream doctor"
 	}
@@ -230,7 +230,7 @@ func replaceFailure(err error, o replaceOptions) error {
 	case errors.Is(err, operate.ErrWorkers):
 		next = "stop the workers of both jobs (Ctrl-C or SIGTERM), then the same command"
 	case errors.Is(err, operate.ErrPastCut):
-		next = "eusn-stream job replace --with JOB, the second job, which completes it; then the same with the network of before, from a job that reads this input"
+		next = "eusn-stream job replace --with JOB, the second job, which completes it; then the same with the previous network, from a job that reads this input"
 	}
 	return cli.Fail(code, err, next)
 }

@@ -52,7 +52,7 @@ what was stored before the change. Look first with --dry-run, which changes noth
 
 Ctrl-C, a crash or a lost server do no harm: the same command continues from where it
 was. Until the server gives keys to the new partitions, --abandon returns to the
-number of before; after that, complete the change, and then change back.`,
+previous number; after that, complete the change, and then change back.`,
 		Example: `  eusn-stream job resize 64 --model m.safetensors --dry-run
   eusn-stream job resize 64 --model m.safetensors --nats-url nats://host:4222
   eusn-stream job resize --abandon --dir eusn-data`,
@@ -60,8 +60,8 @@ number of before; after that, complete the change, and then change back.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
-	f.BoolVar(&o.abandon, "abandon", false, "return to the number of before, if that is still possible")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be done")
+	f.BoolVar(&o.abandon, "abandon", false, "return to the previous number, if that is still possible")
 	f.StringP("model", "m", "", "model file of the stage (default the job's model, of its registry)")
 	server.AddJobFlags(f)
 	f.String("non-finite", "", "how the stage treats nulls, NaN and infinities: reject, hold or zero")
@@ -213,7 +213,7 @@ func printResized(a *cli.App, now operate.Resized) error {
 
 // resizeFailure adds the next step to an error.
 func resizeFailure(err error, o resizeOptions) error {
-	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize %d --dry-run, which says which)", o.to)
+	again := fmt.Sprintf("the same command: it resumes at the interrupted step (eusn-stream job resize %d --dry-run prints the step)", o.to)
 	if o.abandon || o.dryRun {
 		again = "the same command, when the server answers: eusn-stream doctor"
 	}
@@ -225,7 +225,7 @@ func resizeFailure(err error, o resizeOptions) error {
 	case operate.IsWrongState(err):
 		return cli.Fail(cli.ExitFailure, err, "the same command with the configuration that the workers had (-c), or with --non-finite as they had it")
 	case errors.Is(err, operate.ErrShared):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which says which jobs read an input")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which lists the jobs that read an input")
 	case errors.Is(err, operate.ErrWorkers):
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
 	case errors.Is(err, operate.ErrPastCut):

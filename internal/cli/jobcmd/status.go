@@ -272,7 +272,7 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	add("partitions", "%d: %s", r.Partitions.Count, strings.Join(phases, ", "))
 	switch {
 	case r.Lag.Behind == nil:
-		add("lag", "not known: the server has not said which message is the oldest that waits")
+		add("lag", "unknown: the server has not reported the oldest waiting message")
 	case r.Lag.Messages == 0:
 		add("lag", "no message waits")
 	default:

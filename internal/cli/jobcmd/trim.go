@@ -55,7 +55,7 @@ Look first with --dry-run, which removes nothing. --interval repeats it until Ct
 	f.DurationVar(&o.every, "interval", 0, "again and again, so long after another; 0s = once")
 	f.StringArrayVar(&o.without, "ignore-job", nil, "a job that needs nothing of the input (may be repeated)")
 	f.StringArrayVar(&o.recordings, "recording", nil, "folder of a recording that is to have all that goes (may be repeated)")
-	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be removed")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only print what would be removed")
 	server.JobCommand(a, cmd, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		return trim(ctx, a, js, c.Job, o)
 	})
@@ -132,7 +132,7 @@ func trimOnce(ctx context.Context, a *cli.App, js jetstream.JetStream, job strin
 
 // trimFailure adds the next step to an error.
 func trimFailure(err error) error {
-	next := "eusn-stream doctor, which says which jobs read an input; then the same command"
+	next := "eusn-stream doctor, which lists the jobs that read an input; then the same command"
 	if errors.Is(err, admin.ErrNotOwner) {
 		next = "eusn-stream job trim --job JOB, the job whose input it is"
 	} else if errors.Is(err, admin.ErrHistory) {

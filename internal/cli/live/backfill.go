@@ -78,7 +78,7 @@ func NewBackfill(a *cli.App) *cobra.Command {
 	var o backfillOptions
 	cmd := &cobra.Command{
 		Use:   "backfill --since TIME --output FILE",
-		Short: "Predict a job's stored input again, beside the running job",
+		Short: "Predict a job's stored input again, in parallel to the running job",
 		Long: `Predict a job's stored input with the job's model, or with a newer one (--model), and write
 the predictions to a file, one line each (.jsonl or .csv). The running job is not touched:
 nothing is published, and it keeps its input, states and predictions. The same model

@@ -37,7 +37,7 @@ func metricsFailure(err error) error {
 	if errors.Is(err, metrics.ErrOpen) {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream secure init, which makes a certificate and a login; or metrics.insecure: true where you trust everybody in the network; or metrics.listen: 127.0.0.1:9464")
 	}
-	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream secure init, which makes them")
+	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which describes each file; eusn-stream secure init, which makes them")
 }
 
 // listenMetrics opens the metrics port. It returns nil if another process has the default address.

@@ -88,7 +88,7 @@ It serves a live page at http://127.0.0.1:9464/ (--metrics-listen), /metrics for
 	f.Int("port", 0, "port of the embedded server on 127.0.0.1; -1 = a free one, 0 = none")
 	f.String("sync", "", "when the embedded server fsyncs: default (every two minutes) or always (before each acknowledgement)")
 	f.Int("partitions", 0, "number of partitions when the job is created (later: job resize); 0 = the job's, of a new job 16, or 8 with the embedded server")
-	f.String("input-job", "", "read the input of this other job, beside it; this job has none of its own then")
+	f.String("input-job", "", "read the input of this other job, in parallel to it; this job then has no input")
 	f.String("input-from", "", "where a new job begins in that input: beginning, now, or a time such as 2026-01-31T08:00:00Z")
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
@@ -349,7 +349,7 @@ func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *s
 // model that is not the job's has a separate code.
 func stopFailure(err error, timeout time.Duration) error {
 	if errors.Is(err, wire.ErrSource) {
-		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which says what the job reads; docs/second-job.md, Several jobs on one input")
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which describes the input of the job; docs/second-job.md, Several jobs on one input")
 	}
 	if errors.Is(err, wire.ErrOtherInput) {
 		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")

@@ -23,14 +23,14 @@ func startTraces(a *cli.App, c config.Config, process string, log *slog.Logger) 
 	}
 	secured, err := certs.ClientTLS(c.Traces.TLS.CA, c.Traces.TLS.Cert, c.Traces.TLS.Key)
 	if err != nil {
-		return nil, nil, cli.Fail(cli.ExitConfig, fmt.Errorf("traces.tls: %w", err), "docs/traces.md, which says what each key holds")
+		return nil, nil, cli.Fail(cli.ExitConfig, fmt.Errorf("traces.tls: %w", err), "docs/traces.md, which describes each key")
 	}
 	t, err = traces.Start(traces.Options{
 		Endpoint: c.Traces.Endpoint, OneIn: c.Traces.SampleOneIn, Rate: c.Traces.Rate, HeadersFile: c.Traces.HeadersFile,
 		TLS: secured, Job: c.Job, Process: process, Version: cli.ReadBuildInfo().Version, Log: log,
 	})
 	if err != nil {
-		return nil, nil, cli.Fail(cli.ExitConfig, err, "docs/traces.md, which says what each key holds")
+		return nil, nil, cli.Fail(cli.ExitConfig, err, "docs/traces.md, which describes each key")
 	}
 	return t, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tracesTime)

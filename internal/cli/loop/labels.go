@@ -83,7 +83,7 @@ kept, too. The job must exist: its stage has run.`,
 	cmd.MarkFlagsOneRequired("since", "seq")
 	f.StringVar(&o.class, "class", "", "what it was")
 	f.BoolVar(&o.withdraw, "withdraw", false, "take the label back")
-	f.StringVar(&o.who, "who", "", "who says so (default the user of this machine)")
+	f.StringVar(&o.who, "who", "", "author of the label (default the user of this machine)")
 	return cmd
 }
 
@@ -93,7 +93,7 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 	if l.Who == "" {
 		u, err := user.Current()
 		if err != nil {
-			return l, fmt.Errorf("--who is not given, and this machine does not say who you are: %w", err)
+			return l, fmt.Errorf("--who is required, because the user of this machine is unknown: %w", err)
 		}
 		l.Who = u.Username
 	}

@@ -297,15 +297,15 @@ func (l *learning) fitReadout(ctx context.Context, book *learn.Book, j learn.Joi
 
 // sayLost warns of functions of the current readout that a readout from labels lacks.
 func (l *learning) sayLost(novelty, inputs, early bool) {
-	const what = "warning: the readout of before %s, and the new one does not: once it is promoted, %s; for one that does, train with train %s and publish that"
+	const what = "warning: the previous readout %s, and the new one does not: after its promotion, %s; train with train %s and publish that model instead"
 	switch {
 	case inputs:
-		l.app.Say(what, "says how novel a sequence is and what its inputs are like", "predictions have neither, and alarm rules about novelty or drift of inputs are silent", "--drift")
+		l.app.Say(what, "computes novelty and the distribution of the inputs", "predictions have neither, and alarm rules about novelty or drift of inputs are silent", "--drift")
 	case novelty:
-		l.app.Say(what, "says how novel a sequence is", "predictions have no novelty, and alarm rules about it are silent", "--novelty")
+		l.app.Say(what, "computes novelty", "predictions have no novelty, and alarm rules about it are silent", "--novelty")
 	}
 	if early {
-		l.app.Say(what, "says when an early prediction suffices", "none is decided early", "--early N --decide")
+		l.app.Say(what, "decides early", "none is decided early", "--early N --decide")
 	}
 }
 

@@ -20,7 +20,7 @@ func TestLearnAdaptive(t *testing.T) {
 	const level = .8
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--coverage", "0.8", "--drift")
 	j.sayAll(t)
-	if r := clitest.Must(t, j.args("plain.safetensors")...); !strings.Contains(r.ErrOut, "warning: the readout of before says how novel a sequence is and what its inputs are like, and the new one does not") || !strings.Contains(r.ErrOut, "train with train --drift") {
+	if r := clitest.Must(t, j.args("plain.safetensors")...); !strings.Contains(r.ErrOut, "warning: the previous readout computes novelty and the distribution of the inputs, and the new one does not") || !strings.Contains(r.ErrOut, "train with train --drift") {
 		t.Errorf("what is lost is not said:\n%s", r.ErrOut)
 	}
 	var did struct {

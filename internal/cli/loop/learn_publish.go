@@ -68,7 +68,7 @@ func (l *learning) publishModel(ctx context.Context, j learn.JoinResult, f fitte
 	if l.opt.shadow {
 		err = l.setShadow(ctx, p)
 		if err != nil && ctx.Err() == nil && l.opt.follow { // the next attempt may succeed
-			l.app.Say("warning: %s is no shadow: %v", p.Fingerprint, err)
+			l.app.Say("warning: %s is not a shadow: %v", p.Fingerprint, err)
 			err = nil
 		}
 	}
@@ -102,7 +102,7 @@ func (l *learning) setShadow(ctx context.Context, p *publishedModel) error {
 	}
 	switch _, err = operate.SetShadow(ctx, l.js, l.conf.Job, operate.Shadow{Readout: p.Fingerprint, Who: who}); {
 	case errors.Is(err, operate.ErrActive):
-		l.app.Say("%s predicts already: it is no shadow", p.Fingerprint)
+		l.app.Say("%s is active already, and not a shadow", p.Fingerprint)
 		return nil
 	case err != nil:
 		return err

@@ -75,7 +75,7 @@ func (l *learning) runRound(ctx context.Context, fitted int) (int, error) {
 func tooFew(r learn.Report) error {
 	switch {
 	case r.Current == 0:
-		return errors.New("the job has no labels: say what streams were, with eusn-stream labels add or a client")
+		return errors.New("the job has no labels: add some with eusn-stream labels add or a client")
 	case r.Sequences == 0:
 		return fmt.Errorf("none of %d labels is about a sequence that can be learned from", r.Current)
 	case len(r.Classes) < 2:

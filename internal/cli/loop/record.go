@@ -268,8 +268,8 @@ func printRecorded(a *cli.App, dir string, at record.Position) error {
 		count uint64
 		text  string
 	}{
-		{d.Removed, "%d messages were removed from the log before they could be read; the column eusn_flags says where"},
-		{d.Gaps, "the numbers of messages have %d gaps; the column eusn_flags says where"},
+		{d.Removed, "%d messages were removed from the log before they could be read; the column eusn_flags marks the places"},
+		{d.Gaps, "the numbers of messages have %d gaps; the column eusn_flags marks them"},
 		{d.Unusable, "%d messages are dead letters and were not recorded; eusn-stream deadletter list shows them"},
 		{d.Unnamed, "%d samples were left out: an archive cannot hold the names of their streams (longer than 256 bytes, or with control characters)"},
 	} {
@@ -354,7 +354,7 @@ Exit code 5: a file, or the log, differs.`,
 		if a.JSON {
 			return a.PrintJSON(v)
 		}
-		a.Print("%d files with %d samples have the fingerprints that they say; the recording has %s", v.Files, v.Samples, v.Fingerprint)
+		a.Print("%d files with %d samples have the fingerprints in their headers; the recording has %s", v.Files, v.Samples, v.Fingerprint)
 		if v.Compared < v.Files {
 			a.Say("note: %d of them were not compared with the log, which does not have their messages any more", v.Files-v.Compared)
 		}

@@ -48,7 +48,7 @@ func registryFailure(err error) error {
 	case errors.Is(err, registry.ErrOtherNetwork):
 		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show active --output FILE, which writes the job's model to a file to compare with; or a new job: eusn-stream run --job NEW")
 	}
-	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles operator and, to look, analyst may work with models (docs/secure.md)")
+	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the role operator may change models, the role analyst may read them (docs/secure.md)")
 }
 
 // whoOr returns the named person, or the user of this machine.
@@ -58,7 +58,7 @@ func whoOr(who string) (string, error) {
 	}
 	u, err := user.Current()
 	if err != nil {
-		return "", cli.Fail(cli.ExitUsage, fmt.Errorf("--who is not given, and this machine does not say who you are: %w", err), "--who NAME")
+		return "", cli.Fail(cli.ExitUsage, fmt.Errorf("--who is required, because the user of this machine is unknown: %w", err), "--who NAME")
 	}
 	return u.Username, nil
 }

@@ -118,7 +118,7 @@ func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 		return err
 	}
 	if remove {
-		a.Say("%s is no shadow any more; what it has said stays in the NATS stream", print)
+		a.Say("%s is no longer a shadow; its predictions stay in the NATS stream", print)
 	} else {
 		a.Say("%s is a shadow: the workers score it from now on", print)
 	}

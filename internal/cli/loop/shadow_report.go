@@ -44,9 +44,9 @@ func printResult(a *cli.App, s *trial.Result) {
 	}
 	a.Print("shadow  %s%s", s.Readout, ended)
 	if s.Predictions == 0 {
-		a.Print("  predictions  none beside the active readout")
+		a.Print("  predictions  none in parallel to the active readout")
 		if s.Shadow {
-			a.Say("a worker that cannot score a shadow says why in its log; eusn_shadow_missed_total counts what it leaves out")
+			a.Say("a worker that cannot score a shadow logs the reason; eusn_shadow_missed_total counts the omitted predictions")
 		}
 	} else {
 		a.Print("  predictions  %d from %s to %s", s.Predictions, s.Since.UTC().Format(time.RFC3339), s.Until.UTC().Format(time.RFC3339))
@@ -62,7 +62,7 @@ func printResult(a *cli.App, s *trial.Result) {
 		count uint64
 		text  string
 	}{
-		{s.Missing, "predictions that the shadow lacks"}, {s.Others, "predictions beside another readout, or by itself: not compared"},
+		{s.Missing, "predictions that the shadow lacks"}, {s.Others, "predictions in parallel to another readout, or alone: not compared"},
 		{uint64(s.Disputed), "sequences with labels that disagree: not compared"}, {uint64(s.Pending), "labels about no sequence that it has predicted"},
 	} {
 		if n.count > 0 {

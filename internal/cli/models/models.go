@@ -258,7 +258,7 @@ func printReadout(a *cli.App, h readoutReport) {
 			suffix = "; its class is whether it is novel"
 		}
 		if n.Inputs > 0 {
-			suffix += "; says level, spread and pace of each channel"
+			suffix += "; level, spread and pace of each channel"
 		}
 		if n.ByPlace {
 			suffix += "; compared with what is usual at its place"

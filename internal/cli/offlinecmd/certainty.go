@@ -174,7 +174,7 @@ func sayCoverage(a *cli.App, r fit.Report, c *readout.Coverage) {
 		a.Say("note: leave-one-out is right in a share of %.4f, more than the coverage of %v: most sets that miss the true class hold none; a coverage above %.4f makes fewer of these", right, c.Level, right)
 	}
 	if r.Groups > 0 {
-		a.Say("note: leave-one-out left out %d groups: so the coverage is one of new groups only as far as so many tell", r.Groups)
+		a.Say("note: leave-one-out left out %d groups: so the coverage for new groups is only as reliable as this number of groups", r.Groups)
 	}
 	enough := fit.Enough(c.Level)
 	few := []string{}
@@ -269,6 +269,6 @@ func sayNumbers(a *cli.App, r fit.Report) {
 	}
 	a.Say("note: these errors are of leave-one-out, and the intervals come of them, so that their coverage is the one asked for; evaluate shows that of other sequences")
 	if r.Groups > 0 {
-		a.Say("note: leave-one-out left out %d groups: so the intervals are those of new groups only as far as so many tell", r.Groups)
+		a.Say("note: leave-one-out left out %d groups: so the intervals for new groups are only as reliable as this number of groups", r.Groups)
 	}
 }

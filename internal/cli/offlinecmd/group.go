@@ -23,7 +23,7 @@ type groupFlags struct {
 
 func (g *groupFlags) addFlags(f *pflag.FlagSet, then string) {
 	f.StringVar(&g.group, "group", "", groupUsage+then)
-	f.StringVar(&g.parts, "parts", "", "file of eusn-stream offline split, which says which groups are to be trained on and which are the test; it has a --group of its own")
+	f.StringVar(&g.parts, "parts", "", "file of eusn-stream offline split with the groups for training and test; it contains its --group")
 }
 
 // grouping is the content of groupFlags; the zero value: no flags.
@@ -37,7 +37,7 @@ type grouping struct {
 func (g *groupFlags) readFlags() (of grouping, err error) {
 	switch {
 	case g.group != "" && g.parts != "":
-		return of, errors.New("--group and --parts: give one; the file of parts says what its groups are")
+		return of, errors.New("--group and --parts: specify one; the file of parts contains the groups")
 	case g.group != "":
 		of.rule, err = parseGroup(g.group)
 		return of, err

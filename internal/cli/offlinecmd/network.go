@@ -35,7 +35,7 @@ var paperFlags = map[string][]string{
 
 func (n *networkFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
-	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: standard, large, small, tiny, or euler, networks of the paper's kind (docs/mixed-bank.md says which for how many streams)")
+	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: standard, large, small, tiny, or euler, networks of the paper's kind (docs/mixed-bank.md recommends one by the number of streams)")
 	f.IntVar(&n.members, "members", 40, "networks in the bank euler; asks for that bank")
 	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in the bank euler, which it asks for, 100 for a single network)")
 	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")

@@ -34,7 +34,7 @@ func (n *noveltyFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&n.healthy, "healthy-only", "", "learn from healthy data alone and predict normal or novel; --healthy-only=CLASS learns from that class only")
 	f.Lookup("healthy-only").NoOptDefVal = allHealthy
 	f.StringVar(&n.alarms, "false-alarms", "", "how often healthy data may be novel: a share of predictions, such as 0.001, or a rate for each stream, such as 1/day or 2/month (default 0.01)")
-	f.Float64Var(&n.perDay, "predictions-per-day", 0, "predictions that a stream makes in a day, for --false-alarms with a rate (default: as sampling rate and policy say)")
+	f.Float64Var(&n.perDay, "predictions-per-day", 0, "predictions that a stream makes in a day, for --false-alarms with a rate (default: from sampling rate and policy)")
 }
 
 // parseFalseAlarms parses a share of predictions, or a rate such as 1/day. The unused result is 0.

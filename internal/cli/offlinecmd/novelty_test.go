@@ -48,7 +48,7 @@ func TestNoveltyCommands(t *testing.T) {
 		t.Errorf("--json: %+v", ev.Novelty)
 	}
 	r := clitest.Must(t, append(retrain, "--drift")...)
-	if inspect := clitest.Must(t, "model", "show", model).Out; !strings.Contains(r.Out, "inputs     level, spread and pace of 1 channels") || !strings.Contains(inspect, "says level, spread and pace of each channel") {
+	if inspect := clitest.Must(t, "model", "show", model).Out; !strings.Contains(r.Out, "inputs     level, spread and pace of 1 channels") || !strings.Contains(inspect, "; level, spread and pace of each channel") {
 		t.Errorf("retrain --drift: %s\n%s", r.Out, inspect)
 	}
 	r = clitest.Must(t, append(retrain, "--novelty")...)

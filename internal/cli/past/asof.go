@@ -229,7 +229,7 @@ func (w *asOf) print(r *asOfResult) {
 func digestText(s *replay.StateAsOf) string {
 	switch {
 	case s.Verified:
-		return fmt.Sprintf("digest %s, as output message %d says", s.Digest, s.Output)
+		return fmt.Sprintf("digest %s, from output message %d", s.Digest, s.Output)
 	case s.Next > 0:
 		return fmt.Sprintf("digest %s, not verified: the job has noted the next one after input message %d", s.Digest, s.Next)
 	}

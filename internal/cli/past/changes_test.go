@@ -87,7 +87,7 @@ func TestPastAfterResizeAndTrim(t *testing.T) {
 	for _, line := range before[:5] {
 		stream := line["stream"].(string)
 		c.same([]map[string]any{line})
-		if r := c.runCommand(t, "state", "show", stream, "--at", "0s", "-c", conf); r.Code != cli.ExitOK || !strings.Contains(r.Out, "as output message") {
+		if r := c.runCommand(t, "state", "show", stream, "--at", "0s", "-c", conf); r.Code != cli.ExitOK || !strings.Contains(r.Out, "from output message") {
 			t.Errorf("%s after the change: code %d\n%s%s", stream, r.Code, r.Out, r.ErrOut)
 		}
 	}

@@ -91,7 +91,7 @@ const mostStretches = 200
 // drawn writes the picture of an explanation to a file.
 func drawn(e *explain.Explanation, path string) error {
 	if e.Score == nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s: nothing to draw: %s", path, cmp.Or(e.HeldWhy, e.Again.Why)), "the same command without --picture, which says what is known")
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s: nothing to draw: %s", path, cmp.Or(e.HeldWhy, e.Again.Why)), "the same command without --picture, which prints what is known")
 	}
 	return cli.ReplaceFile(path, picture(e), 0o644)
 }

@@ -116,7 +116,7 @@ func (p *page) writeSamples(s *explain.Samples, job string) {
 	if n := len(s.Inputs); n > 0 {
 		first, last := s.Inputs[0], s.Inputs[n-1]
 		p.writeLine("", "from input message %d, row %d, to message %d, %s; in %s", first.Message, first.Row, last.Message, rows(last), parts(n))
-		p.writeLine("", "to look at one: nats stream get %s-IN %d (--json lists all)", strings.ToUpper(job), first.Message)
+		p.writeLine("", "to read one: nats stream get %s-IN %d (--json lists all)", strings.ToUpper(job), first.Message)
 	}
 	if s.Missing {
 		why := "there are more than are kept"

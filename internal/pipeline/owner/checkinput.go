@@ -31,7 +31,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	t.first = in.FirstSeq
 	switch {
 	case in.LastSeq < c.Record.InSeq:
-		return fmt.Errorf("pipeline: %s ends at message %d, but the record on %s says that message %d was processed: the input lost its last messages; restore its store, or start a new job",
+		return fmt.Errorf("pipeline: %s ends at message %d, but according to the record on %s message %d was processed: the input lost its last messages; restore its store, or start a new job",
 			name, in.LastSeq, c.Subject(), c.Record.InSeq)
 	case c.Record.InSeq > c.Record.SnapSeq && in.FirstSeq > c.Record.InSeq:
 		return fmt.Errorf("pipeline: %s begins at message %d, but partition %d needs those from %d to %d to rebuild its state: restore its store, or start a new job; from then on keep more input (max_age, max_bytes) than arrives between two snapshots",

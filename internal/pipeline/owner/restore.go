@@ -30,7 +30,7 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 		case err == nil:
 			p, err := state.Decode(b, t.shard.Machine.Shape, t.part.State.ID)
 			if err == nil && p.Done != seq {
-				err = fmt.Errorf("pipeline: it was taken after input message %d, the record says %d", p.Done, seq)
+				err = fmt.Errorf("pipeline: it was taken after input message %d, but the record has %d", p.Done, seq)
 			}
 			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
 				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.w.Server.Snaps.Bucket, other)

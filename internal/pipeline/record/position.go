@@ -112,7 +112,7 @@ func (p *Position) encodeMeta(part *state.Partition, shape state.Shape, open map
 }
 
 // errForeign reports a file outside any recording.
-var errForeign = errors.New("it is no file of a recorded job")
+var errForeign = errors.New("it is not a file of a recorded job")
 
 // decodePosition reads a position.
 func decodePosition(meta map[string]string) (p Position, err error) {

@@ -127,7 +127,7 @@ func (c *Check) checkFile(f *checked) (err error) {
 		return err
 	}
 	if got := s.sum.String(); got != f.at.Part.Fingerprint || s.samples != f.at.Part.Samples {
-		return fmt.Errorf("its %d samples have the fingerprint %s, but it says %d with %s: %w", s.samples, got, f.at.Part.Samples, f.at.Part.Fingerprint, ErrDiffers)
+		return fmt.Errorf("its %d samples have the fingerprint %s, but its header has %d with %s: %w", s.samples, got, f.at.Part.Samples, f.at.Part.Fingerprint, ErrDiffers)
 	}
 	return nil
 }

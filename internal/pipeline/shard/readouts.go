@@ -68,7 +68,7 @@ func (s *slots) adoptReadout(name string) (int, error) {
 		return 0, fmt.Errorf("pipeline: readout %s, which was promoted for the sequences of this partition: %w: %w", name, err, store.ErrLater)
 	}
 	if err := s.scoreRows(append(slices.Clone(s.readouts.all), scoredBy(name, l))); err != nil {
-		return 0, fmt.Errorf("pipeline: readout %s beside %d others: %w: %w", name, len(s.readouts.all), err, store.ErrLater)
+		return 0, fmt.Errorf("pipeline: readout %s in addition to %d others: %w: %w", name, len(s.readouts.all), err, store.ErrLater)
 	}
 	return len(s.readouts.all) - 1, nil
 }

@@ -289,7 +289,7 @@ func (s *Shard) shadowOf(b *Batch) error {
 	}
 	all, left, refused, err := s.loadShadows()
 	if refused != nil {
-		s.warnRarely("the engine does not take the shadows beside the readouts that answer: they predict nothing until the job has fewer of them, or other ones", "err", refused)
+		s.warnRarely("the engine has no room for the shadows: they predict nothing until the job has fewer or smaller shadows", "err", refused)
 	}
 	b.Shadows, b.Refused = all, left
 	return err

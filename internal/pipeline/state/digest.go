@@ -13,7 +13,7 @@ type Mismatch struct {
 }
 
 func (e *Mismatch) Error() string {
-	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, its commit record says %v", e.at, e.got, e.want)
+	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, but its commit record has %v", e.at, e.got, e.want)
 }
 
 // UpdateDigest updates the partition's digest for the streams changed since the

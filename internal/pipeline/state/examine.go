@@ -44,7 +44,7 @@ func checkCRC(h wire.Header, data []byte) (wire.Reason, error) {
 		return wire.ReasonHeader, fmt.Errorf("pipeline: header %s is %q, want up to 8 hex digits", wire.HeaderCRC, text)
 	}
 	if got := wire.CRC(data); got != uint32(want) {
-		return wire.ReasonChecksum, fmt.Errorf("pipeline: payload has CRC-32C %08x, header %s says %08x: damaged on the way", got, wire.HeaderCRC, want)
+		return wire.ReasonChecksum, fmt.Errorf("pipeline: payload has CRC-32C %08x, but header %s has %08x: damaged in transit", got, wire.HeaderCRC, want)
 	}
 	return 0, nil
 }
