@@ -26,10 +26,8 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 		g.Refuse(m.Input, err)
 		err = nil
 	}
-	for i := range parts {
-		if err == nil {
-			err = g.learnNumber(ctx, parts[i].Key, m.From)
-		}
+	if err == nil {
+		parts, err = g.admitParts(ctx, m, parts)
 	}
 	if refused := new(Refused); errors.As(err, &refused) && refused.outside && m.Input == Broker { // the gateway reads the other broker, and selects by its keys
 		g.told.logFirst("messages of another broker for streams outside input.keys are left out", m.Input.String(), err)
@@ -47,6 +45,29 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
 	}
 	return g.handMessage(ctx, t)
+}
+
+// admitParts learns the last numbers of the parts' streams. If a stream is refused, a
+// message without Done loses only the parts of this stream: nobody would resend the
+// others.
+func (g *Gateway) admitParts(ctx context.Context, m *Message, parts []Part) ([]Part, error) {
+	var refusal error
+	admitted := parts[:0]
+	for _, p := range parts {
+		switch err := g.learnNumber(ctx, p.Key, m.From); {
+		case err == nil:
+			admitted = append(admitted, p)
+		case m.Done == nil && errors.As(err, new(*Refused)):
+			refusal = err
+		default:
+			return nil, err
+		}
+	}
+	if refusal != nil && len(admitted) > 0 {
+		g.Refuse(m.Input, refusal)
+		refusal = nil
+	}
+	return admitted, refusal
 }
 
 // Release records that a device may reuse the ID of a Kept message. Release is ordered
