@@ -115,7 +115,7 @@ type hook struct {
 	devices    map[*mochi.Client]*device
 	byID       map[string]*mochi.Client
 	connecting map[string]*mochi.Client // connections before their setup is complete, by client id
-	used       map[string]bool          // client ids that have sent with QoS 1 or 2
+	used       map[string]bool          // client ids that have sent with QoS 1 or 2 in their session
 }
 
 func (h *hook) ID() string { return "gateway" }
@@ -158,7 +158,7 @@ func (h *hook) OnSessionEstablished(cl *mochi.Client, pk packets.Packet) {
 		before.handling.Lock() // until the old connection has released its message
 		defer before.handling.Unlock()
 	}
-	if pk.Connect.Clean && cl.ID != "" {
+	if cl.ID != "" && (pk.Connect.Clean || !h.hasUsed(cl.ID)) { // a new session
 		h.gateway.Forget(h.ctx, sessionPrefix+cl.ID)
 	}
 }
@@ -177,8 +177,8 @@ func (h *hook) replaceConnection(cl *mochi.Client) *device {
 	return before
 }
 
-// OnDisconnect is called after the last message.
-func (h *hook) OnDisconnect(cl *mochi.Client, err error, _ bool) {
+// OnDisconnect is called after the last message. With expired the library deletes the session.
+func (h *hook) OnDisconnect(cl *mochi.Client, err error, expired bool) {
 	if errors.Is(err, packets.ErrPacketTooLarge) {
 		h.gateway.Refuse(gateway.MQTT, fmt.Errorf("client %q has sent a packet of more than %d bytes, and its connection was closed: send fewer samples per message, or raise gateway.max_message", names.Cut(cl.ID, 40), h.options.MaxMessage))
 	}
@@ -191,6 +191,9 @@ func (h *hook) OnDisconnect(cl *mochi.Client, err error, _ bool) {
 	}
 	if h.byID[cl.ID] == cl {
 		delete(h.byID, cl.ID)
+		if expired {
+			delete(h.used, cl.ID)
+		}
 	}
 }
 

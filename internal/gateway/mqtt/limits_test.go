@@ -271,3 +271,41 @@ func TestLargePackets(t *testing.T) {
 		t.Errorf("a malformed length: %v", err)
 	}
 }
+
+// A device whose session has ended begins a new session: a marked repeat is of no message of
+// the old session.
+func TestMessagesOfEndedSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	r.startGateway(r.brokerInput(&addr, gateway.Access{}))
+	for expiry := range byte(2) { // seconds: the library ends the session, or the sweep
+		id := fmt.Sprint("d", expiry)
+		connect := makePacket(0x10, mqttString("MQTT")+"\x05\x00\x00\x3c\x05\x11\x00\x00\x00"+string(expiry)+mqttString(id))
+		message := func(kind byte, number string) string {
+			return makePacket(kind, mqttString("plant/"+id+"/sensor/7")+"\x00"+number+"\x00"+number)
+		}
+		w := dialWire(t, addr)
+		w.request(0x20, connect)
+		w.request(0x40, message(0x32, "1"))
+		w.request(0x40, message(0x32, "2"))
+		w.send("\xe0\x00")
+		w.expectClosed()
+		for stop := time.Now().Add(pipelinetest.Patience); ; time.Sleep(20 * time.Millisecond) {
+			if _, found := r.server.Clients.Get(id); !found {
+				break
+			}
+			if time.Now().After(stop) {
+				t.Fatalf("the session of %s stays", id)
+			}
+		}
+		w = dialWire(t, addr)
+		if body := w.request(0x20, connect); body[0] != 0 {
+			t.Errorf("CONNACK % x: the session of %s is still there", body, id)
+		}
+		w.request(0x40, message(0x3a, "1"))
+		if x := r.storedSamples()[id+"/7"]; fmt.Sprint(x) != "[1 2 1]" {
+			t.Errorf("%s has %v, want [1 2 1]", id, x)
+		}
+	}
+}
