@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/zeebo/xxh3"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -18,10 +19,11 @@ import (
 // stream is one stream's progress.
 type stream struct {
 	lane    *producer.Lane
-	doubt   bool   // a power loss may have taken later numbers from the outbox
-	sure    bool   // the last number was compared with the input
-	lost    uint64 // Message.Lost of the newest message
-	farTime bool   // a time of the stream, far from the clock, was logged
+	doubt   bool        // a power loss may have taken later numbers from the outbox
+	sure    bool        // the last number was compared with the input
+	lost    uint64      // Message.Lost of the newest message
+	held    outbox.Held // messages of single values that wait for a complete sample
+	farTime bool        // a time of the stream, far from the clock, was logged
 }
 
 // taken is a decoded message for the loop.
@@ -83,13 +85,11 @@ func (g *Gateway) addMessage(t *taken, now time.Time) {
 			repeated++
 			continue
 		}
-		ticket.left++
-		s := g.streamOf(p.Key)
-		if m.Lost > s.lost {
-			s.lost, p.Gap = m.Lost, true
+		if s := g.streamOf(p.Key); m.addValue == nil {
+			g.addPart(s, p, m, o, ticket, now)
+		} else {
+			g.addValue(s, m, o, ticket, now)
 		}
-		g.compareTimes(s, p, m.Input, now)
-		g.putPart(s, p, o, ticket, now, &m.Trace)
 	}
 	if repeated > 0 && repeated == len(t.parts) {
 		g.stats.repeats.Add(1)
@@ -97,6 +97,58 @@ func (g *Gateway) addMessage(t *taken, now time.Time) {
 		g.stats.messages[m.Input].Add(1)
 	}
 	ticket.noteStored()
+}
+
+// addValue adds a single value to its stream, and the samples that are then complete.
+// The last of these samples gets the messages of all their values.
+func (g *Gateway) addValue(s *stream, m *Message, o outbox.Origin, t *ticket, now time.Time) {
+	parts, included := m.addValue()
+	if included {
+		g.holdMessage(s, o)
+	}
+	parts = g.splitParts(parts)
+	for i := range parts {
+		p := &parts[i]
+		p.alone = engine.CheckInputs(p.X, len(g.cfg.Channels)) != nil
+		if i == len(parts)-1 {
+			p.held = &s.held
+		}
+		g.addPart(s, p, m, outbox.Origin{}, t, now)
+	}
+	if !included {
+		g.holdMessage(s, o)
+	}
+}
+
+// holdMessage remembers the message of a single value until its sample is complete.
+func (g *Gateway) holdMessage(s *stream, o outbox.Origin) {
+	if o.Session != "" {
+		g.out.Sessions.Hold(o, &s.held)
+	}
+}
+
+// splitParts cuts parts of single values into parts that a message to the server can have.
+func (g *Gateway) splitParts(parts []Part) []Part {
+	ch, empty := len(g.cfg.Channels), g.lanes.MessageBytes(0)
+	most := max(1, (g.lanes.MaxBytes-empty)/(g.lanes.MessageBytes(1)-empty))
+	var all []Part
+	for _, p := range parts {
+		for ; len(p.Times) > most; p.X, p.Times, p.Gap = p.X[most*ch:], p.Times[most:], false {
+			all = append(all, Part{X: p.X[:most*ch], Times: p.Times[:most], Gap: p.Gap})
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// addPart adds a part of a message to its stream.
+func (g *Gateway) addPart(s *stream, p *Part, m *Message, o outbox.Origin, t *ticket, now time.Time) {
+	t.left++
+	if m.Lost > s.lost {
+		s.lost, p.Gap = m.Lost, true
+	}
+	g.compareTimes(s, p, m.Input, now)
+	g.putPart(s, p, o, t, now, &m.Trace)
 }
 
 // compareTimes counts samples with times far from the clock, and reports the first of
@@ -136,7 +188,9 @@ func (g *Gateway) putPart(s *stream, p *Part, o outbox.Origin, t *ticket, now ti
 		piece.Trace = *from
 	}
 	m := g.lanes.Open(s.lane, &piece, now)
-	if o.Session != "" {
+	if p.held != nil {
+		batchOf(m).Adopt(p.held)
+	} else if o.Session != "" {
 		batchOf(m).Add(o, g.out.Sessions)
 	}
 	if t.done != nil {

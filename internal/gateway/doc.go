@@ -127,9 +127,11 @@
 // stage may refuse (not finite, too large, without a time among samples with times)
 // shares its batch with no other message, so that only it becomes a dead letter.
 //
-// Messages with a single value each become samples in package values (Config.Values). Field
-// buses have packages of their own: sparkplug, opcua and modbus. Package
-// internal/outbox keeps batches on disk.
+// Messages with a single value each become samples in package values (Config.Values). A
+// value counts when the loop accepts its message and the message is no repeat. The outbox
+// remembers the messages of all values of a sample with its batch. Field buses have
+// packages of their own: sparkplug, opcua and modbus. Package internal/outbox keeps
+// batches on disk.
 //
 // # Files
 //

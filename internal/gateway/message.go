@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
@@ -37,6 +38,8 @@ type Message struct {
 	// with an *Unreadable for an unreadable payload, with a *Partial if only some lines
 	// were readable, or with a *Refused. Done may be nil.
 	Done func(error)
+
+	addValue func() (parts []Part, included bool) // the message has a single value; nil: it has Parts
 }
 
 // Input is a way of messages into the gateway.
@@ -104,13 +107,16 @@ type Part struct {
 	raw   []byte // an unreadable payload, published unchanged, as a separate message
 	why   string // the reason; empty: raw is nil
 	alone bool   // the stage may refuse the part: no message shared with other parts
+
+	held *outbox.Held // the messages of its single values; nil: the message of the part
 }
 
-// Values makes samples from messages with a single value each. Parts returns the key of the
-// stream, and the samples that are complete with this message. An error is a *Refused. Parts may
-// be called by many goroutines.
+// Values makes samples from messages with a single value each. ReadValue returns the key
+// of the stream, and add, which adds the value. A nil add: the message is ignored. An
+// error is a *Refused. Both may be called by many goroutines. add returns the samples
+// that are complete from then on, and whether they include the value.
 type Values interface {
-	Parts(key string, payload []byte, at time.Time) (stream string, parts []Part, err error)
+	ReadValue(key string, payload []byte, at time.Time) (stream string, add func() (parts []Part, included bool), err error)
 }
 
 // Decoder reads payloads. Decode may be called by many goroutines. The result belongs

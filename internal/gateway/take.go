@@ -20,6 +20,10 @@ import (
 // the storage. A *Refused is permanent. While the gateway has no room, Take waits,
 // until ctx ends: then Take returns ErrHeldBack.
 func (g *Gateway) Take(ctx context.Context, m *Message) error {
+	t := taken{m: m}
+	if m.Session != "" {
+		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
+	}
 	parts, err := g.partsOf(m)
 	var partial *Partial
 	if errors.As(err, &partial) {
@@ -37,12 +41,9 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
-	t := taken{m: m, parts: parts}
+	t.parts = parts
 	if partial != nil {
 		t.answer = partial
-	}
-	if m.Session != "" {
-		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
 	}
 	return g.handMessage(ctx, t)
 }
@@ -104,7 +105,8 @@ func (g *Gateway) Forget(ctx context.Context, session string) {
 }
 
 // partsOf decodes a message and checks the parts. An empty message (MQTT devices clear
-// a retained message this way) has no parts.
+// a retained message this way) has no parts. A single value has a part without samples:
+// its value counts only if the loop accepts the message, and once.
 func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 	if len(m.Payload) == 0 && m.Parts == nil {
 		return nil, nil
@@ -113,7 +115,9 @@ func (g *Gateway) partsOf(m *Message) ([]Part, error) {
 	switch {
 	case parts != nil:
 	case g.cfg.Values != nil && !m.Lines && m.Decoder == nil:
-		m.Key, parts, err = g.cfg.Values.Parts(m.Key, m.Payload, time.Now())
+		if m.Key, m.addValue, err = g.cfg.Values.ReadValue(m.Key, m.Payload, time.Now()); m.addValue != nil {
+			parts = []Part{{}}
+		}
 	default:
 		parts, err = g.decodeMessage(m)
 	}

@@ -134,7 +134,10 @@ func (i *Intake) Take(topic string, payload []byte, at time.Time) (parts []gatew
 		return nil, nil
 	}
 	if i.values != nil {
-		key, parts, err = i.values.Parts(key, payload, at)
+		var add func() ([]gateway.Part, bool)
+		if key, add, err = i.values.ReadValue(key, payload, at); add != nil {
+			parts, _ = add()
+		}
 	} else {
 		parts, err = i.decoder.Decode(payload)
 	}

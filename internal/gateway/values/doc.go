@@ -8,8 +8,9 @@
 // the period has a sample (package internal/image). The first sample needs a value of every
 // channel. Topics whose last level is no channel are ignored.
 //
-// A value is acknowledged before its sample is complete. A killed gateway loses the values of
-// incomplete samples.
+// A value is acknowledged before its sample is complete; a value that completes a sample is
+// acknowledged when the sample is stored. A restarted gateway recognizes repeated values of
+// complete samples, and has lost the values of incomplete samples: their repetitions are new.
 //
 // # Files
 //

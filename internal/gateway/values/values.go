@@ -25,8 +25,7 @@ type Channels interface {
 	Sample(channel int, value any) (x float32, ok bool)
 }
 
-// Assembler makes samples. Parts may be called by many goroutines; the values of one machine must
-// be in order.
+// Assembler makes samples.
 type Assembler struct {
 	channels Channels
 	count    int
@@ -50,9 +49,8 @@ type machine struct {
 	set   int // number of channels with a new value
 }
 
-// Parts takes the value of a message, and returns the key of its stream and the samples that are
-// now complete, if any.
-func (a *Assembler) Parts(key string, payload []byte, at time.Time) (stream string, parts []gateway.Part, err error) {
+// ReadValue reads the value of a message for gateway.Values.
+func (a *Assembler) ReadValue(key string, payload []byte, at time.Time) (stream string, add func() ([]gateway.Part, bool), err error) {
 	stream, name := Split(key)
 	if stream == "" {
 		return "", nil, refusef("key %q: want the key of a stream and a channel, with a / between (gateway.values)", names.Cut(key, 80))
@@ -73,15 +71,22 @@ func (a *Assembler) Parts(key string, payload []byte, at time.Time) (stream stri
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.machines[stream] == nil && len(a.machines) >= maxMachines {
+		return "", nil, refusef("stream %q: the limit of %d streams with single values is reached", names.Cut(stream, 80), maxMachines)
+	}
+	return stream, func() ([]gateway.Part, bool) { return a.addValue(stream, c, at.UnixNano(), x) }, nil
+}
+
+// addValue adds a value to its machine.
+func (a *Assembler) addValue(stream string, c int, at int64, x float32) (parts []gateway.Part, included bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	m := a.machines[stream]
 	if m == nil {
-		if len(a.machines) == maxMachines {
-			return "", nil, refusef("stream %q: the limit of %d streams with single values is reached", names.Cut(stream, 80), maxMachines)
-		}
 		m = &machine{image: image.New("", a.count, a.period), isSet: make([]bool, a.count)}
 		a.machines[strings.Clone(stream)] = m
 	}
-	return stream, m.setValue(c, at.UnixNano(), x, a.period > 0), nil
+	return m.setValue(c, at, x, a.period > 0)
 }
 
 // Split divides a key into the key of the stream and the channel; the stream is empty without a /.
@@ -93,11 +98,11 @@ func Split(key string) (stream, channel string) {
 	return key[:at], key[at+1:]
 }
 
-// setValue sets a channel, and returns complete samples.
-func (m *machine) setValue(c int, at int64, x float32, periodic bool) (parts []gateway.Part) {
+// setValue sets a channel, and returns the complete samples, and whether they include the value.
+func (m *machine) setValue(c int, at int64, x float32, periodic bool) (parts []gateway.Part, included bool) {
 	if periodic {
 		m.image.Set(c, at, x)
-		return m.image.TakeParts()
+		return m.image.TakeParts(), false
 	}
 	if m.isSet[c] {
 		parts = m.image.TakeParts()
@@ -109,10 +114,10 @@ func (m *machine) setValue(c int, at int64, x float32, periodic bool) (parts []g
 	m.image.Set(c, m.time, x)
 	m.isSet[c] = true
 	if m.set++; m.set == len(m.isSet) {
-		parts = append(parts, m.image.TakeParts()...)
+		parts, included = m.image.TakeParts(), true
 		m.clear()
 	}
-	return parts
+	return parts, included
 }
 
 func (m *machine) clear() {

@@ -19,10 +19,14 @@ func assemble(t *testing.T, period time.Duration) func(ms int, key, payload stri
 	}
 	a := New(named, 2, period)
 	return func(ms int, key, payload string) string {
-		stream, parts, err := a.Parts(key, []byte(payload), time.UnixMilli(int64(ms)))
+		stream, add, err := a.ReadValue(key, []byte(payload), time.UnixMilli(int64(ms)))
 		if err != nil {
 			return "error " + err.Error()
 		}
+		if add == nil {
+			return ""
+		}
+		parts, _ := add()
 		var all []string
 		for _, p := range parts {
 			for i, at := range p.Times {

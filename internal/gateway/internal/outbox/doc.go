@@ -41,5 +41,6 @@
 //   - read.go: reads the segments of an earlier run
 //   - record.go: encodes records
 //   - sessions.go: remembers the newest messages of each device to detect repeats
+//   - held.go: remembers messages whose samples are incomplete
 //   - boot_linux.go, boot_other.go: identify the current boot of the machine
 package outbox

@@ -32,6 +32,7 @@ type Seen struct {
 	n             uint64 // number of its message in the session
 	gone          bool
 	untold        bool // certainly no device was answered
+	held          bool // its samples are incomplete
 	kept          bool // its id has no later message; only in this run, the log does not store it
 	Batch         *Batch
 }
@@ -153,6 +154,9 @@ func (t *Sessions) Forget(name string) bool {
 	if s == nil {
 		return false
 	}
+	for _, e := range s.order {
+		e.gone = true // also for Adopt
+	}
 	t.recent.Remove(s.at)
 	delete(t.all, name)
 	t.live -= s.live
@@ -208,7 +212,7 @@ func (s *session) dropSeen(id uint64) {
 func (t *Sessions) forgetBatches(lost map[uint64]*Batch) {
 	for _, s := range t.all {
 		for _, e := range s.order {
-			if e.gone || e.Batch == nil || lost[e.Batch.id] != e.Batch {
+			if e.gone || e.held || e.Batch == nil || lost[e.Batch.id] != e.Batch {
 				continue
 			}
 			e.gone = true
@@ -245,8 +249,8 @@ func (s *session) trimSeen(limit, most int) {
 	}
 }
 
-// encodeSessions writes the remembered state. encodeSessions skips messages of batches
-// not in the log yet: these messages follow with the batch.
+// encodeSessions writes the remembered state. encodeSessions skips held messages, and
+// messages of batches not in the log yet: these messages follow with the batch.
 func (t *Sessions) encodeSessions(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(t.all)))
 	for el := t.recent.Back(); el != nil; el = el.Prev() {
