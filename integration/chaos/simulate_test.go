@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -81,6 +82,10 @@ func (h *history) fail(format string, args ...any) {
 // line about it and ends the process. With SEED, it first draws that plan. See
 // tools/simulate.
 func TestSimulate(t *testing.T) {
+	const most = 8 << 30 // bytes: a server without end must not take the memory of the machine
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+		t.Fatal(err)
+	}
 	if seed := os.Getenv("SEED"); seed != "" {
 		t.Fatal(replaceProcess(seed, filepath.Join(os.TempDir(), "plan.json")))
 	}
