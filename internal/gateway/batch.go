@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nuid"
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/internal/engine"
@@ -181,7 +180,7 @@ func (t *ticket) noteStored() {
 func (g *Gateway) putPart(s *stream, p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
 	g.makeSure(s)
 	if p.Gap {
-		g.lanes.BreakOff(s.lane, nuid.Next())
+		g.lanes.BreakOff(s.lane, nextIncarnation(s.lane.Incarnation))
 	}
 	piece := producer.Piece{X: p.X, Times: p.Times, Ends: p.Ends, End: p.End, Alone: p.alone, Raw: p.raw, Unreadable: p.why}
 	if g.cfg.Tracer != nil {

@@ -802,11 +802,11 @@ func TestNumbersInDoubt(t *testing.T) {
 	}
 	g.waitForLog(t, "the outbox may lack its end")
 	g.endGateway(t)
+	before, _ := number("gone")
 	if err := r.in.Purge(ctx, jetstream.WithPurgeSubject("eusn.in.*.gone")); err != nil {
 		t.Fatal(err)
 	}
 	anotherBoot(t, old)
-	before, _ := number("there")
 	g = r.startGateway(old, nil)
 	send("gone")
 	if i, seq := number("gone"); i != before || seq != "2" {
@@ -815,10 +815,23 @@ func TestNumbersInDoubt(t *testing.T) {
 }
 
 // Two power losses lose the end of an outbox with a waiting message, and the incarnation
-// that began between them: no number of the outbox's incarnation is used twice.
+// that began between them, or a single loss an incarnation after a gap: no number of the
+// outbox's incarnation is used twice, and the message, which is stored, is not republished,
+// even if the server has forgotten its id.
 func TestNumbersTwoLosses(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
+	for _, gap := range []bool{false, true} {
+		for _, window := range []time.Duration{time.Hour, 100 * time.Millisecond} {
+			t.Run(fmt.Sprint("gap ", gap, ", window ", window), func(t *testing.T) {
+				t.Parallel()
+				losePowerTwice(t, gap, window)
+			})
+		}
+	}
+}
+
+func losePowerTwice(t *testing.T, gap bool, window time.Duration) {
+	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Duplicates = 1, window })
 	first := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
@@ -843,16 +856,21 @@ func TestNumbersTwoLosses(t *testing.T) {
 		anotherBoot(t, dir)
 	}
 	r.limitInput(-1)
+	m.Parts = []Part{{X: []float32{1, 1}, Gap: gap}}
 	send()
 	g.endGateway(t)
 	stored := uint64(3)
 	for _, dir := range lost {
+		if window < time.Second {
+			time.Sleep(3 * window / 2)
+		}
+		m.Parts = nil
 		g = r.startGateway(dir, nil)
 		send()
 		stored++
 		last, err := r.in.GetLastMsgForSubject(ctx, "eusn.in.*.k")
 		if err != nil || last.Sequence != stored || last.Header.Get(wire.HeaderSeq) != "1" {
-			t.Fatalf("message %d of the input has headers %v (%v), want message %d, number 1 of a new incarnation", last.Sequence, last.Header, err, stored)
+			t.Fatalf("message %d of the input has headers %v (%v), want message %d, number 1 of a new incarnation; all: %q", last.Sequence, last.Header, err, stored, r.storedNumbers())
 		}
 		g.endGateway(t)
 	}

@@ -179,12 +179,38 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 	for _, s := range g.streams {
 		if v, ok := g.job.known.Load(s.lane.Key); ok {
 			there := v.(outbox.Number)
-			g.lanes.SkipStored(s.lane, there.Incarnation, there.Seq)
+			g.lanes.SkipStored(s.lane, func(incarnation string, seq uint64) bool {
+				return isUpTo(outbox.Number{Incarnation: incarnation, Seq: seq}, there)
+			})
 		}
 		g.makeSure(s)
 		g.lanes.Enqueue(s.lane)
 	}
 	return ctx.Err()
+}
+
+// splitIncarnation returns the family of an incarnation and its number. A gateway counts the
+// incarnations of a stream (F, F.1, F.2): the later of two is known, even if the outbox has
+// lost one. A new family begins if the last incarnation is unknown.
+func splitIncarnation(incarnation string) (family string, n uint64) {
+	if at := strings.LastIndexByte(incarnation, '.'); at > 0 {
+		if n, err := strconv.ParseUint(incarnation[at+1:], 10, 64); err == nil {
+			return incarnation[:at], n
+		}
+	}
+	return incarnation, 0
+}
+
+func nextIncarnation(incarnation string) string {
+	family, n := splitIncarnation(incarnation)
+	return family + "." + strconv.FormatUint(n+1, 10)
+}
+
+// isUpTo reports whether a number of a stream is the number last, or certainly earlier.
+func isUpTo(n, last outbox.Number) bool {
+	family, of := splitIncarnation(n.Incarnation)
+	lastFamily, lastOf := splitIncarnation(last.Incarnation)
+	return family != "" && family == lastFamily && (of < lastOf || of == lastOf && n.Seq <= last.Seq)
 }
 
 // makeSure compares the last number of a stream with the input, before the first batch
@@ -196,8 +222,8 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 // numbers would be dropped as repeats. The last message may also belong to another
 // producer with this key. In each case a new incarnation begins, which the stage flags
 // as a gap. A stream whose messages wait is not compared if the outbox has all numbers:
-// another producer may have sent while they waited. After two power losses, the input
-// may end with an incarnation that the outbox has lost too.
+// another producer may have sent while they waited. After two power losses, or a loss after
+// a gap, the input may end with an incarnation that the outbox has lost too.
 func (g *Gateway) makeSure(s *stream) {
 	if s.sure {
 		return
@@ -208,13 +234,13 @@ func (g *Gateway) makeSure(s *stream) {
 	if !ok {
 		return
 	}
-	there := v.(outbox.Number)
+	there, here := v.(outbox.Number), outbox.Number{Incarnation: lane.Incarnation, Seq: lane.Seq}
 	switch {
-	case there.Incarnation == lane.Incarnation && there.Incarnation != "" && there.Seq <= lane.Seq:
-	case there.Incarnation == lane.Incarnation && there.Incarnation != "":
+	case isUpTo(there, here):
+	case isUpTo(here, there):
 		g.told.logComplaint("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+lane.Key,
-			fmt.Errorf("the outbox ends at number %d, the input has %d", lane.Seq, there.Seq))
-		lane.Incarnation, lane.Seq = g.incarnation, 0
+			fmt.Errorf("the outbox ends at number %d of %s, the input at number %d of %s", here.Seq, here.Incarnation, there.Seq, there.Incarnation))
+		lane.Incarnation, lane.Seq = nextIncarnation(there.Incarnation), 0
 	case there == (outbox.Number{}) && s.doubt:
 		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", lane.Key)
 		lane.Incarnation, lane.Seq = g.incarnation, 0

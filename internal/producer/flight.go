@@ -30,14 +30,14 @@ func (l *Lanes) Load(s *Lane, m *Message) {
 	s.queue = append(s.queue, m)
 }
 
-// SkipStored removes the messages of a stream up to a message that the input has. A
-// stream has one message in flight, so the input has all earlier messages. A second
+// SkipStored removes the messages of a stream up to the last message that the input has.
+// A stream has one message in flight, so the input has all earlier messages. A second
 // copy would be the stream's last message in the input, with which the next run
 // compares.
-func (l *Lanes) SkipStored(s *Lane, incarnation string, seq uint64) {
+func (l *Lanes) SkipStored(s *Lane, isStored func(incarnation string, seq uint64) bool) {
 	stored := 0
 	for i, m := range s.queue {
-		if m.Incarnation == incarnation && m.Seq <= seq {
+		if isStored(m.Incarnation, m.Seq) {
 			stored = i + 1
 		}
 	}
