@@ -68,7 +68,7 @@ type Log struct {
 // given is a subject's last number, with the batch.
 type given struct {
 	Number
-	batch uint64
+	batch int64 // the id; negative: earlier than all batches with an id
 }
 
 // Open opens the outbox in dir, for a single process at a time, and creates a missing
@@ -147,7 +147,7 @@ func (l *Log) Put(b *Batch) error {
 	l.last++
 	s := l.segs[len(l.segs)-1]
 	b.id, b.seg, b.at, b.size = l.last, s, s.size-int64(len(m.Payload)), len(m.Payload)
-	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, b.id}
+	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, int64(b.id)}
 	l.addWaiting(b)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -696,6 +697,16 @@ func TestNumbersAreBounded(t *testing.T) {
 		}
 		l.Close()
 		l, _ = openLog(t, dir)
+	}
+	l.most = 10
+	for i := range 5 { // the ids of batches begin at 1
+		putBatch(t, l, fmt.Sprint("new", i), 1, uint64(i))
+	}
+	if err := l.newSegment(20); err != nil {
+		t.Fatal(err)
+	}
+	if kept := slices.Sorted(maps.Keys(l.numbers)); fmt.Sprint(kept) != "[k26 k27 k28 k29 k3 new0 new1 new2 new3 new4]" {
+		t.Errorf("in the next run, kept are %v", kept)
 	}
 }
 

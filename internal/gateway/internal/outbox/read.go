@@ -118,9 +118,9 @@ func (l *Log) readRecord(s *segment, r *bufio.Reader) error {
 func (l *Log) readState(r *reader) {
 	l.Input, l.boot = r.readText(), r.readText()
 	clear(l.numbers)
-	for i := range r.readCount() {
+	for left := r.readCount(); left > 0; left-- {
 		subject := r.readText()
-		l.numbers[subject] = given{Number{r.readText(), r.u64(), r.u64() == 1}, uint64(i)} // the most recent comes last
+		l.numbers[subject] = given{Number{r.readText(), r.u64(), r.u64() == 1}, -int64(left)} // the most recent comes last
 	}
 	l.Sessions.decodeSessions(r, func(id uint64) (b *Batch, lost bool) {
 		if b = cmp.Or(l.waiting[id], l.missing[id]); b != nil {
@@ -201,7 +201,7 @@ func (l *Log) readBatch(s *segment, r *reader, n int64, moved bool) {
 		b.seen = append(b.seen, l.Sessions.Add(o, b))
 	}
 	l.last = b.id
-	l.numbers[b.Message.Subject] = given{Number{b.Message.Incarnation, b.Message.Seq, false}, b.id}
+	l.numbers[b.Message.Subject] = given{Number{b.Message.Incarnation, b.Message.Seq, false}, int64(b.id)}
 	l.addWaiting(b)
 }
 
