@@ -574,19 +574,19 @@ func TestMovedBatches(t *testing.T) {
 			}
 		}
 	}
-	for step := range 250 {
+	for step := range 200 {
 		seq++
 		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: seq, End: true, Unreadable: "why", Payload: fmt.Appendf(nil, "k %d", seq)}}
 		b.Add(Origin{"s", seq, 7, 8, false, false}, l.Sessions)
 		killed := filepath.Join(t.TempDir(), "killed") // before segments were deleted
-		if step%20 == 0 {
+		if step%24 == 0 {
 			copyFiles(t, killed, dir)
 		}
 		if err := l.Put(b); err != nil {
 			t.Fatal(err)
 		}
 		left = append(left, b)
-		if step%20 == 0 {
+		if step%24 == 0 {
 			copyFiles(t, killed, dir)
 			check(killed, left)
 			check(killed, left)
@@ -604,7 +604,7 @@ func TestMovedBatches(t *testing.T) {
 			}
 			home[b.id] = b.seg.n
 		}
-		if step%4 == 0 {
+		if step%8 == 0 {
 			l.roll = 1
 		}
 		if step%90 == 0 {
