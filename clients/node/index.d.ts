@@ -35,7 +35,7 @@ export interface Prediction {
   set: string[] | null; // the classes that include the true class, at the model's coverage; only a single class is an answer (docs/sets.md); null: the readout makes no sets
   novelty: number | null; // distance of the sequence from the training part: 1 is usual, there is no upper bound (docs/novelty.md); null: the readout has no detector, or the sequence has not ended
   noveltyP: number | null; // p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty (docs/novelty.md); null: there is no novelty
-  inputs: number[] | null; // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); null: the readout does not read them, or the sequence has not ended
+  inputs: number[] | null; // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarm-rules.md); null: the readout does not read them, or the sequence has not ended
   change: number | null; // probability that the class changes until the end of the sequence, of an early prediction (docs/early.md); null: the sequence has ended, or the readout has no rule
   value: number | null; // the number that a regression predicts, in the unit of the training's numbers (docs/regression.md); null: the model predicts classes
   low: number | null; // lower end of the interval of the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); null: the model predicts classes

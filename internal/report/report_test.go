@@ -262,7 +262,7 @@ func TestMissing(t *testing.T) {
 	}
 	missing := strings.Join(r.Summary().Missing, "\n")
 	for _, want := range []string{
-		"paper.jsonl does not say on which machine",
+		"paper.jsonl does not name its machine",
 		"ECG5000, R-ESN: no <time>", "ECG5000, GRU is not finished (8 trials, 3 draws)",
 	} {
 		if !strings.Contains(missing, want) {

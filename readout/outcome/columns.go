@@ -106,7 +106,7 @@ var Columns = [...]Column{
 	},
 	{
 		Name: "inputs", Arrow: "inputs", Type: FloatList, Part: Inputs, Null: true, Means: "level, spread and pace of each channel", Unit: "deviations of the training's sequences",
-		Absent: "the readout does not read them, or the sequence has not ended", Docs: "alarms.md",
+		Absent: "the readout does not read them, or the sequence has not ended", Docs: "alarm-rules.md",
 		Known: func(a *Answer) bool { return a.Inputs != nil }, Floats: func(a *Answer) *[]float32 { return &a.Inputs },
 	},
 	{

@@ -24,7 +24,7 @@ class Prediction:
     set: Optional[list[str]] = None  # the classes that include the true class, at the model's coverage; only a single class is an answer (docs/sets.md); None: the readout makes no sets
     novelty: Optional[float] = None  # distance of the sequence from the training part: 1 is usual, there is no upper bound (docs/novelty.md); None: the readout has no detector, or the sequence has not ended
     novelty_p: Optional[float] = None  # p-value of the novelty, above 0, at most 1: the share of sequences like the training's with the same or a greater novelty (docs/novelty.md); None: there is no novelty
-    inputs: Optional[list[float]] = None  # level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); None: the readout does not read them, or the sequence has not ended
+    inputs: Optional[list[float]] = None  # level, spread and pace of each channel, in deviations of the training's sequences (docs/alarm-rules.md); None: the readout does not read them, or the sequence has not ended
     change: Optional[float] = None  # probability that the class changes until the end of the sequence, of an early prediction (docs/early.md); None: the sequence has ended, or the readout has no rule
     value: Optional[float] = None  # the number that a regression predicts, in the unit of the training's numbers (docs/regression.md); None: the model predicts classes
     low: Optional[float] = None  # lower end of the interval of the true number, at the model's coverage, in the unit of the training's numbers (docs/regression.md); None: the model predicts classes

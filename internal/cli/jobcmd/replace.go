@@ -213,7 +213,7 @@ func waiting(ctx context.Context, js jetstream.JetStream, job string) (messages,
 
 // replaceFailure adds the next step to an error.
 func replaceFailure(err error, o replaceOptions) error {
-	next := fmt.Sprintf("the same command: it resumes at the interrupted step (eusn-stream job replace --with %s --dry-run prints the step)", cli.QuoteForShell(o.with))
+	next := fmt.Sprintf("the same command: it resumes at the interrupted step (eusn-stream job replace --with %s --dry-run, which prints the step)", cli.QuoteForShell(o.with))
 	if o.abandon || o.dryRun {
 		next = "the same command, when the server answers: eusn-stream doctor"
 	}

@@ -213,7 +213,7 @@ func printResized(a *cli.App, now operate.Resized) error {
 
 // resizeFailure adds the next step to an error.
 func resizeFailure(err error, o resizeOptions) error {
-	again := fmt.Sprintf("the same command: it resumes at the interrupted step (eusn-stream job resize %d --dry-run prints the step)", o.to)
+	again := fmt.Sprintf("the same command: it resumes at the interrupted step (eusn-stream job resize %d --dry-run, which prints the step)", o.to)
 	if o.abandon || o.dryRun {
 		again = "the same command, when the server answers: eusn-stream doctor"
 	}

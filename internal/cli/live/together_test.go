@@ -226,7 +226,7 @@ func TestAlarmsOfRunAndAnotherKeeper(t *testing.T) {
 	p.await(t, "alarm rules of job eusn: 1")
 	other := clitest.Start(t, "alarm rules of job eusn: 1", "alarms", "run", "-c", file, "--nats-url", url, "--take-over")
 	send(t, mqtt, "pump1", 0, 20)
-	p.await(t, "stands by")
+	p.await(t, "is the standby")
 	clitest.Await(t, url, 1, 0)
 	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(other.Messages(), "alarm raised"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -278,7 +278,7 @@ func TestAlarmsOfRunMissPredictions(t *testing.T) {
 	}
 	send(t, mqtt, "pump2", 0, 20)
 	other := clitest.Start(t, "alarm rules of job eusn: 1", "alarms", "run", "-c", file, "--nats-url", url, "--missing")
-	p.await(t, "stands by")
+	p.await(t, "is the standby")
 	for end := time.Now().Add(pipelinetest.Patience); !strings.HasPrefix(readiness(metrics), "200"); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("/readyz: %s", readiness(metrics))
