@@ -20,6 +20,8 @@ type position struct {
 	created  time.Time // the consumer's creation time; zero = unknown
 	next     uint64    // log message after the last sent message; 0 = unknown
 	verified time.Time
+
+	delivered uint64 // the consumer's number of the last delivery
 }
 
 // recreateConsumer replaces a consumer whose configuration was changed; what names the change.
@@ -83,6 +85,18 @@ func (q *queue) createConsumer(ctx context.Context, js jetstream.JetStream) (jet
 	info := cons.CachedInfo()
 	q.position = position{created: info.Created, next: max(q.position.next, info.AckFloor.Stream+1), verified: time.Now()}
 	return cons, nil
+}
+
+// isRestarted reports whether the consumer has delivered a message as its first, or under a
+// number that is not new: another consumer may have replaced the known one since the last check.
+func (q *queue) isRestarted(m jetstream.Msg) bool {
+	meta, err := m.Metadata()
+	if err != nil {
+		return false
+	}
+	last := q.position.delivered
+	q.position.delivered = meta.Sequence.Consumer
+	return meta.Sequence.Consumer <= max(last, 1)
 }
 
 // recordSent records that a message of the log was sent or permanently skipped.

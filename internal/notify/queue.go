@@ -113,6 +113,11 @@ func (q *queue) sendEvents(ctx context.Context, js jetstream.JetStream) error {
 			q.position.verified = time.Time{}
 			continue
 		}
+		if q.isRestarted(m) { // verify the consumer first; it delivers m again
+			_ = m.Nak()
+			q.position.verified = time.Time{}
+			continue
+		}
 		if err := q.deliverEvent(ctx, m); err != nil {
 			_ = m.Nak() // a process gets the event immediately
 			return err
