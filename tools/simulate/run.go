@@ -253,16 +253,18 @@ func (h *history) addCrash(err error, output string) {
 	h.Failures = append(h.Failures, fmt.Sprintf("%v: %s", err, firstLines(output, 30)))
 }
 
-// serverLoops reports whether a history with a full disk ended in a loop of the server.
-// nats-server 2.15.3 has two of them. It enforces the number of messages of a subject by
-// removing its first message, and tries again without end if it does not find that message;
-// and after a failed write it lists the lost messages without bound, until no memory is
-// left. An operator must restart the server.
+// serverLoops reports whether a history with a full disk or a killed server ended in a loop
+// of the server. nats-server 2.15.3 has two of them. It enforces the number of messages of a
+// subject by removing its first message, and tries again without end if it does not find
+// that message; and after a failed write it lists the lost messages without bound, until no
+// memory is left. An operator must restart the server.
 func serverLoops(p *plan, stacks string) bool {
 	_, running, _ := strings.Cut(stacks, " [running")
 	running, _, _ = strings.Cut(running, "\n\n")
 	return p != nil && strings.Contains(running, "(*fileStore).storeRawMsg(") &&
-		slices.ContainsFunc(p.Faults, func(f string) bool { return strings.Contains(f, " full disk, ") })
+		slices.ContainsFunc(p.Faults, func(f string) bool {
+			return strings.Contains(f, " full disk, ") || strings.Contains(f, " kill server, ")
+		})
 }
 
 // memoryFolder returns a folder for the stores of the servers that needs no disk, or "".

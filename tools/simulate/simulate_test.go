@@ -101,20 +101,21 @@ func TestSummary(t *testing.T) {
 }
 
 // TestServerLoops recognizes the server's endless loop by its running goroutine and the
-// plan's full disk.
+// plan's full disk or killed server.
 func TestServerLoops(t *testing.T) {
 	const (
 		loop  = "SIGQUIT: quit\n\ngoroutine 9 gp=0x1 m=0 [running, synctest bubble 1]:\nserver.(*fileStore).firstSeqForSubj(0x1)\nserver.(*fileStore).storeRawMsg(0x1)\n\n"
 		other = "goroutine 1 gp=0x2 m=nil [chan receive]:\nmain.main()\n"
 	)
 	full, calm := &plan{Faults: []string{"15.5s full disk, pick 2, for 9s"}}, &plan{Faults: []string{"15.5s kill worker, pick 2, for 0s"}}
+	killed := &plan{Faults: []string{"15.5s kill server, pick 2, for 1s"}}
 	for _, c := range []struct {
 		what   string
 		plan   *plan
 		stacks string
 		want   bool
 	}{
-		{"a full disk", full, loop + other, true}, {"no full disk", calm, loop + other, false}, {"no plan", nil, loop, false},
+		{"a full disk", full, loop + other, true}, {"a killed server", killed, loop + other, true}, {"neither", calm, loop + other, false}, {"no plan", nil, loop, false},
 		{"another goroutine", full, strings.Replace(other, "chan receive", "running", 1) + "\n" + strings.Replace(loop, "running", "select", 1), false},
 	} {
 		if got := serverLoops(c.plan, c.stacks); got != c.want {

@@ -160,7 +160,7 @@ func TestSplit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"--group and --parts: specify one":           append(evaluate, "--group", "stream"),
+		"--group and --parts: specify one":        append(evaluate, "--group", "stream"),
 		"--share NaN: want more than 0":           append(args, "--force", "--share", "NaN"),
 		`--group: want a value`:                   {"offline", "split", archive},
 		`group "a" is there twice`:                {"train", archive, "--parts", bad},
