@@ -95,12 +95,12 @@ func (w *worker) stop() {
 
 // kill ends a worker without an orderly disconnect.
 func (w *worker) kill() {
-	w.cancel()
 	w.mu.Lock()
-	for _, nc := range w.conns {
+	for _, nc := range w.conns { // before the end of the context, at which a worker leaves the job's list
 		nc.Close()
 	}
 	w.mu.Unlock()
+	w.cancel()
 	<-w.done
 	w.answers.Close()
 	w.answers = nil
