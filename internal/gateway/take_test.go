@@ -22,12 +22,11 @@ func TestRefusedStreamAmongOthers(t *testing.T) {
 	if err := g.Take(ctx, &m); err != nil {
 		t.Error(err)
 	}
-	m.Payload = []byte("other=5 5")
-	if err := g.Take(ctx, &m); !errors.As(err, new(*Refused)) {
+	other := Message{Input: TCP, From: m.From, Lines: true, Payload: []byte("other=5 5")}
+	if err := g.Take(ctx, &other); !errors.As(err, new(*Refused)) {
 		t.Errorf("%v, want a refusal", err)
 	}
-	m.Input, m.Payload = HTTP, []byte("a=6 6;new=7 7")
-	if err := g.sendMessage(ctx, m); !errors.As(err, new(*Refused)) {
+	if err := g.sendMessage(ctx, Message{Input: HTTP, From: m.From, Lines: true, Payload: []byte("a=6 6;new=7 7")}); !errors.As(err, new(*Refused)) {
 		t.Errorf("%v, want a refusal", err)
 	}
 	g.endGateway(t)
