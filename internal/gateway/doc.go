@@ -93,10 +93,10 @@
 // message of the key, a number from an outbox that may lack its end (package
 // internal/outbox) is in doubt: the stage may know a higher number, and would drop
 // later messages as repeats. If a record is damaged, batches of any key may be missing;
-// a device that resends them then sends them after later batches. In each case a new
-// incarnation begins, which the stage flags as a gap. The incarnations of a key are counted
-// (F, F.1, F.2), also after lost samples (flag gap): if the input ends with a later
-// incarnation than a waiting message, the message is stored, and is not republished.
+// if a device resends the missing batches, later batches precede the resent batches. In
+// each case a new incarnation begins, which the stage flags as a gap. Incarnations of a key
+// are counted (F, F.1, F.2), also after lost samples (flag gap): if the input ends with a
+// later incarnation than a waiting message, the message is stored, and is not republished.
 //
 // # Holding back
 //

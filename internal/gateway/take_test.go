@@ -9,9 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A refused new stream does not discard the lines of other streams, which arrived with
-// its lines. A message with an answer is refused as a whole, because the device resends
-// it.
+// A refused new stream does not discard lines of other streams in the same message. A
+// message with an answer is refused as a whole, because the device resends the message.
 func TestRefusedStreamAmongOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)

@@ -254,10 +254,10 @@ func (h *history) addCrash(err error, output string) {
 }
 
 // serverLoops reports whether a history with a full disk or a killed server ended in a loop
-// of the server. nats-server 2.15.3 has two of them. It enforces the number of messages of a
-// subject by removing its first message, and tries again without end if it does not find
-// that message; and after a failed write it lists the lost messages without bound, until no
-// memory is left. An operator must restart the server.
+// of the server. nats-server 2.15.3 has two such loops: to enforce the number of messages of
+// a subject, the server removes the first message, and retries without end if this message
+// is missing; after a failed write, the server lists the lost messages without bound, until
+// no memory is left. An operator must restart the server.
 func serverLoops(p *plan, stacks string) bool {
 	_, running, _ := strings.Cut(stacks, " [running")
 	running, _, _ = strings.Cut(running, "\n\n")

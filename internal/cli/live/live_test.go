@@ -141,31 +141,23 @@ func TestReplayWrongChannels(t *testing.T) {
 // copyLetter stores a dead letter a second time, as a worker that was killed before its commit.
 func copyLetter(t *testing.T, url, number string) {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := js.Stream(t.Context(), "EUSN-DLQ")
-	if err != nil {
-		t.Fatal(err)
-	}
 	seq, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.GetMsg(t.Context(), seq)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Header.Del(nats.MsgIdHdr)
-	if _, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}); err != nil {
-		t.Fatal(err)
-	}
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		s, err := js.Stream(t.Context(), "EUSN-DLQ")
+		if err != nil {
+			return err
+		}
+		m, err := s.GetMsg(t.Context(), seq)
+		if err != nil {
+			return err
+		}
+		m.Header.Del(nats.MsgIdHdr)
+		_, err = js.PublishMsg(t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+		return err
+	})
 }
 
 // A recording keeps its streams, ends and times.

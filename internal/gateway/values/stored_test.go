@@ -234,7 +234,7 @@ func TestValuesOfKilledGateway(t *testing.T) {
 	r.expect("[1 10 2 10 3 30]")
 }
 
-// A value that completes samples of several messages is recognized if it is repeated.
+// A repeated value is recognized, also if the value completed the samples of several messages.
 func TestRepeatedValueWithPeriod(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *gateway.Config) { c.MaxMessage = 8 << 10 })

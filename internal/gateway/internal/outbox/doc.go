@@ -21,12 +21,12 @@
 // A segment is deleted when none of its batches waits and a later segment has begun
 // with the whole remembered state. If most of the log is not needed, the few waiting
 // batches of the oldest segment move to a new segment, which is synced first. A record cut
-// off by the end of the process ends its segment. A damaged record ends it too; then the
-// file is kept under the name outbox-N.damaged, the log reports it, and all numbers are
-// forgotten, because batches of any subject may be missing. Ids of batches have no gaps over segments: a gap is a
-// segment without an end, and counts as damage. After a power loss, so does a first
-// segment whose remembered state refers to a batch without a record: the segment with
-// this record is missing.
+// off by the end of the process ends the segment. So does a damaged record; then the file
+// is kept under the name outbox-N.damaged, the log reports the damage, and all numbers are
+// forgotten, because batches of any subject may be missing. Ids of batches have no gaps
+// over segments: a gap is a segment without an end, and counts as damage. After a power
+// loss, so does a first segment whose remembered state refers to a batch without a record:
+// the segment with this record is missing.
 //
 // Otherwise only the beginning and the end of a run are synced: the log survives the end
 // of the process, and detects a power loss. Boot distinguishes the starts of the machine
