@@ -7,7 +7,7 @@
 //	go run ./tools/simulate -seeds 1-100 -guests gateway,alarms,recorder,learner
 //	go run ./tools/simulate -seeds 17 -shrink
 //	make simulate-corpus
-//	go run ./tools/simulate -totals OUTPUT... > docs/results/histories.csv
+//	go run ./tools/simulate -totals docs/results/histories.csv OUTPUT... > sum.csv
 //
 // A history is a job with a real NATS server, its workers and its producers in a bubble of
 // testing/synctest (integration/chaos, files simulate_*_test.go). Everything that could differ
@@ -57,7 +57,7 @@ func main() {
 	flag.BoolVar(&o.first, "first", false, "stop at the first failed history")
 	flag.DurationVar(&o.budget, "cpu", 0, "start no history after the histories have used this processor time; 0 = no limit")
 	flag.BoolVar(&o.each, "each", false, "print a line for each history")
-	totals := flag.Bool("totals", false, "print the sum of earlier runs as CSV: the arguments are files of their output")
+	totals := flag.Bool("totals", false, "print the sum of earlier runs as CSV: the arguments are files of their output, and previous sums (.csv)")
 	flag.Parse()
 	if *totals {
 		if err := printTotals(os.Stdout, flag.Args()); err != nil {

@@ -124,7 +124,7 @@ func TestServerLoops(t *testing.T) {
 	}
 }
 
-// TestTotals sums two reports, one after lines of a run, and refuses an output without one.
+// TestTotals sums two reports, one after lines of a run, then previous sums, and refuses an output without a report.
 func TestTotals(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -158,6 +158,18 @@ state reached,labels,,4
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	again := write("again.csv", want)
+	out.Reset()
+	if err := printTotals(&out, []string{again}); err != nil || out.String() != want {
+		t.Errorf("of a sum: %v, %s", err, out.String())
+	}
+	out.Reset()
+	if err := printTotals(&out, []string{again, two}); err != nil || !strings.Contains(out.String(), "\nfault,purge,,4\n") || !strings.Contains(out.String(), "histories,,,5\nhistories that failed,,,1\n") {
+		t.Errorf("of a sum and a report: %v, %s", err, out.String())
+	}
+	if err := printTotals(&out, []string{write("other.csv", "what,name,other,count\nfaults,,,1\n")}); err == nil || !strings.Contains(err.Error(), `row 2: the count "faults" is not known`) {
+		t.Errorf("another CSV: %v", err)
 	}
 	if err := printTotals(&out, []string{one, write("three", "simulate: 100 histories\n")}); err == nil || !strings.Contains(err.Error(), "three has no report") {
 		t.Errorf("an output without a report: %v", err)

@@ -8,17 +8,23 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// printTotals reads the output files of previous runs, sums the reports in these files, and
-// prints CSV: the kind of the count, the name, the second name of a pair, and the count.
+// printTotals reads the output files of previous runs, and CSV of printTotals, sums the counts in
+// these files, and prints CSV: the kind of the count, the name, the second name of a pair, and the
+// count.
 func printTotals(out io.Writer, paths []string) error {
 	total := newSummary(io.Discard)
 	for _, path := range paths {
-		s, err := readReport(path)
+		read := readReport
+		if filepath.Ext(path) == ".csv" {
+			read = readTotals
+		}
+		s, err := read(path)
 		if err != nil {
 			return err
 		}
@@ -35,10 +41,7 @@ func printTotals(out io.Writer, paths []string) error {
 	} {
 		w.Write([]string{n.what, "", "", strconv.Itoa(n.count)})
 	}
-	for _, part := range []struct {
-		what   string
-		counts map[string]int
-	}{{"fault", total.Faults}, {"histories with a pair of faults", total.Pairs}, {"state reached", total.Seen}} {
+	for _, part := range total.countsByName() {
 		for _, name := range slices.Sorted(maps.Keys(part.counts)) {
 			first, other, _ := strings.Cut(name, " + ")
 			w.Write([]string{part.what, first, other, strconv.Itoa(part.counts[name])})
@@ -46,6 +49,71 @@ func printTotals(out io.Writer, paths []string) error {
 	}
 	w.Flush()
 	return w.Error()
+}
+
+// namedCounts are the counts of one kind, by name; of pairs, the names are joined by " + ".
+type namedCounts struct {
+	what   string
+	counts map[string]int
+}
+
+func (s *summary) countsByName() []namedCounts {
+	return []namedCounts{{"fault", s.Faults}, {"histories with a pair of faults", s.Pairs}, {"state reached", s.Seen}}
+}
+
+// readTotals reads CSV of printTotals. Of the failed histories only the number is known.
+func readTotals(path string) (*summary, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	s := newSummary(io.Discard)
+	for i, row := range rows {
+		if i == 0 || len(row) != 4 {
+			continue // the header; csv.Reader requires as many fields in each row
+		}
+		n, err := strconv.Atoi(row[3])
+		if err != nil {
+			return nil, fmt.Errorf("%s, row %d: %w", path, i+1, err)
+		}
+		if err := s.addCount(row[0], row[1], row[2], n); err != nil {
+			return nil, fmt.Errorf("%s, row %d: %w", path, i+1, err)
+		}
+	}
+	return s, nil
+}
+
+// addCount adds a row of printTotals.
+func (s *summary) addCount(what, name, other string, n int) error {
+	switch what {
+	case "histories":
+		s.Histories += n
+	case "histories that failed":
+		s.Failed = append(s.Failed, make([]uint64, n)...)
+	case "predictions compared":
+		s.Predictions += n
+	case "states compared":
+		s.States += n
+	case "virtual hours":
+		s.Virtual += float64(n) * 3600
+	default:
+		if other != "" {
+			name += " + " + other
+		}
+		for _, part := range s.countsByName() {
+			if part.what == what {
+				part.counts[name] += n
+				return nil
+			}
+		}
+		return fmt.Errorf("the count %q is not known", what)
+	}
+	return nil
 }
 
 // readReport reads the report at the end of a run's output.
