@@ -80,6 +80,9 @@ func newExport(m *reservoir.Model, o Options) (*export, error) {
 		}
 	}
 	if m.Front.StatisticsSize(1) > 0 {
+		if m.Front.Segments != nil {
+			return nil, fmt.Errorf("edge: the model has weights of segments, which are %w: train with --segments none", ErrPart)
+		}
 		return nil, fmt.Errorf("edge: the model has random features of running means, which are %w: train with --random-features none", ErrPart)
 	}
 	if m.Front.StateSize(1) > 0 { // regimes have no state

@@ -399,6 +399,11 @@ func TestRefusesParts(t *testing.T) {
 	if _, err := C(&bytes.Buffer{}, &front, Options{}); !errors.Is(err, ErrPart) || !strings.Contains(err.Error(), "train with --random-features none") {
 		t.Errorf("random features: %v", err)
 	}
+	front.Policy = reservoir.Policy{Kind: reservoir.Count, Length: 4}
+	front.Front = &reservoir.Front{Segments: &reservoir.Segments{Count: 2, Length: 2}, Fill: []float32{0}}
+	if _, err := C(&bytes.Buffer{}, &front, Options{}); !errors.Is(err, ErrPart) || !strings.Contains(err.Error(), "train with --segments none") {
+		t.Errorf("segments: %v", err)
+	}
 	n := all["bank"].Network.Spec.FeatureCount()
 	linear := *all["bank"].Readouts[0]
 	linear.Novelty = &novelty.Detector{Center: make([]float32, n), Scale: make([]float32, n), Axes: make([]float32, n), Left: []float32{1, 2}, Level: .05, Unit: 1}

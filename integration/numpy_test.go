@@ -86,6 +86,15 @@ func TestModelInNumPy(t *testing.T) {
 		front := offline.Front{Envelope: offline.Span{Samples: 2}, Decimate: 2}
 		checkInNumPy(t, python, d, offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Target: "size", Front: front, Random: random})
 	})
+	t.Run("segments", func(t *testing.T) {
+		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 12, Samples: 120}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := offline.RetrainOptions{Spec: eightMembers(reservoir.EulerBank(len(d.Channels))), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 120}}
+		opt.Segments, opt.Front.Decimate = &offline.SegmentOptions{Always: true}, 2
+		checkInNumPy(t, python, d, opt)
+	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := imports.Import(context.Background(), imports.Options{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {

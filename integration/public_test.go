@@ -22,13 +22,13 @@ var public = map[string]int{
 	"codec":              27,
 	"edge":               6,
 	"gpu":                15,
-	"offline":            26, // RandomOptions, RandomReport: options and report of a training
+	"offline":            28, // RandomOptions, RandomReport, SegmentOptions, SegmentReport: options and reports of a training
 	"offline/archive":    31,
 	"pipeline":           27,
-	"readout":            8, // RandomFeatures: a part of a readout in the model file
+	"readout":            9, // RandomFeatures, SegmentWeights: parts of a readout in the model file
 	"readout/novelty":    7, // Means: a part of a detector in the model file
 	"readout/outcome":    50,
-	"reservoir":          72, // Regimes: a part of Front in the model file; Choice: a part of Training
+	"reservoir":          74, // Regimes, Segments: parts of Front in the model file, MaxSegments its bound; Choice: a part of Training
 	"reservoir/classify": 5,
 	"reservoir/cpu":      6,
 }

@@ -38,8 +38,7 @@
 //   - retrain.go: trains a model (Retrain)
 //   - retrain_options.go: defines the options and the report of a training
 //   - plan.go: plans the examples of a training before any state is computed
-//   - sequences.go: cuts the streams of a source into sequences
-//   - sequence_samples.go: moves the track of a stream and keeps its transformed samples
+//   - sequences.go: cuts the streams of a source into sequences and keeps the transformed samples
 //   - sample_source.go: reads the series of a data set; merges classes; computes input statistics
 //   - recording_source.go: reads the streams of a recording
 //   - labels.go: finds the label and the group of each point
@@ -49,6 +48,7 @@
 //   - front.go: parses front ends and their lengths
 //   - regimes.go: finds operating regimes by their settings
 //   - random.go: fits a readout of random features, and chooses between it and the network's
+//   - segments.go: fits a readout of segments, and chooses between it and the network's
 //   - forecast.go: predicts the time that a training takes
 //   - priors.go: parses numbers per class, such as priors
 //   - early.go: fits a readout of prefixes and rules of early decisions; adapts thresholds

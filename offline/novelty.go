@@ -318,7 +318,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, fit.NewSoft(t.opt.Spec.SoftScaling(t.report.MedianLength)), t.opt.Spec.Splice(), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
 	if err == nil {
 		if linear.Novelty.Means != nil {
-			t.front = t.withMeans()
+			t.front = t.withStatistics()
 		}
 		t.report.Novelty.Checks, err = checkDetector(ctx, linear.Novelty, t.net, t.front, t.inputs, t.plan.medianLength())
 	}

@@ -75,28 +75,28 @@ func (o *RandomOptions) units() int {
 	return o.Units
 }
 
-// withMeans returns the front end of the training with the running means of random features or a detector, if
+// withStatistics returns the front end of the training with the statistics of random features, segments or a detector, if
 // requested.
-func (t *training) withMeans() *reservoir.Front {
+func (t *training) withStatistics() *reservoir.Front {
 	means := t.detectorMeans()
 	if t.opt.Random != nil {
 		means = t.opt.Random.means()
 	}
-	if means == nil {
+	if means == nil && t.segments == nil {
 		return t.front
 	}
 	front := reservoir.Front{Fill: slices.Clone(t.first())}
 	if t.front != nil {
 		front = *t.front
 	}
-	front.Means = means
+	front.Means, front.Segments = means, t.segments
 	return &front
 }
 
 // keepStatistics allocates memory for the statistics of all training sequences, if requested.
 func (t *training) keepStatistics() {
-	if t.opt.Random != nil {
-		t.statistics = make([]float32, len(t.examples.labels)*t.withMeans().StatisticsSize(len(t.src.channels)))
+	if t.opt.Random != nil || t.segments != nil {
+		t.statistics = make([]float32, len(t.examples.labels)*t.withStatistics().StatisticsSize(len(t.src.channels)))
 	}
 }
 
@@ -141,7 +141,7 @@ func (t *training) chooseRandom(ctx context.Context, linear *readout.Linear, rep
 	if choice.Chosen = o.Always || choice.RMSE < choice.Network; !choice.Chosen {
 		return linear, report, nil
 	}
-	t.front = t.withMeans()
+	t.front = t.withStatistics()
 	return best, of, nil
 }
 
@@ -234,31 +234,37 @@ func scaleUnits(drawn *readout.RandomFeatures, factor func(j int) float64) *read
 
 // fitUnits learns a readout of the units' values.
 func (t *training) fitUnits(ctx context.Context, random *readout.RandomFeatures) (*readout.Linear, fit.Report, error) {
+	d := random.Statistics()
+	return t.fitColumns(ctx, "random features", random.Units(), func(i int, row []float32) { random.Features(row, t.statistics[i*d:(i+1)*d]) })
+}
+
+// fitColumns learns a readout of the given number of columns for each example, written by fill.
+func (t *training) fitColumns(ctx context.Context, what string, columns int, fill func(i int, row []float32)) (*readout.Linear, fit.Report, error) {
 	opt := t.readout(t.examples.groups, 0)
-	opt.Soft, opt.Memory, opt.Standardize = nil, 0, true // the matrices of few units are small
-	n, d, units := len(t.examples.labels), random.Statistics(), random.Units()
-	l, err := fit.NewLearner(units, t.src.classes, t.examples.labels, opt)
+	opt.Soft, opt.Memory, opt.Standardize = nil, 0, true // the matrices of few columns are small
+	n := len(t.examples.labels)
+	l, err := fit.NewLearner(columns, t.src.classes, t.examples.labels, opt)
 	if err != nil {
-		return nil, fit.Report{}, fmt.Errorf("offline: %s: random features: %w", t.src.what, err)
+		return nil, fit.Report{}, fmt.Errorf("offline: %s: %s: %w", t.src.what, what, err)
 	}
 	defer l.Close()
-	block := make([]float32, min(n, collectBlock)*units)
+	block := make([]float32, min(n, collectBlock)*columns)
 	for from := 0; from < n; from += collectBlock {
 		if err := context.Cause(ctx); err != nil {
 			return nil, fit.Report{}, err
 		}
 		to := min(n, from+collectBlock)
 		for i := from; i < to; i++ {
-			random.Features(block[(i-from)*units:(i-from+1)*units], t.statistics[i*d:(i+1)*d])
+			fill(i, block[(i-from)*columns:(i-from+1)*columns])
 		}
-		if err := l.Add(block[:(to-from)*units]); err != nil {
+		if err := l.Add(block[:(to-from)*columns]); err != nil {
 			return nil, fit.Report{}, err
 		}
 	}
 	opt.Groups = nil // the learner has them
 	linear, report, err := l.Solve(ctx, opt)
 	if err != nil {
-		return nil, report, fmt.Errorf("offline: %s: random features: %w", t.src.what, err)
+		return nil, report, fmt.Errorf("offline: %s: %s: %w", t.src.what, what, err)
 	}
 	return linear, report, nil
 }

@@ -177,7 +177,8 @@ type training struct {
 	inputs   []reservoir.InputRange
 	kept     *keeper // training data of a detector; nil: no detector
 
-	statistics []float32 // of each example, for random features; nil: none
+	statistics []float32           // of each example, for random features or segments; nil: none
+	segments   *reservoir.Segments // to compare with the network; nil: none
 
 	report RetrainReport
 }
@@ -219,6 +220,9 @@ func newTraining(ctx context.Context, src labeledData, opt RetrainOptions) (*tra
 	}
 	t.report.Sampling = t.sampling()
 	if err := t.setFront(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.setSegments(); err != nil {
 		return nil, err
 	}
 	t.keepStatistics()
@@ -298,7 +302,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 	defer cancel()
 	c := newCollector(ctx, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), take)
 	missing, err = pass{
-		EngineOptions: t.opt.EngineOptions, net: t.net, rules: track.Rules{Mean: t.first(), Front: t.withMeans()},
+		EngineOptions: t.opt.EngineOptions, net: t.net, rules: track.Rules{Mean: t.first(), Front: t.withStatistics()},
 		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, _ []float32) error {
 			t.kept.see(arrival[p.k], s.values[:p.rows*int64(t.opt.Spec.Channels)], p.statistics)
 			t.seeStatistics(arrival[p.k], p.statistics)
@@ -325,6 +329,9 @@ func (t *training) finish(ctx context.Context, l *fit.Learner, cast *forecast) (
 		return nil, fmt.Errorf("offline: %s: %w", t.src.what, err)
 	}
 	if linear, fit, err = t.chooseRandom(ctx, linear, fit); err != nil {
+		return nil, err
+	}
+	if linear, fit, err = t.chooseSegments(ctx, linear, fit); err != nil {
 		return nil, err
 	}
 	t.report.FitSeconds = time.Since(start).Seconds()

@@ -39,6 +39,7 @@ type RetrainOptions struct {
 	Cap         *float32         // with a Target: larger numbers are learned as this one; nil: none
 	Clip        bool             // with a Target: limits predicted numbers to the range of the training's; see readout.Interval
 	Random      *RandomOptions   // with a Target: also learns from random features, and chooses by leave-one-out; nil: no
+	Segments    *SegmentOptions  // for classes and the policy count: also learns from segments of the sequence, and chooses by leave-one-out; nil: no
 	Priors      PerClass         // expected share of each class in later use; zero: as in the training; see fit.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see fit.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
@@ -91,6 +92,7 @@ type RetrainReport struct {
 	Readout      fit.Report     `json:"readout"`
 	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil without RetrainOptions.Groups
 	Random       *RandomReport  `json:"random,omitempty"`   // nil without RetrainOptions.Random, or if no channel varies
+	Segments     *SegmentReport `json:"segments,omitempty"` // nil if the training did not compare segments
 	Early        *EarlyReport   `json:"early,omitempty"`    // nil without RetrainOptions.Early
 	Novelty      *detect.Report `json:"novelty,omitempty"`  // nil without RetrainOptions.Novelty
 	StateSeconds float64        `json:"state_seconds"`      // of the passes over the series, with the sums of their features

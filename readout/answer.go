@@ -14,13 +14,13 @@ type Seen struct {
 	Novelty float32   // novelty.Detector.Score
 	Inputs  []float32 // statistics of the inputs, kept by the answer; nil: the detector reads none
 
-	Statistics []float32 // of the samples, for random features and detectors (reservoir.Front.Statistics); not kept
+	Statistics []float32 // of the samples, for random features, weights of segments and detectors (reservoir.Front.Statistics); not kept
 }
 
 // Answer sets all fields of a that follow from the scores of one sequence; a keeps scores. The
 // flag outcome.FlagEarly of a means that the sequence continues; scores then come from the
 // readout returned by For. If the readout detects and the sequence is judged, the detector's
-// score replaces scores[0]; random features add to scores[0]. Answer keeps the sample flags of
+// score replaces scores[0]; random features add to scores[0], weights of segments to all scores. Answer keeps the sample flags of
 // a.
 //
 // The classes of a.Set are appended to sets, and the longer slice is returned: sets is the
@@ -37,6 +37,7 @@ func (l *Linear) Answer(a *outcome.Answer, scores []float32, seen Seen, sets []i
 	if l.Random != nil {
 		scores[0] = l.Random.addTo(scores[0], seen.Statistics)
 	}
+	l.Segments.addTo(scores[:l.Columns()], seen.Statistics)
 	class := of.Class(scores)
 	a.Class, a.Score, a.Probability = int32(class), of.Score(scores, class), of.Probability(scores)
 	a.Number = outcome.Number{}
@@ -108,13 +109,14 @@ func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
 }
 
 // AnswerScores writes the scores that decide the answer for one feature vector: the linear
-// scores, with random features of the statistics (Seen.Statistics), or, if the readout detects,
+// scores, with random features or weights of the statistics (Seen.Statistics), or, if the readout detects,
 // the score of its detector with these statistics.
 func (l *Linear) AnswerScores(dst, features, statistics []float32) {
 	l.Scores(dst, features)
 	if l.Random != nil {
 		dst[0] = l.Random.addTo(dst[0], statistics)
 	}
+	l.Segments.addTo(dst[:l.Columns()], statistics)
 	if l.Detects {
 		l.Detect(dst, l.Novelty.AddMeans(l.Novelty.Score(slices.Clone(features)), statistics))
 	}

@@ -12,7 +12,7 @@
 // Linear.Probability computes probabilities, for samples like the training samples.
 //
 // A regression may add random features of statistics of the samples to its score
-// (RandomFeatures).
+// (RandomFeatures), a readout of classes weights of statistics of segments (SegmentWeights).
 //
 // The package is independent of reservoirs, file formats and streams, and fits nothing:
 // package internal/fit fits readouts. Limits are also applied on vectors in
@@ -22,6 +22,7 @@
 //
 //   - linear.go: defines a readout and computes scores
 //   - random.go: computes random features of statistics
+//   - segments.go: adds statistics of segments to scores
 //   - answer.go: computes an answer from scores (package outcome)
 //   - coverage.go: defines thresholds of sets, and intervals
 //   - abstain.go: defines the threshold of answers

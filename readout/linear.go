@@ -38,6 +38,9 @@ type Linear struct {
 	// Random adds random features of the samples' statistics to the score of a regression; nil:
 	// none. The score of Scores is without them.
 	Random *RandomFeatures
+	// Segments adds statistics of the sequence's segments to the scores of classes; nil: none.
+	// The scores of Scores are without them.
+	Segments *SegmentWeights
 
 	// Prefixes scores unfinished sequences, and decides when prefixes suffice; nil: unfinished
 	// sequences are scored as whole sequences.
@@ -79,7 +82,7 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.checkRandom(), l.Interval.checkInterval(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.checkRandom(), l.checkSegments(), l.Interval.checkInterval(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}

@@ -108,6 +108,7 @@
 //	                             for prefixes; rule: JSON of readout.EarlyRule
 //	                interval     JSON of readout.Interval: the readout is a regression
 //	                random       true if the readout has random features (readout.RandomFeatures)
+//	                segments     true if the readout has weights of segments (readout.SegmentWeights)
 //	                abstain      JSON of readout.AbstainRule: the readout may abstain
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file
@@ -134,6 +135,8 @@
 //	readout.K.random.weights                 [units, statistics]    of Front.Statistics
 //	readout.K.random.bias                    [units]
 //	readout.K.random.out                     [units]
+//	readout.K.segments.center                [statistics]    these two only of readouts with weights of
+//	readout.K.segments.weights               [Columns, statistics]    segments: Front.Statistics
 //	readout.K.early.center, .limit, .weights, .intercept      as the four above, of the readout for prefixes
 //	readout.K.novelty.center                 [Features]    these four only of readouts with a detector
 //	readout.K.novelty.scale                  [Features]
@@ -214,6 +217,7 @@
 //   - policy.go: defines the policies that cut streams into sequences
 //   - front.go: transforms samples before the network (front end)
 //   - means.go: computes statistics of running means
+//   - segments.go: computes statistics of segments of a sequence
 //   - regimes.go: standardizes channels within operating regimes
 //   - inputs.go: computes the input transform and ranges from training data
 //   - network.go: checks a network and transforms inputs

@@ -24,6 +24,9 @@ type Front struct {
 	// statistics that random features and detectors read; see Statistics. nil: none.
 	Means []int `json:"means,omitempty"`
 
+	// Segments divides a sequence for the statistics that weights of segments read; nil: not divided.
+	Segments *Segments `json:"segments,omitempty"`
+
 	// Fill replaces missing values before the first value of a sequence, one
 	// number for each channel: the mean of the training samples.
 	Fill []float32 `json:"fill"`
@@ -55,10 +58,11 @@ func (f *Front) CheckParts(p Policy) error {
 	if f.Smooth != 0 && f.Envelope != 0 {
 		bad("smooth and envelope, want one of them: an envelope is a running mean, too")
 	}
-	if !f.transforms() && len(f.Means) == 0 {
-		bad("no part, want at least one of regimes, center, normalize, smooth, envelope, decimate, means")
+	if !f.transforms() && len(f.Means) == 0 && f.Segments == nil {
+		bad("no part, want at least one of regimes, center, normalize, smooth, envelope, decimate, means, segments")
 	}
 	f.checkMeans(bad)
+	f.checkSegments(p, bad)
 	if f.Decimate > 1 {
 		f.checkDecimate(p, bad)
 	}
@@ -124,7 +128,7 @@ func (f *Front) StateSize(channels int) int {
 	return f.partsSize(channels) + f.StatisticsSize(channels)
 }
 
-// partsSize is StateSize without the running means, which follow in the state.
+// partsSize is StateSize without the statistics, which follow in the state.
 func (f *Front) partsSize(channels int) int {
 	if f == nil || !f.runs() {
 		return 0
@@ -168,7 +172,7 @@ func (f *Front) Out(n int64) int64 {
 //
 // So the first samples of a sequence have equal weights, and later samples have
 // weights that decay with the length as their time constant. The running means of
-// Means follow output samples in the same way.
+// Means follow output samples in the same way; see Segments for theirs.
 func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (out int) {
 	if len(samples) == 0 {
 		return 0
@@ -185,6 +189,7 @@ func (f *Front) Run(state []float64, n int64, samples []float32, channels int) (
 	}
 	out = int(f.Out(n+int64(len(samples)/channels)) - f.Out(n))
 	f.updateMeans(state[parts:], f.Out(n), samples[:out*channels], channels)
+	f.updateSegments(state[parts:], f.Out(n), samples[:out*channels], channels)
 	return out
 }
 

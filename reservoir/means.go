@@ -1,12 +1,12 @@
 package reservoir
 
-// StatisticsSize returns the number of Statistics: one for each channel and mean; 0 for a
-// nil front end.
+// StatisticsSize returns the number of Statistics: one for each channel and mean, or two for
+// each segment and channel; 0 for a nil front end.
 func (f *Front) StatisticsSize(channels int) int {
 	if f == nil {
 		return 0
 	}
-	return channels * len(f.Means)
+	return channels * (len(f.Means) + f.Segments.numbers())
 }
 
 // updateMeans takes the next output samples, after n earlier output samples of the
@@ -37,10 +37,14 @@ func (f *Front) updateMeans(state []float64, n int64, samples []float32, channel
 // Statistics writes StatisticsSize numbers of the state that Run has left to dst. The
 // statistics of a channel with the means m0, m1, m2 are m0, m0 - m1, m1 - m2: its present
 // level, and changes of the level over increasing times. Each is computed in float64, and
-// rounded to float32.
+// rounded to float32. See Segments for theirs.
 func (f *Front) Statistics(dst []float32, state []float64, channels int) {
 	means := len(f.Means)
 	state = state[f.partsSize(channels):]
+	if f.Segments != nil {
+		f.Segments.statistics(dst, state)
+		return
+	}
 	for i := range channels * means {
 		v := state[i]
 		if i%means > 0 {

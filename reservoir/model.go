@@ -111,13 +111,13 @@ func (m *Model) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkStatistics refuses random features and detectors of other statistics than those of the front end.
+// checkStatistics refuses random features, weights of segments and detectors of other statistics than those of the front end.
 func (m *Model) checkStatistics(h *readout.Linear) error {
 	got := m.Front.StatisticsSize(len(m.Channels))
 	for _, reader := range []struct {
 		what string
 		want int
-	}{{"random features", h.Random.Statistics()}, {"a detector", h.Novelty.Statistics()}} {
+	}{{"random features", h.Random.Statistics()}, {"weights of segments", h.Segments.Statistics()}, {"a detector", h.Novelty.Statistics()}} {
 		if reader.want != 0 && reader.want != got {
 			return fmt.Errorf("reservoir: readout %q: %s of %d statistics, the front end computes %d", h.Name, reader.what, reader.want, got)
 		}

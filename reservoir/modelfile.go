@@ -47,6 +47,7 @@ type readoutInfo struct {
 	Abstain  *readout.AbstainRule `json:"abstain,omitempty"`  // nil: every prediction is an answer
 	Early    *earlyInfo           `json:"early,omitempty"`    // nil: no readout of prefixes
 	Random   bool                 `json:"random,omitzero"`    // the file has random features
+	Segments bool                 `json:"segments,omitzero"`  // the file has weights of segments
 }
 
 // earlyInfo describes a readout of prefixes; its numbers are tensors.
@@ -68,7 +69,7 @@ type noveltyInfo struct {
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
-	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random != nil}
+	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random != nil, Segments: h.Segments != nil}
 	if h.Novelty != nil {
 		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil, h.Novelty.Means != nil, h.Novelty.Later}
 	}
@@ -317,6 +318,10 @@ func (m *Model) tensors() []tensor {
 			ts = append(ts,
 				tensor{p + "random.center", []int64{d}, r.Center, nil}, tensor{p + "random.weights", []int64{u, d}, r.Weights, nil},
 				tensor{p + "random.bias", []int64{u}, r.Bias, nil}, tensor{p + "random.out", []int64{u}, r.Out, nil})
+		}
+		if s := h.Segments; s != nil {
+			d := int64(s.Statistics())
+			ts = append(ts, tensor{p + "segments.center", []int64{d}, s.Center, nil}, tensor{p + "segments.weights", []int64{int64(h.Columns()), d}, s.Weights, nil})
 		}
 		if e := h.Prefixes; e != nil {
 			ts = append(ts, linearTensors(e.Linear, p+"early.")...)

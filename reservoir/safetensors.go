@@ -127,6 +127,9 @@ func (r *tensorReader) readout(h readoutInfo, p string) *readout.Linear {
 	if h.Random {
 		linear.Random = r.random(p + "random.")
 	}
+	if h.Segments {
+		linear.Segments = &readout.SegmentWeights{Center: r.floats(p + "segments.center"), Weights: r.floats(p + "segments.weights")}
+	}
 	if e := h.Early; e != nil {
 		of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}
 		r.linear(of, p+"early.", e.Limited)

@@ -83,6 +83,10 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 		e.HeldWhy = "the readout knows no faults, and answers by how unlike the training the sequence is: that is a distance, of which no member and no channel has a share"
 		return e, nil
 	}
+	if m.linear.Segments != nil {
+		e.HeldWhy = "the readout reads segments of the sequence, not the network: no member has a share"
+		return e, nil
+	}
 	if m.linear.Interval != nil {
 		e.HeldWhy = "the prediction is a number: only what makes a class can be taken apart"
 		return e, nil

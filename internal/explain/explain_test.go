@@ -183,6 +183,12 @@ func (r *rig) checkExact(e *Explanation, at outputPlace) {
 		r.Errorf("samples %+v: %d of them in messages", s, n)
 	}
 	r.checkInputs(s, p)
+	if r.model.Readouts[0].Segments != nil { // no member of the network has a share
+		if e.Score != nil || !strings.Contains(e.HeldWhy, "segments") {
+			r.Errorf("a score of %+v, %q", e.Score, e.HeldWhy)
+		}
+		return
+	}
 	r.checkSums(e)
 	if len(e.Held) != len(r.model.Channels) {
 		r.Errorf("%d channels held, %q", len(e.Held), e.HeldWhy)
@@ -258,6 +264,7 @@ func TestExplainsEveryPolicy(t *testing.T) {
 		"gap":          {reservoir.Policy{Kind: reservoir.Gap, Gap: 5 * time.Millisecond}, 3, false},
 		"endless":      {reservoir.Policy{Kind: reservoir.Endless, Early: 9}, 2, false},
 		"decided":      {reservoir.Policy{Kind: reservoir.Marked, Early: 5}, 3, false},
+		"segments":     {reservoir.Policy{Kind: reservoir.Count, Length: 8}, 3, false},
 		"window front": {reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -268,6 +275,9 @@ func TestExplainsEveryPolicy(t *testing.T) {
 			}
 			if name == "decided" {
 				pipelinetest.Deciding(m.Readouts[0])
+			}
+			if name == "segments" {
+				pipelinetest.Segmented(m)
 			}
 			r := newRig(t, m)
 			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(4, 40), 3)

@@ -97,7 +97,7 @@ func (f *Front) eachSequence(before int64, cuts []Cut, count int, do func(cut, f
 		switch {
 		case !f.runsOn:
 			do(i, int(c.From), int(c.To), c.Age)
-		case c.Emit && len(f.front.Means) > 0: // in the order of their ends
+		case c.Emit && f.front.StatisticsSize(f.channels) > 0: // in the order of their ends
 			do(i, at, int(c.To), before+int64(at))
 			at = int(c.To)
 		}
@@ -115,9 +115,9 @@ func (f *Front) RowsBefore(r int32) int32 {
 	return f.rows[r]
 }
 
-// mostOfFront is more than any state: variances are at most 4*reservoir.MaxInput^2, sums
-// reservoir.MaxFront*reservoir.MaxInput.
-const mostOfFront = 1e32
+// mostOfFront is more than any state: sums of squares are at most
+// reservoir.MaxFront*4*reservoir.MaxInput^2.
+const mostOfFront = 1e40
 
 // CheckFrontState reports whether a state could have come from reservoir.Front.Run: numbers that no
 // sequence of samples exceeds.

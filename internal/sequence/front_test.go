@@ -137,7 +137,7 @@ func TestFrontStaysWithinLimits(t *testing.T) {
 	for i := range x {
 		x[i] = []float32{-reservoir.MaxInput, reservoir.MaxInput, 1e-45, 0}[(i/7+i*i)%4]
 	}
-	for _, front := range []reservoir.Front{{Center: 2}, {Center: reservoir.MaxFront}, {Normalize: 2}, {Normalize: 1000}, {Normalize: reservoir.MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}, {Smooth: 7}} {
+	for _, front := range []reservoir.Front{{Center: 2}, {Center: reservoir.MaxFront}, {Normalize: 2}, {Normalize: 1000}, {Normalize: reservoir.MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}, {Smooth: 7}, {Segments: &reservoir.Segments{Count: 2, Length: 3}}} {
 		y := slices.Clone(x)
 		state := make([]float64, front.StateSize(1))
 		y = y[:front.Run(state, 0, y, 1)]
@@ -148,7 +148,7 @@ func TestFrontStaysWithinLimits(t *testing.T) {
 			t.Errorf("%+v: %v", front, err)
 		}
 	}
-	for _, bad := range []float64{math.NaN(), math.Inf(1), -1e33} {
+	for _, bad := range []float64{math.NaN(), math.Inf(1), -1e41} {
 		if err := CheckFrontState([]float64{0, bad}); err == nil || !strings.Contains(err.Error(), "number 1") {
 			t.Errorf("%v: %v", bad, err)
 		}

@@ -170,7 +170,13 @@ func (l *learning) runLearn(ctx context.Context, command string) error {
 
 // loadModel loads the model whose readout is trained.
 func (l *learning) loadModel(ctx context.Context) (err error) {
-	if l.model, l.conf.Model, err = server.JobModel(ctx, l.app, l.js, l.conf); err == nil && l.sumsOf != nil {
+	if l.model, l.conf.Model, err = server.JobModel(ctx, l.app, l.js, l.conf); err != nil {
+		return err
+	}
+	if err = bridge.CheckNetwork(l.model); err != nil {
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream train DATA --segments none")
+	}
+	if l.sumsOf != nil {
 		err = cli.Fail(cli.ExitUsage, bridge.CheckSums(l.model), "the same command without --sums")
 	}
 	return err

@@ -47,7 +47,15 @@ func FrontText(r Report) string {
 	if len(f.Means) > 0 {
 		parts = append(parts, "keeps "+MeansText(f.Means)+" of each channel")
 	}
+	if f.Segments != nil {
+		parts = append(parts, "keeps "+SegmentsText(f.Segments)+" of each channel")
+	}
 	return strings.Join(parts, "; ")
+}
+
+// SegmentsText describes statistics of segments.
+func SegmentsText(s *reservoir.Segments) string {
+	return fmt.Sprintf("mean and deviation of %d segments of %d samples", s.Count, s.Length)
 }
 
 // MeansText describes running means by their lengths.

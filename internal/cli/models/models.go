@@ -81,6 +81,7 @@ type readoutReport struct {
 	Early    *readout.EarlyRule   `json:"early,omitempty"`    // nil: no early predictions
 	Novelty  *noveltyReport       `json:"novelty,omitempty"`  // nil: no detector
 	Random   int                  `json:"random_features,omitzero"`
+	Segments bool                 `json:"segments,omitzero"`  // reads only the segments of the front end
 	Interval *readout.Interval    `json:"interval,omitempty"` // nil: predicts classes; otherwise predicts a number, named as its only class
 }
 
@@ -137,7 +138,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 }
 
 func newReadoutReport(h *readout.Linear) readoutReport {
-	r := readoutReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random.Units()}
+	r := readoutReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval, Random: h.Random.Units(), Segments: h.Segments != nil}
 	if p := h.Prefixes; p != nil {
 		r.Early = &p.Rule
 	}
@@ -244,6 +245,9 @@ func printReadout(a *cli.App, h readoutReport) {
 		printRow(a, "interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, as leave-one-out or labels have shown", v.Low, v.High, 100*v.Level)
 	} else {
 		printRow(a, "readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+	}
+	if h.Segments {
+		printRow(a, "", "of segments of the sequence, not of the network")
 	}
 	switch {
 	case h.Detects() || h.Interval != nil: // such readouts have none

@@ -37,6 +37,8 @@ type certaintyFlags struct {
 	randomOf *offline.RandomOptions // parsed from random and means
 	maxError float64
 	sure     float64
+	segments string
+	divided  *offline.SegmentOptions // parsed from segments
 }
 
 func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
@@ -46,6 +48,7 @@ func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.clip, "clip", false, "with --target: limit predicted numbers to the range of the training's; default: with --cap")
 	f.StringVar(&c.random, "random-features", "auto", "with --target: random features of running means of the channels, in place of the network (docs/regression.md): auto = if leave-one-out is better with them, none, or their number, such as 1024")
 	f.IntSliceVar(&c.means, "means", nil, "with --random-features: lengths of the running means, in samples after the front end (default 4,16,64,256)")
+	f.StringVar(&c.segments, "segments", "auto", "with --policy count: mean and deviation of each channel in segments of the sequence, in place of the network (docs/policies.md#segments): auto = if leave-one-out is better with them, none, or their number, such as 12")
 	f.Float64Var(&c.maxError, "max-error", 0, "abstain where the model is not sure, so that at most this share of the answers is wrong, such as 0.02 (docs/sets.md); 0 = answer always")
 	f.Float64Var(&c.sure, "confidence", offline.DefaultConfidence, "with --max-error: probability that the share is not larger")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
@@ -68,7 +71,7 @@ func (c *certaintyFlags) checkFlags(f *pflag.FlagSet) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(c.checkNumbers(f), c.parseClasses())
+	return cmp.Or(c.checkNumbers(f), c.parseSegments(), c.parseClasses())
 }
 
 // checkNumbers refuses contradictory flags of numbers, and completes the flags.
@@ -108,6 +111,23 @@ func (c *certaintyFlags) parseRandom(f *pflag.FlagSet) error {
 	return nil
 }
 
+// parseSegments parses the flag of segments.
+func (c *certaintyFlags) parseSegments() error {
+	switch c.segments {
+	case "none":
+		return nil
+	case "auto":
+		c.divided = new(offline.SegmentOptions)
+		return nil
+	}
+	n, err := strconv.ParseUint(c.segments, 10, 31)
+	if err != nil || n < 2 {
+		return fmt.Errorf("--segments %s: want auto, none or a number of segments, such as 12", c.segments)
+	}
+	c.divided = &offline.SegmentOptions{Count: int(n), Always: true}
+	return nil
+}
+
 // parseClasses parses the flags with a number for each class.
 func (c *certaintyFlags) parseClasses() error {
 	if err := c.priorOf.UnmarshalText([]byte(c.priors)); err != nil {
@@ -121,7 +141,7 @@ func (c *certaintyFlags) parseClasses() error {
 
 // set copies the flags into training options.
 func (c *certaintyFlags) set(o *offline.RetrainOptions) {
-	o.Coverage, o.Target, o.Clip, o.Random = c.coverage, c.target, c.clip, c.randomOf
+	o.Coverage, o.Target, o.Clip, o.Random, o.Segments = c.coverage, c.target, c.clip, c.randomOf, c.divided
 	if c.capped {
 		limit := float32(c.capAt)
 		o.Cap = &limit
@@ -241,6 +261,18 @@ func printRandom(a *cli.App, r *offline.RandomReport) {
 		choice = "chosen (--random-features none takes the network)"
 	}
 	a.Print("choice     leave-one-out root mean square %.4g with %d random features of %s, %.4g with the network: random features %s", r.RMSE, r.Units, models.MeansText(r.Means), r.Network, choice)
+}
+
+// printSegments prints the choice between segments and the network.
+func printSegments(a *cli.App, r *offline.SegmentReport) {
+	if r == nil {
+		return
+	}
+	choice := fmt.Sprintf("not chosen (--segments %d takes them)", r.Segments.Count)
+	if r.Chosen {
+		choice = "chosen (--segments none takes the network)"
+	}
+	a.Print("choice     leave-one-out accuracy %.4f with %s, %.4f with the network: segments %s", r.Accuracy, models.SegmentsText(&r.Segments), r.Network, choice)
 }
 
 // errorsText describes the errors of numbers.

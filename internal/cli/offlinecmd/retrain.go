@@ -241,6 +241,9 @@ func (t *training) runTraining(ctx context.Context, a *cli.App, files []string) 
 	o.Groups, o.Parts, o.Novelty, o.Early = r.group.group, t.groups.encoded, t.novelty, t.early
 	o.Merges = r.merges.parsed
 	r.certainty.set(&o)
+	if r.scale.shard != "" && r.certainty.segments == "auto" {
+		o.Segments = nil // a shard does not have all sequences
+	}
 	if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 		return err
 	}

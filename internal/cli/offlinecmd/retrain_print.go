@@ -28,6 +28,7 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	printAnswers(a, (*offline.AnswerCount)(report.Readout.Answers))
 	printNumbers(a, (*offline.NumberErrors)(report.Readout.Numbers))
 	printRandom(a, report.Random)
+	printSegments(a, report.Segments)
 	sayNumbers(a, report.Readout)
 	sayCoverage(a, report.Readout, r.Readouts[0].Coverage)
 	sayAnswers(a, report.Readout, r.Readouts[0].Abstain)

@@ -89,5 +89,15 @@ func CheckSums(m *reservoir.Model) error {
 	return nil
 }
 
+// CheckNetwork reports why a model's readout cannot be trained on features of the network, if so.
+func CheckNetwork(m *reservoir.Model) error {
+	for _, r := range m.Readouts {
+		if r.Segments != nil {
+			return fmt.Errorf("offline: readout %q reads segments of the sequence: labels of a running job train only readouts of the network", r.Name)
+		}
+	}
+	return nil
+}
+
 // MostKept returns how many sequences a Learner keeps at most to choose the regularization.
 func MostKept(m *reservoir.Model) int { return fit.MostKept(m.Network.Spec.FeatureCount()) }

@@ -98,6 +98,16 @@ func Fronted(m *reservoir.Model) *reservoir.Model {
 	return m
 }
 
+// Segmented adds segments to a model of the policy count with a length divisible by 4, and a
+// readout that only reads segments.
+func Segmented(m *reservoir.Model) *reservoir.Model {
+	m.Front = &reservoir.Front{Decimate: 2, Fill: []float32{.375, -.125}, Segments: &reservoir.Segments{Count: 2, Length: m.Policy.Length / 4}}
+	l, rng, n := m.Readouts[0], rand.New(rand.NewPCG(7, 8)), m.Front.StatisticsSize(2)
+	clear(l.Weights)
+	l.Segments = &readout.SegmentWeights{Center: Noise(rng, n), Weights: Noise(rng, n*l.Columns())}
+	return m
+}
+
 // Regimed adds two operating regimes, which the first channel selects; some samples of
 // Recordings are far from both.
 func Regimed(m *reservoir.Model) *reservoir.Model {
