@@ -31,6 +31,7 @@
 //   - explanation.go: defines an explanation
 //   - models.go: finds the model and readout of a prediction
 //   - score.go: divides a score into contributions
+//   - segments.go: divides the scores of a readout of segments
 //   - hold.go: computes a prediction with a channel held at its training mean
 //   - states.go: computes the open sequences of a state
 //   - diff.go: compares two states of a partition

@@ -84,7 +84,7 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 		return e, nil
 	}
 	if m.linear.Segments != nil {
-		e.HeldWhy = "the readout reads segments of the sequence, not the network: no member has a share"
+		e.Segments, e.HeldWhy = m.explainSegments(c), "the readout reads segments of the sequence, not the network"
 		return e, nil
 	}
 	if m.linear.Interval != nil {

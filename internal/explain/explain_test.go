@@ -184,14 +184,40 @@ func (r *rig) checkExact(e *Explanation, at outputPlace) {
 	}
 	r.checkInputs(s, p)
 	if r.model.Readouts[0].Segments != nil { // no member of the network has a share
-		if e.Score != nil || !strings.Contains(e.HeldWhy, "segments") {
-			r.Errorf("a score of %+v, %q", e.Score, e.HeldWhy)
-		}
+		r.checkSegments(e)
 		return
 	}
 	r.checkSums(e)
 	if len(e.Held) != len(r.model.Channels) {
 		r.Errorf("%d channels held, %q", len(e.Held), e.HeldWhy)
+	}
+}
+
+// checkSegments checks that channels and segments have the same sum, which equals the score except
+// for rounding.
+func (r *rig) checkSegments(e *Explanation) {
+	r.Helper()
+	s := e.Segments
+	if s == nil || e.Score != nil || len(s.Channels) != len(r.model.Channels) || len(s.Segments) != r.model.Front.Segments.Count {
+		r.Fatalf("segments %+v, score %+v", s, e.Score)
+	}
+	if d := math.Abs(s.Sum.Difference - s.Score.Difference); d > s.Rounding || s.Class != e.Prediction.Class {
+		r.Errorf("%+v: class %s, difference %v", s, e.Prediction.Class, d)
+	}
+	for what, all := range map[string][]Share{"channels": s.Channels, "segments": s.Segments} {
+		sum := s.Bias
+		for _, share := range all {
+			sum.addScores(share.Class, share.RunnerUp)
+			if share.Features*len(all) != r.model.Readouts[0].Segments.Statistics() {
+				r.Errorf("%s: %+v", what, share)
+			}
+		}
+		if d := math.Abs(sum.Difference - s.Sum.Difference); d > 1e-9 { // the same float64 terms in another order
+			r.Errorf("%s: %v, want %v", what, sum, s.Sum)
+		}
+	}
+	if got := s.Segments[1].What; got != "samples 5 to 8" {
+		r.Errorf("the second segment is %q", got)
 	}
 }
 

@@ -15,7 +15,8 @@ type Explanation struct {
 	Readout    Readout       `json:"readout"`
 	Samples    *Samples      `json:"samples,omitempty"` // nil: not in the log
 	Again      Recomputation `json:"computed_again"`
-	Score      *Score        `json:"score,omitempty"` // contributions; nil: the prediction could not be recomputed
+	Score      *Score        `json:"score,omitempty"`         // contributions; nil: the prediction could not be recomputed
+	Segments   *SegmentScore `json:"segment_score,omitempty"` // instead of Score, for a readout that reads segments
 	Held       []HeldChannel `json:"channel_held,omitempty"`
 	Stretches  []Stretch     `json:"stretch_held,omitempty"`
 	HeldWhy    string        `json:"channel_held_missing,omitempty"` // reason for missing Held and Stretches

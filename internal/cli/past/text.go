@@ -31,6 +31,10 @@ func text(e *explain.Explanation, job string, most int) string {
 		p.writeScore(e.Score, most)
 		p.writeHeld(e)
 		p.writeStretches(e, most)
+	} else if s := e.Segments; s != nil {
+		p.writeDifference(s.Class, s.RunnerUp, s.Score)
+		p.writeShares("channels", s.Channels, max(most, 1))
+		p.writeShares("segments", s.Segments, len(s.Segments))
 	} else if e.HeldWhy != "" {
 		p.writeLine("score", "it cannot be taken apart: %s", e.HeldWhy)
 	}
@@ -141,9 +145,14 @@ func parts(n int) string {
 	return fmt.Sprintf("%d messages", n)
 }
 
+// writeDifference reports the scores of the class and of the next best class.
+func (p *page) writeDifference(class, other string, score explain.Part) {
+	p.writeLine("why", "the score of %q is %.4g above that of %q (%.4g and %.4g)", class, score.Difference, other, score.Class, score.RunnerUp)
+}
+
 // writeScore reports the contributions to the class.
 func (p *page) writeScore(s *explain.Score, most int) {
-	p.writeLine("why", "the score of %q is %.4g above that of %q (%.4g and %.4g)", s.Class, s.Score.Difference, s.RunnerUp, s.Score.Class, s.Score.RunnerUp)
+	p.writeDifference(s.Class, s.RunnerUp, s.Score)
 	p.writeLine("", "%+.4g bias, %+.4g features; + speaks for %q, - for %q", s.Bias.Difference, s.Features.Difference, s.Class, s.RunnerUp)
 	if s.Limited > 0 {
 		p.writeLine("", "%d of %d features are beyond what training lets count, and were limited", s.Limited, s.Of)
