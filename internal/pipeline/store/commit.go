@@ -143,6 +143,9 @@ func (c *Committer) Read(ctx context.Context) (wire.Record, uint64, error) {
 // inputJob returns the job with the input.
 func (c *Committer) inputJob() string { return cmp.Or(c.InputJob, c.Job) }
 
+// errLateAnswer is the reason to read a record again before a claim.
+var errLateAnswer = fmt.Errorf("the server's answer with the last record took %v or more, or the connection was lost: the record may have changed, and is read again", surely)
+
 // ClaimPartition claims the partition: it publishes the last record with the next
 // epoch, provided no message was published in between. Expectations of older owners
 // fail from then on. wait decides whether to give the recorded owner time to release
@@ -174,7 +177,8 @@ func (c *Committer) ClaimPartition(ctx context.Context, body []byte, wait func(w
 			if errors.Is(err, ErrRecordLost) {
 				return err
 			}
-		case !c.IsSure(q): // re-read the record
+		case !c.IsSure(q):
+			err = errLateAnswer
 		default:
 			r.Kind, r.Worker, r.Arithmetic, r.Identity, r.Generation = wire.KindClaim, c.Worker, c.Ours, c.Model, c.Generation
 			r.Epoch++

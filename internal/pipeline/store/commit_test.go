@@ -1,9 +1,13 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -62,6 +66,45 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	}
 	if _, seq, err := ReadRecord(t.Context(), out, c.Job, 0); err != nil || seq != last {
 		t.Errorf("message %d was published, %v", seq, err)
+	}
+}
+
+// lateStream answers the first requests for a record late.
+type lateStream struct {
+	jetstream.Stream
+	late int
+}
+
+func (s *lateStream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
+	m, err := s.Stream.GetLastMsgForSubject(ctx, subject)
+	if s.late > 0 {
+		s.late--
+		time.Sleep(surely)
+	}
+	return m, err
+}
+
+// A claim does not follow a late answer, and says why it waits.
+func TestClaimAfterLateAnswers(t *testing.T) {
+	t.Parallel()
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	c := layoutOf("late")
+	if err := EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := js.Stream(t.Context(), wire.OutputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, waits := &lateStream{out, 2}, 0
+	com := &Committer{JS: js, Stream: late, Job: c.Job, Worker: "w", Model: ofModel, Log: pipelinetest.Log(t), Retries: func() {}, Waits: func(err error) error {
+		if waits++; !errors.Is(err, errLateAnswer) {
+			t.Errorf("it waits for %v", err)
+		}
+		return nil
+	}}
+	if err := com.ClaimPartition(t.Context(), nil, func(wire.Record) bool { return false }); err != nil || waits != 2 || late.late != 0 || com.Record.Epoch != 1 {
+		t.Errorf("%v, %d waits, epoch %d", err, waits, com.Record.Epoch)
 	}
 }
 
