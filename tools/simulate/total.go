@@ -14,6 +14,9 @@ import (
 	"strings"
 )
 
+// totalsHeader are the columns of printTotals.
+var totalsHeader = []string{"what", "name", "other", "count"}
+
 // printTotals reads the output files of previous runs, and CSV of printTotals, sums the counts in
 // these files, and prints CSV: the kind of the count, the name, the second name of a pair, and the
 // count.
@@ -31,7 +34,7 @@ func printTotals(out io.Writer, paths []string) error {
 		total.addReport(s)
 	}
 	w := csv.NewWriter(out)
-	w.Write([]string{"what", "name", "other", "count"})
+	w.Write(totalsHeader)
 	for _, n := range []struct {
 		what  string
 		count int
@@ -74,14 +77,17 @@ func readTotals(path string) (*summary, error) {
 	}
 	s := newSummary(io.Discard)
 	for i, row := range rows {
-		if i == 0 || len(row) != 4 {
-			continue // the header; csv.Reader requires as many fields in each row
+		if i == 0 && slices.Equal(row, totalsHeader) {
+			continue // csv.Reader requires as many fields in each row
 		}
-		n, err := strconv.Atoi(row[3])
+		if i == 0 {
+			return nil, fmt.Errorf("%s: the columns %q, want %q", path, row, totalsHeader)
+		}
+		n, err := strconv.ParseUint(row[3], 10, 31)
 		if err != nil {
 			return nil, fmt.Errorf("%s, row %d: %w", path, i+1, err)
 		}
-		if err := s.addCount(row[0], row[1], row[2], n); err != nil {
+		if err := s.addCount(row[0], row[1], row[2], int(n)); err != nil {
 			return nil, fmt.Errorf("%s, row %d: %w", path, i+1, err)
 		}
 	}
