@@ -29,16 +29,16 @@ func (j *change) switchMapping(ctx context.Context) error {
 	if c.SubjectTransform == nil {
 		return fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", c.Name)
 	}
-	if want := store.Repartitioned(c.SubjectTransform.Destination, r.To); want != c.SubjectTransform.Destination {
-		if err := j.beforeWrite("mapping"); err != nil {
-			return err
-		}
-		to := *c.SubjectTransform
-		to.Destination = want
-		c.SubjectTransform = &to
-		if _, err := j.js.UpdateStream(ask, c); err != nil {
-			return fmt.Errorf("pipeline: NATS stream %s: its subject transform cannot be changed: %w; allow this login to update it (docs/nats.md), or run this command with one that may", c.Name, err)
-		}
+	if err := j.beforeWrite("mapping"); err != nil {
+		return err
+	}
+	to := *c.SubjectTransform
+	to.Destination = store.Repartitioned(to.Destination, r.To)
+	c.SubjectTransform = &to
+	// Also sent if the server reports the new transform: after an update that failed on a full disk,
+	// nats-server 2.15.3 uses the new transform, and the file has the previous one.
+	if _, err := j.js.UpdateStream(ask, c); err != nil {
+		return fmt.Errorf("pipeline: NATS stream %s: its subject transform cannot be changed: %w; allow this login to update it (docs/nats.md), or run this command with one that may", c.Name, err)
 	}
 	info, err := j.in.Stream.Info(ask)
 	if err != nil {
