@@ -47,7 +47,7 @@ def front_end(x):  # of a whole sequence
 
 def statistics(x):  # of the front end's output: of segments, or running means of several lengths, and their differences
     if "segments" in front:
-        parts = x.reshape(front["segments"]["count"], -1, x.shape[1])
+        parts = x.reshape(front["segments"]["count"], front["segments"]["length"], x.shape[1])
         return np.stack([parts.mean(1), parts.std(1)], 2).ravel()
     means = np.zeros((len(front["means"]), x.shape[1]))
     for k, row in enumerate(x, 1):
@@ -109,7 +109,8 @@ for path in sys.argv[2:]:
         W, c, b, out = (T[f"readout.0.random.{k}"] for k in ("weights", "center", "bias", "out"))
         s = s + out @ np.tanh(b + W @ (statistics(x) - c))
     if readout.get("segments"):
-        s = s + T["readout.0.segments.weights"] @ (statistics(x) - T["readout.0.segments.center"])
+        center, limit = T["readout.0.segments.center"], T["readout.0.segments.limit"]
+        s = s + T["readout.0.segments.weights"] @ np.clip(statistics(x) - center, -limit, limit)
     k = int(s[0] > 0) if len(readout["classes"]) == 2 else int(s.argmax())
     all_scores = np.append([0], s) if len(s) == 1 else s
     t = readout.get("temperature")  # none: the model makes no probabilities

@@ -235,13 +235,14 @@ func scaleUnits(drawn *readout.RandomFeatures, factor func(j int) float64) *read
 // fitUnits learns a readout of the units' values.
 func (t *training) fitUnits(ctx context.Context, random *readout.RandomFeatures) (*readout.Linear, fit.Report, error) {
 	d := random.Statistics()
-	return t.fitColumns(ctx, "random features", random.Units(), func(i int, row []float32) { random.Features(row, t.statistics[i*d:(i+1)*d]) })
+	return t.fitColumns(ctx, "random features", random.Units(), 0, func(i int, row []float32) { random.Features(row, t.statistics[i*d:(i+1)*d]) })
 }
 
-// fitColumns learns a readout of the given number of columns for each example, written by fill.
-func (t *training) fitColumns(ctx context.Context, what string, columns int, fill func(i int, row []float32)) (*readout.Linear, fit.Report, error) {
+// fitColumns learns a readout of the given number of columns for each example, written by fill, with the given memory; 0:
+// any.
+func (t *training) fitColumns(ctx context.Context, what string, columns int, memory int64, fill func(i int, row []float32)) (*readout.Linear, fit.Report, error) {
 	opt := t.readout(t.examples.groups, 0)
-	opt.Soft, opt.Memory, opt.Standardize = nil, 0, true // the matrices of few columns are small
+	opt.Soft, opt.Memory, opt.Standardize = nil, memory, true
 	n := len(t.examples.labels)
 	l, err := fit.NewLearner(columns, t.src.classes, t.examples.labels, opt)
 	if err != nil {

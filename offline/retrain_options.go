@@ -136,7 +136,7 @@ func checkTraining(src labeledData, opt RetrainOptions) error {
 	if opt.Spec.Channels != len(src.channels) {
 		return fmt.Errorf("offline: the network reads %d channels, %s has %d", opt.Spec.Channels, src.what, len(src.channels))
 	}
-	if err := cmp.Or(opt.checkTarget(), opt.Random.checkRandom(opt.Target)); err != nil {
+	if err := cmp.Or(opt.checkTarget(), opt.Random.checkRandom(opt.Target), opt.checkSegments()); err != nil {
 		return err
 	}
 	if src.target != opt.Target {

@@ -88,10 +88,11 @@ func TestSegmentsAreNotChosen(t *testing.T) {
 		options SegmentOptions
 		compare bool
 	}{
-		"marked":       {reservoir.Policy{}, SegmentOptions{}, false},
-		"early":        {reservoir.Policy{Kind: reservoir.Count, Length: 60, Early: 20}, SegmentOptions{}, false},
-		"prime length": {reservoir.Policy{Kind: reservoir.Count, Length: 59}, SegmentOptions{}, false},
-		"no gain":      {count, SegmentOptions{}, true},
+		"marked":          {reservoir.Policy{}, SegmentOptions{}, false},
+		"early":           {reservoir.Policy{Kind: reservoir.Count, Length: 60, Early: 20}, SegmentOptions{}, false},
+		"two in a series": {reservoir.Policy{Kind: reservoir.Count, Length: 30}, SegmentOptions{}, false},
+		"prime length":    {reservoir.Policy{Kind: reservoir.Count, Length: 59}, SegmentOptions{}, false},
+		"no gain":         {count, SegmentOptions{}, true},
 	} {
 		d := moments(90, 3)
 		if c.compare { // a level throughout the series
@@ -112,7 +113,15 @@ func TestSegmentsAreNotChosen(t *testing.T) {
 			t.Errorf("%s: another model than without segments", name)
 		}
 		if c.compare {
+			one := opt
+			one.Alphas = []float64{1}
+			if _, r := retrained(t, d, one); r.Segments != nil {
+				t.Errorf("without leave-one-out: %+v", r.Segments)
+			}
 			c.options.Always = true
+			if m, r := retrained(t, d, one); !r.Segments.Chosen || r.Segments.Network != 0 || m.Readouts[0].Segments == nil {
+				t.Errorf("always, without leave-one-out: %+v", r.Segments)
+			}
 			if m, r := retrained(t, d, opt); !r.Segments.Chosen || m.Readouts[0].Segments == nil {
 				t.Errorf("always: %+v", r.Segments)
 			}
@@ -123,7 +132,7 @@ func TestSegmentsAreNotChosen(t *testing.T) {
 func TestSegmentsAreRefused(t *testing.T) {
 	for want, opt := range map[string]RetrainOptions{
 		"want the policy count": {Segments: &SegmentOptions{Always: true}},
-		"want a divisor":        {Segments: &SegmentOptions{Count: 7, Always: true}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: 60}},
+		"divides them":          {Segments: &SegmentOptions{Count: 7, Always: true}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: 60}},
 	} {
 		opt.Spec = smallBank(2)
 		if _, _, err := Retrain(t.Context(), moments(20, 2), opt, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -134,7 +143,7 @@ func TestSegmentsAreRefused(t *testing.T) {
 
 func TestDivideSequence(t *testing.T) {
 	for n, want := range map[int]reservoir.Segments{
-		60: {Count: 12, Length: 5}, 64: {Count: 16, Length: 4}, 100: {Count: 10, Length: 10}, 16: {Count: 8, Length: 2}, 2048: {Count: 16, Length: 128}, 6: {Count: 3, Length: 2},
+		60: {Count: 12, Length: 5}, 64: {Count: 16, Length: 4}, 100: {Count: 10, Length: 10}, 16: {Count: 8, Length: 2}, 2048: {Count: 16, Length: 128}, 12: {Count: 6, Length: 2},
 	} {
 		if got := divideSequence(n, 0); got == nil || *got != want {
 			t.Errorf("%d samples: %+v, want %+v", n, got, want)
@@ -143,7 +152,7 @@ func TestDivideSequence(t *testing.T) {
 	if got := divideSequence(60, 6); got == nil || *got != (reservoir.Segments{Count: 6, Length: 10}) {
 		t.Errorf("6 segments of 60 samples: %+v", got)
 	}
-	for _, n := range []int{0, 1, 3, 61} {
+	for _, n := range []int{0, 1, 3, 10, 61, 82, 134} {
 		if got := divideSequence(n, 0); got != nil {
 			t.Errorf("%d samples: %+v", n, got)
 		}

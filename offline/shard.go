@@ -151,7 +151,7 @@ func (opt *RetrainOptions) checkShard() error {
 		return errors.New("offline: a shard of a training on numbers: files of statistics do not hold them: train in one job")
 	}
 	if opt.Segments != nil {
-		return errors.New("offline: a shard of a training that compares segments with the network: all sequences choose: train in one job, or without segments")
+		return errors.New("offline: a shard of a training that compares segments with the network: the choice needs all sequences: train in one job, or without segments")
 	}
 	if opt.Coverage != 0 || opt.MaxError != 0 || opt.Priors.given() || opt.Weights.given() {
 		return errors.New("offline: a shard of a training with coverage, a largest error, priors or class weights: files of statistics do not hold them: train in one job")

@@ -1,11 +1,15 @@
 package readout
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // SegmentWeights add a linear function of the statistics of a sequence's segments to the
-// scores (reservoir.Segments).
+// scores (reservoir.Segments). The other weights of the readout are 0.
 type SegmentWeights struct {
 	Center  []float32 // of each statistic
+	Limit   []float32 // largest distance from Center that counts, positive
 	Weights []float32 // columns x statistics, row-major
 }
 
@@ -17,8 +21,15 @@ func (s *SegmentWeights) Statistics() int {
 	return len(s.Center)
 }
 
-// addTo adds the sum of Weights * (statistic - Center) to each score. Without statistics it
-// changes nothing.
+// Distance returns the factor of the weights of statistic j with the given value: statistic -
+// Center, limited to [-Limit, Limit].
+func (s *SegmentWeights) Distance(j int, value float32) float64 {
+	limit := float64(s.Limit[j])
+	return min(max(float64(value)-float64(s.Center[j]), -limit), limit)
+}
+
+// addTo adds the sum of Weights * Distance to each score. Without statistics it changes
+// nothing.
 //
 // Canonical, and the same on every platform: float64 from the float32 numbers, one rounding
 // for each operation, in ascending order; the result is rounded to float32.
@@ -27,11 +38,10 @@ func (s *SegmentWeights) addTo(scores, statistics []float32) {
 		return
 	}
 	n := len(s.Center)
-	statistics = statistics[:n]
 	for c := range scores {
 		sum := float64(scores[c])
 		for j, w := range s.Weights[c*n : (c+1)*n] {
-			sum += float64(float64(w) * (float64(statistics[j]) - float64(s.Center[j])))
+			sum += float64(float64(w) * s.Distance(j, statistics[j]))
 		}
 		scores[c] = float32(sum)
 	}
@@ -45,10 +55,14 @@ func (l *Linear) checkSegments() error {
 		return nil
 	case l.Interval != nil || l.Detects || l.Prefixes != nil:
 		return fmt.Errorf("readout: %q: weights of segments, want them only in a readout with classes, without a readout of prefixes", l.Name)
-	case len(s.Center) == 0 || len(s.Weights) != l.Columns()*len(s.Center):
-		return fmt.Errorf("readout: %q: weights of segments: %d statistics and %d weights, want at least one statistic, and %d weights for each", l.Name, len(s.Center), len(s.Weights), l.Columns())
+	case len(s.Center) == 0 || len(s.Limit) != len(s.Center) || len(s.Weights) != l.Columns()*len(s.Center):
+		return fmt.Errorf("readout: %q: weights of segments: %d statistics, %d limits and %d weights, want at least one statistic, and one limit and %d weights for each", l.Name, len(s.Center), len(s.Limit), len(s.Weights), l.Columns())
+	case slices.ContainsFunc(l.Weights, func(w float32) bool { return w != 0 }):
+		return fmt.Errorf("readout: %q: weights of segments and of the network, want only those of segments", l.Name)
+	case slices.ContainsFunc(s.Limit, func(v float32) bool { return !(v > 0) }):
+		return fmt.Errorf("readout: %q: weights of segments: want positive limits", l.Name)
 	}
-	for _, v := range [][]float32{s.Center, s.Weights} {
+	for _, v := range [][]float32{s.Center, s.Limit, s.Weights} {
 		for i, x := range v {
 			if !isFinite(x) {
 				return fmt.Errorf("readout: %q: weights of segments: number %d is %v, want finite numbers", l.Name, i, x)

@@ -10,7 +10,7 @@ import (
 
 // segmented is a readout of four features with weights of two statistics.
 func segmented(classes int) *Linear {
-	l := &Linear{Name: "part", Temperature: 1, Center: make([]float32, 4), Segments: &SegmentWeights{Center: []float32{1e4, -2}}}
+	l := &Linear{Name: "part", Temperature: 1, Center: make([]float32, 4), Segments: &SegmentWeights{Center: []float32{1e4, -2}, Limit: []float32{100, 4}}}
 	for k := range classes {
 		l.Classes = append(l.Classes, string(rune('a'+k)))
 	}
@@ -29,7 +29,7 @@ func TestSegmentWeights(t *testing.T) {
 		if err := l.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		columns, statistics := l.Columns(), []float32{1e4 + 3, 2}
+		columns, statistics := l.Columns(), []float32{1e4 + 3, 1e9} // the second is limited
 		want := make([]float32, columns)
 		for c := range want { // exact: small integers and halves
 			want[c] = float32(c) + (float32(c)+.5)*3 - float32(c)*4
@@ -51,6 +51,8 @@ func TestSegmentWeightsAreChecked(t *testing.T) {
 			l.Classes, l.Interval, l.Temperature = l.Classes[:1], &Interval{Level: .9, Low: -3, High: 2}, 0
 		},
 		"weights":    func(l *Linear) { l.Segments.Weights = l.Segments.Weights[1:] },
+		"limits":     func(l *Linear) { l.Segments.Limit[0] = 0 },
+		"network":    func(l *Linear) { l.Weights[3] = 1 },
 		"statistics": func(l *Linear) { *l.Segments = SegmentWeights{} },
 		"prefixes":   func(l *Linear) { l.Prefixes = new(Prefixes) },
 		"NaN":        func(l *Linear) { l.Segments.Center[1] = float32(math.NaN()) },

@@ -135,8 +135,9 @@
 //	readout.K.random.weights                 [units, statistics]    of Front.Statistics
 //	readout.K.random.bias                    [units]
 //	readout.K.random.out                     [units]
-//	readout.K.segments.center                [statistics]    these two only of readouts with weights of
-//	readout.K.segments.weights               [Columns, statistics]    segments: Front.Statistics
+//	readout.K.segments.center                [statistics]    these three only of readouts with weights of
+//	readout.K.segments.limit                 [statistics]    segments: Front.Statistics
+//	readout.K.segments.weights               [Columns, statistics]
 //	readout.K.early.center, .limit, .weights, .intercept      as the four above, of the readout for prefixes
 //	readout.K.novelty.center                 [Features]    these four only of readouts with a detector
 //	readout.K.novelty.scale                  [Features]

@@ -113,12 +113,17 @@ func (m *Model) Validate() error {
 
 // checkStatistics refuses random features, weights of segments and detectors of other statistics than those of the front end.
 func (m *Model) checkStatistics(h *readout.Linear) error {
-	got := m.Front.StatisticsSize(len(m.Channels))
+	got, divided := m.Front.StatisticsSize(len(m.Channels)), m.Front != nil && m.Front.Segments != nil
 	for _, reader := range []struct {
-		what string
-		want int
-	}{{"random features", h.Random.Statistics()}, {"weights of segments", h.Segments.Statistics()}, {"a detector", h.Novelty.Statistics()}} {
-		if reader.want != 0 && reader.want != got {
+		what     string
+		want     int
+		segments bool
+	}{{"random features", h.Random.Statistics(), false}, {"weights of segments", h.Segments.Statistics(), true}, {"a detector", h.Novelty.Statistics(), false}} {
+		switch {
+		case reader.want == 0:
+		case reader.segments != divided:
+			return fmt.Errorf("reservoir: readout %q: %s, and a front end with segments: %v, want weights of segments only with segments, and other readers only with means", h.Name, reader.what, divided)
+		case reader.want != got:
 			return fmt.Errorf("reservoir: readout %q: %s of %d statistics, the front end computes %d", h.Name, reader.what, reader.want, got)
 		}
 	}

@@ -321,7 +321,8 @@ func (m *Model) tensors() []tensor {
 		}
 		if s := h.Segments; s != nil {
 			d := int64(s.Statistics())
-			ts = append(ts, tensor{p + "segments.center", []int64{d}, s.Center, nil}, tensor{p + "segments.weights", []int64{int64(h.Columns()), d}, s.Weights, nil})
+			ts = append(ts, tensor{p + "segments.center", []int64{d}, s.Center, nil}, tensor{p + "segments.limit", []int64{d}, s.Limit, nil},
+				tensor{p + "segments.weights", []int64{int64(h.Columns()), d}, s.Weights, nil})
 		}
 		if e := h.Prefixes; e != nil {
 			ts = append(ts, linearTensors(e.Linear, p+"early.")...)

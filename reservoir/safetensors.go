@@ -128,7 +128,7 @@ func (r *tensorReader) readout(h readoutInfo, p string) *readout.Linear {
 		linear.Random = r.random(p + "random.")
 	}
 	if h.Segments {
-		linear.Segments = &readout.SegmentWeights{Center: r.floats(p + "segments.center"), Weights: r.floats(p + "segments.weights")}
+		linear.Segments = &readout.SegmentWeights{Center: r.floats(p + "segments.center"), Limit: r.floats(p + "segments.limit"), Weights: r.floats(p + "segments.weights")}
 	}
 	if e := h.Early; e != nil {
 		of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}

@@ -34,15 +34,15 @@ func (f *Front) checkSegments(p Policy, bad func(format string, args ...any)) {
 		bad("%d segments of %d samples, want 1 to %d segments of 2 to %d samples", s.Count, s.Length, MaxSegments, MaxFront)
 	case len(f.Means) > 0:
 		bad("means and segments, want one of them")
-	case p.Kind != Count:
-		bad("segments and the policy %s, want the policy count: all sequences have the same segments", p.Kind)
+	case p.Kind != Count || p.Early != 0:
+		bad("segments and the policy %s with early predictions every %d samples, want the policy count without early predictions: all predictions have the same segments", p.Kind, p.Early)
 	case f.Out(int64(p.Length)) != int64(s.Count)*int64(s.Length):
 		bad("%d segments of %d samples, and a sequence of %d samples, want segments of the whole sequence", s.Count, s.Length, f.Out(int64(p.Length)))
 	}
 }
 
 // updateSegments takes the next output samples, after n earlier output samples of the
-// sequence. state has the numbers of each channel in the first segment, then in the second.
+// sequence; samples after the last segment count nothing. state has the numbers of each channel in the first segment, then in the second.
 //
 // Canonical, and the same on every platform: float64, one rounding for each operation, in the
 // order written. For sample k of a segment, 1 for the first, and d = y - mean:
@@ -57,8 +57,8 @@ func (f *Front) updateSegments(state []float64, n int64, samples []float32, chan
 		return
 	}
 	length := int64(s.Length)
-	for ; len(samples) > 0; samples = samples[channels:] {
-		segment := state[min(n/length, int64(s.Count)-1)*int64(channels)*segmentNumbers:]
+	for ; len(samples) > 0 && n < length*int64(s.Count); samples = samples[channels:] {
+		segment := state[n/length*int64(channels)*segmentNumbers:]
 		share := 1 / float64(n%length+1)
 		n++
 		for c, y := range samples[:channels] {

@@ -229,7 +229,7 @@ func (s *search) workOf(settings []Setting) float64 {
 
 // NewTry returns trials with the options of a training, by a network spec. grouped reports that the user specified groups.
 func NewTry(data *bridge.Trials, signal Signal, grouped bool, o offline.RetrainOptions, spec reservoir.Spec) Try {
-	o.Spec, o.Coverage, o.MaxError, o.Confidence, o.CoverageByClass, o.Novelty, o.Early, o.Planned = spec, 0, 0, 0, false, nil, nil, nil
+	o.Spec, o.Coverage, o.MaxError, o.Confidence, o.CoverageByClass, o.Novelty, o.Early, o.Segments, o.Planned = spec, 0, 0, 0, false, nil, nil, nil, nil
 	return func(ctx context.Context, s Setting, most int) (Outcome, error) {
 		o := o
 		if o.Policy, o.Front = s.Policy, s.Front; s.Policy.Kind == reservoir.Window && signal.Single && !grouped {

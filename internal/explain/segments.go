@@ -3,8 +3,6 @@ package explain
 import (
 	"fmt"
 	"math"
-
-	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // SegmentScore has the contributions of a sequence's segments to the scores of the predicted class
@@ -31,6 +29,7 @@ func (m *predictionModel) explainSegments(c *candidate) *SegmentScore {
 	s.Score.addScores(p.parts(func(c int) float64 { return float64(scores[c]) }))
 	s.Bias.addScores(p.parts(func(c int) float64 { return float64(l.Intercept[c]) }))
 	s.Sum = s.Bias
+	magnitude := math.Abs(s.Bias.Class) + math.Abs(s.Bias.RunnerUp)
 	channels, names, n := map[int]*Share{}, model.Channels, len(statistics)
 	perSegment := n / model.Front.Segments.Count
 	length := model.Front.Segments.Length * max(1, model.Front.Decimate)
@@ -39,19 +38,15 @@ func (m *predictionModel) explainSegments(c *candidate) *SegmentScore {
 			k := len(s.Segments)
 			s.Segments = append(s.Segments, Share{What: fmt.Sprintf("samples %d to %d", k*length+1, (k+1)*length)})
 		}
-		classPart, otherPart := p.parts(func(c int) float64 { return segmentPart(l.Segments, c, j, v) })
+		classPart, otherPart := p.parts(func(c int) float64 { return float64(l.Segments.Weights[c*n+j]) * l.Segments.Distance(j, v) })
 		s.Sum.addScores(classPart, otherPart)
+		magnitude += math.Abs(classPart) + math.Abs(otherPart)
 		s.Segments[len(s.Segments)-1].addFeature(classPart, otherPart)
 		channel := j % perSegment * len(names) / perSegment
 		ensureShare(channels, channel, names[channel]).addFeature(classPart, otherPart)
 	}
 	s.Channels = sortShares(channels)
-	// One rounding to float32 of each score, and of each sum of the bias with float64 terms.
-	s.Rounding = (math.Abs(s.Score.Class) + math.Abs(s.Score.RunnerUp)) / (1 << 23)
+	// One rounding of each score to float32, and those of float64 terms in another order.
+	s.Rounding = (math.Abs(s.Score.Class)+math.Abs(s.Score.RunnerUp))/(1<<23) + float64(n)*magnitude/(1<<53)
 	return s
-}
-
-// segmentPart is the term of statistic j with the value v in the score of a column.
-func segmentPart(w *readout.SegmentWeights, column, j int, v float32) float64 {
-	return float64(w.Weights[column*len(w.Center)+j]) * (float64(v) - float64(w.Center[j]))
 }

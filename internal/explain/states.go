@@ -77,6 +77,10 @@ func (m *predictionModel) predictOpen(row []uint32, front []float64) OpenSequenc
 		o.Why = m.why
 		return o
 	}
+	if m.linear.Segments != nil {
+		o.Why = "the readout reads segments of whole sequences"
+		return o
+	}
 	if err := layout.CheckState(spec, row); err != nil {
 		o.Why = fmt.Sprint(err)
 		return o

@@ -48,7 +48,7 @@ func (c *certaintyFlags) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.clip, "clip", false, "with --target: limit predicted numbers to the range of the training's; default: with --cap")
 	f.StringVar(&c.random, "random-features", "auto", "with --target: random features of running means of the channels, in place of the network (docs/regression.md): auto = if leave-one-out is better with them, none, or their number, such as 1024")
 	f.IntSliceVar(&c.means, "means", nil, "with --random-features: lengths of the running means, in samples after the front end (default 4,16,64,256)")
-	f.StringVar(&c.segments, "segments", "auto", "with --policy count: mean and deviation of each channel in segments of the sequence, in place of the network (docs/policies.md#segments): auto = if leave-one-out is better with them, none, or their number, such as 12")
+	f.StringVar(&c.segments, "segments", "auto", "with --policy count: mean and deviation of each channel in segments of the sequence, in place of the network (docs/policies.md#segments): auto = if each series is one sequence and leave-one-out is better with them, none, or their number, such as 12")
 	f.Float64Var(&c.maxError, "max-error", 0, "abstain where the model is not sure, so that at most this share of the answers is wrong, such as 0.02 (docs/sets.md); 0 = answer always")
 	f.Float64Var(&c.sure, "confidence", offline.DefaultConfidence, "with --max-error: probability that the share is not larger")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
@@ -271,6 +271,10 @@ func printSegments(a *cli.App, r *offline.SegmentReport) {
 	choice := fmt.Sprintf("not chosen (--segments %d takes them)", r.Segments.Count)
 	if r.Chosen {
 		choice = "chosen (--segments none takes the network)"
+	}
+	if r.Network == 0 {
+		a.Print("choice     %s: segments %s", models.SegmentsText(&r.Segments), choice)
+		return
 	}
 	a.Print("choice     leave-one-out accuracy %.4f with %s, %.4f with the network: segments %s", r.Accuracy, models.SegmentsText(&r.Segments), r.Network, choice)
 }

@@ -82,8 +82,8 @@ to n/n, each with its own --output, then --merge. Each job reads the whole archi
 because all series together determine the scale of the input. If there are more
 sequences than features, each also runs all of them through the network (but for euler),
 because all together determine the limits of the features. The model equals that
-of a single job; if there are more sequences than features, it can differ in the last
-bits. The same shards always give the same bits.`,
+of a single job with --segments none; if there are more sequences than features, it can
+differ in the last bits. The same shards always give the same bits.`,
 		Example: `  eusn-stream train Adiac.parquet --output adiac.safetensors
   eusn-stream train recording.parquet --policy window --length 256 --hop 64 --output plant.safetensors
   eusn-stream train recorded/ --labels labels.csv --output plant.safetensors

@@ -104,7 +104,7 @@ func Segmented(m *reservoir.Model) *reservoir.Model {
 	m.Front = &reservoir.Front{Decimate: 2, Fill: []float32{.375, -.125}, Segments: &reservoir.Segments{Count: 2, Length: m.Policy.Length / 4}}
 	l, rng, n := m.Readouts[0], rand.New(rand.NewPCG(7, 8)), m.Front.StatisticsSize(2)
 	clear(l.Weights)
-	l.Segments = &readout.SegmentWeights{Center: Noise(rng, n), Weights: Noise(rng, n*l.Columns())}
+	l.Segments = &readout.SegmentWeights{Center: Noise(rng, n), Limit: slices.Repeat([]float32{.5}, n), Weights: Noise(rng, n*l.Columns())}
 	return m
 }
 
