@@ -14,6 +14,8 @@ import (
 
 // SegmentOptions select a readout of the mean and the deviation of each channel in segments of the sequence
 // (reservoir.Segments) instead of the network, for classes and the policy count. Leave-one-out chooses between the two.
+// With segments the network has only one unit, unless a detector reads it.
+//
 // The zero value is the default: it compares segments if each series or stream is one sequence, because segments need
 // sequences that begin at the same point of a cycle.
 type SegmentOptions struct {
@@ -119,11 +121,28 @@ func (t *training) chooseSegments(ctx context.Context, linear *readout.Linear, r
 		return linear, report, nil
 	}
 	t.front = t.withStatistics()
+	if t.opt.Novelty == nil {
+		if t.net, err = t.smallestNetwork(); err != nil {
+			return nil, report, err
+		}
+	}
 	out := *l
-	features := linear.Features()
+	features := t.net.Spec.FeatureCount()
 	out.Center, out.Limit, out.Weights = make([]float32, features), nil, make([]float32, linear.Columns()*features)
 	out.Segments = &readout.SegmentWeights{Center: l.Center, Limit: t.segmentLimits(l.Center), Weights: l.Weights}
 	return &out, r, nil
+}
+
+// smallestNetwork returns a network of one unit with the same input: no readout reads the state.
+func (t *training) smallestNetwork() (*reservoir.Network, error) {
+	spec := reservoir.EulerBank(len(t.src.channels))
+	spec.Members, spec.Units, spec.Seed, spec.Features = 1, 1, t.opt.Spec.Seed, []reservoir.Feature{reservoir.Last}
+	spec.Standardize, spec.Difference = t.opt.Spec.Standardize, t.opt.Spec.Difference
+	net, err := reservoir.Draw(spec.WithDefaults())
+	if err == nil {
+		net.Norm = t.net.Norm
+	}
+	return net, err
 }
 
 // segmentLimits returns the largest distance of each statistic from its center in the training sequences: samples far from

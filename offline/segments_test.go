@@ -49,6 +49,9 @@ func TestSegmentsAreChosen(t *testing.T) {
 	if l := m.Readouts[0]; l.Segments.Statistics() != 2*12*2 || len(l.Segments.Weights) != 3*2*12*2 || l.Temperature == 0 || *m.Front.Segments != got.Segments {
 		t.Fatalf("%d statistics, %d weights, temperature %v, front end %+v", l.Segments.Statistics(), len(l.Segments.Weights), l.Temperature, m.Front)
 	}
+	if n := m.Network.Spec.FeatureCount(); n != 1 {
+		t.Errorf("the network has %d features", n)
+	}
 	opt.Threads = 1
 	if other, _ := retrained(t, d, opt); fingerprint(t, other) != fingerprint(t, m) {
 		t.Error("another model on one thread")
@@ -76,6 +79,26 @@ func TestSegmentsAreChosen(t *testing.T) {
 	for i, a := range answers {
 		if want := ev.Predictions[i]; int(a.Class) != int(want.Class) || a.Probability != want.Probability {
 			t.Fatalf("series %d: class %d at %v in the library, class %d at %v by Evaluate", i, a.Class, a.Probability, want.Class, want.Probability)
+		}
+	}
+}
+
+// A detector reads the network, which then is the requested one.
+func TestSegmentsWithDetector(t *testing.T) {
+	d := moments(300, 30)
+	opt := RetrainOptions{Spec: smallBank(2), Segments: &SegmentOptions{}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: 60}, Novelty: &NoveltyOptions{}}
+	m, r := retrained(t, d, opt)
+	l := m.Readouts[0]
+	if !r.Segments.Chosen || l.Segments == nil || l.Novelty == nil || m.Network.Spec.FeatureCount() != opt.Spec.WithDefaults().FeatureCount() {
+		t.Fatalf("%+v, a network of %d features", r.Segments, m.Network.Spec.FeatureCount())
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	if ev.Accuracy < r.Segments.Accuracy-.2 { // three deviations of 30 series
+		t.Errorf("accuracy %v, %v of leave-one-out", ev.Accuracy, r.Segments.Accuracy)
+	}
+	for i, p := range ev.Predictions {
+		if !(p.Novelty > 0) {
+			t.Fatalf("prediction %d: novelty %v", i, p.Novelty)
 		}
 	}
 }
