@@ -14,14 +14,8 @@ import (
 // checkFinalStates is run.checkStates for a history: the states of the job are compared with
 // the states of a worker that processes the whole input undisturbed.
 func (h *history) checkFinalStates(ctx context.Context, js jetstream.JetStream) error {
-	if err := h.awaitOwners(ctx, js); err != nil {
+	if err := h.endWorkers(ctx, js); err != nil {
 		return err
-	}
-	h.world.setScale(0, h.job) // the last commits of its workers have the final states
-	for _, v := range h.world.all {
-		if !v.cable.ended {
-			<-v.done
-		}
 	}
 	broken, err := h.readRecords(ctx, js)
 	if err != nil {
@@ -67,6 +61,30 @@ func (h *history) checkFinalStates(ctx context.Context, js jetstream.JetStream) 
 		h.compareStates(broken, whole)
 	}
 	return err
+}
+
+// endWorkers ends all workers; their last commits have the final states. An end event of an ended
+// worker may be stored after these commits: the next worker reads it.
+func (h *history) endWorkers(ctx context.Context, js jetstream.JetStream) error {
+	for {
+		if err := h.awaitOwners(ctx, js); err != nil {
+			return err
+		}
+		before, err := lastSeq(ctx, js, inputStream)
+		if err != nil {
+			return err
+		}
+		h.world.setScale(0, h.job)
+		for _, v := range h.world.all {
+			if !v.cable.ended {
+				<-v.done
+			}
+		}
+		if after, err := lastSeq(ctx, js, inputStream); err != nil || after == before {
+			return err
+		}
+		h.world.setScale(1, h.job)
+	}
 }
 
 var workerID = regexp.MustCompile(` job=` + job + ` worker=(\S+)`)
