@@ -51,12 +51,13 @@ func measureTables(t *testing.T, tables, later string) {
 	}
 	file := clitest.Write(t, filepath.Join(dir, "rules.yaml"), strings.Join(kept, ""))
 	_, text, _ := strings.Cut(r.ErrOut, "; learning the first ")
-	var learned float64
-	if _, err := fmt.Sscanf(text, "%g s", &learned); err != nil {
+	text, _, _ = strings.Cut(text, " ")
+	learned, err := time.ParseDuration(text)
+	if err != nil {
 		t.Fatalf("no learned time: %v\n%s", err, r.ErrOut)
 	}
-	if learned > learnSeconds {
-		cutTable(t, later, time.Duration((learned-learnSeconds)*float64(time.Second)))
+	if most := learnSeconds * time.Second; learned > most {
+		cutTable(t, later, learned-most)
 	}
 	e := clitest.Must(t, "evaluate", later, "--model", filepath.Join(plant, "model.safetensors"), "--alarms", file)
 	var short []string
