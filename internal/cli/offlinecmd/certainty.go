@@ -184,7 +184,7 @@ func sayCoverage(a *cli.App, r fit.Report, c *readout.Coverage) {
 	if c == nil {
 		return
 	}
-	a.Say("note: the thresholds of the sets come of these leave-one-out scores, so that their coverage is the one asked for; evaluate shows that of other sequences")
+	a.Say("note: the thresholds of the sets come from these leave-one-out scores, so their coverage is the requested coverage; evaluate other sequences to check it")
 	right, always := 1-float64(wrongOf(r.Quality))/float64(r.Quality.Samples), slices.Contains(c.Least, 0)
 	switch {
 	case right <= c.Level || always: // a class that is in every set leaves none empty
@@ -236,7 +236,7 @@ func sayAnswers(a *cli.App, r fit.Report, rule *readout.AbstainRule) {
 		a.Say("warning: leave-one-out shows for no threshold that at most %v of the answers are wrong, with a confidence of %v: so every prediction abstains; that takes at least %d sequences that are answered, none of them wrong; allow more (--max-error), or train on more", rule.MaxError, rule.Confidence, abstain.Enough(rule.MaxError, rule.Confidence))
 		return
 	}
-	a.Say("note: these answers are of leave-one-out, and the threshold comes of them; they show an error of at most %.4f with a confidence of %v, for sequences like these", c.Bound, rule.Confidence)
+	a.Say("note: these answers are from leave-one-out, and so is the threshold; they show an error of at most %.4f with a confidence of %v, for sequences like these", c.Bound, rule.Confidence)
 	if r.Groups > 0 {
 		a.Say("note: leave-one-out left out %d groups, and the confidence counts %d sequences as if each were independent: for new groups it is less", r.Groups, c.Samples)
 	}
@@ -303,7 +303,7 @@ func sayNumbers(a *cli.App, r fit.Report) {
 	if r.Numbers == nil {
 		return
 	}
-	a.Say("note: these errors are of leave-one-out, and the intervals come of them, so that their coverage is the one asked for; evaluate shows that of other sequences")
+	a.Say("note: these errors are from leave-one-out, and so are the intervals: their coverage is the requested coverage; evaluate other sequences to check it")
 	if r.Groups > 0 {
 		a.Say("note: leave-one-out left out %d groups: so the intervals for new groups are only as reliable as this number of groups", r.Groups)
 	}

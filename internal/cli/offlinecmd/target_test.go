@@ -31,7 +31,7 @@ func TestTarget(t *testing.T) {
 	if h, n := trained.Model.Readouts[0], trained.Report.Readout.Numbers; h.Interval == nil || h.Interval.Level != .95 || len(h.Classes) != 1 || n == nil || n.Samples != 120 {
 		t.Errorf("retrain --json gives %+v, %+v", h, n)
 	}
-	if r := clitest.Must(t, retrain("--target", "seq", "--coverage", "0.8")...); !strings.Contains(r.Out, "errors     root mean square ") || !strings.Contains(r.Out, "readout    default: a number: seq") || !strings.Contains(r.Out, "which holds 80 % of the true numbers") || !strings.Contains(r.ErrOut, "these errors are of leave-one-out") {
+	if r := clitest.Must(t, retrain("--target", "seq", "--coverage", "0.8")...); !strings.Contains(r.Out, "errors     root mean square ") || !strings.Contains(r.Out, "readout    default: a number: seq") || !strings.Contains(r.Out, "which holds 80 % of the true numbers") || !strings.Contains(r.ErrOut, "these errors are from leave-one-out") {
 		t.Errorf("retrain prints\n%s%s", r.Out, r.ErrOut)
 	}
 	var ev offline.Evaluation

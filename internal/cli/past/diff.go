@@ -38,8 +38,8 @@ func NewStateDiff(a *cli.App) *cobra.Command {
 stream differs. Or compare the states that a job had after two input messages (--since 4711
 --until 5000) or at two times (--since 2h --until 30m): which streams differ, how many samples
 they got between the two and how many of their sequences began and ended, by how much
-their units' h have changed, and which readout would have answered. Differences are what
-is asked for then, and the exit code is 0.
+their units' h have changed, and which readout would have answered. Differences are
+expected between two places, and the exit code is 0.
 
 --stream shows one stream and its units that have changed most, --partition one partition;
 otherwise it is all of the job. The states are computed as state show --at does, from snapshots
