@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
@@ -38,6 +39,28 @@ func levels(t *testing.T, train, test int) *archive.Dataset {
 	return d
 }
 
+// predictInLibrary returns the library's answers for the test part, after the model was written and read.
+func predictInLibrary(t *testing.T, m *reservoir.Model, d *archive.Dataset) []outcome.Answer {
+	t.Helper()
+	b, err := m.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := reservoir.Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var series [][]float32
+	for _, i := range d.Part(archive.Test) {
+		series = append(series, d.Series[i].Values)
+	}
+	answers, err := classify.Predict(t.Context(), read, series)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answers
+}
+
 // Random features learn a product, leave-one-out chooses them, and its error is that of new
 // series. The model has the same bits on any number of threads, and the library predicts the
 // same bits after the model was written and read.
@@ -60,23 +83,7 @@ func TestRandomFeaturesAreChosen(t *testing.T) {
 	if ratio := ev.Numbers.RMSE / got.RMSE; ratio < .6 || ratio > 1.6 { // of 100 and of 300 series
 		t.Errorf("error %v of the test part, %v of leave-one-out", ev.Numbers.RMSE, got.RMSE)
 	}
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := reservoir.Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var series [][]float32
-	for _, i := range d.Part(archive.Test) {
-		series = append(series, d.Series[i].Values)
-	}
-	answers, err := classify.Predict(t.Context(), read, series)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, a := range answers {
+	for i, a := range predictInLibrary(t, m, d) {
 		if want := ev.Predictions[i].Number; a.Number != want {
 			t.Fatalf("series %d: %+v in the library, %+v by Evaluate", i, a.Number, want)
 		}

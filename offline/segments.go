@@ -14,10 +14,10 @@ import (
 
 // SegmentOptions select a readout of the mean and the deviation of each channel in segments of the sequence
 // (reservoir.Segments) instead of the network, for classes and the policy count. Leave-one-out chooses between the two.
-// With segments the network has only one unit, unless a detector reads it.
+// A model with segments has a network of one unit, unless a detector reads the network.
 //
-// The zero value is the default: it compares segments if each series or stream is one sequence, because segments need
-// sequences that begin at the same point of a cycle.
+// The zero value is the default: segments are compared if each series or stream is one sequence. Then all sequences begin
+// at the same point of a cycle.
 type SegmentOptions struct {
 	Count int // segments of a sequence, a divisor of its samples after the front end; 0: the divisor next to 12, 6 to 24
 
@@ -29,8 +29,8 @@ type SegmentOptions struct {
 // The number of segments of a sequence that no option specifies.
 const fewestSegments, defaultSegments, mostSegments = 6, 12, 24
 
-// The most statistics of a sequence, and of all sequences, that are compared without an option that requires them:
-// 32 MiB for a matrix of the solver, and 64 MiB.
+// Without SegmentOptions.Always, segments are compared up to these numbers of statistics: of a sequence (a matrix of the
+// solver has 32 MiB), and of all sequences (64 MiB).
 const mostStatistics, mostAllStatistics = 1 << 11, 1 << 24
 
 // SegmentReport describes the choice between segments and the network.
@@ -94,8 +94,8 @@ func divideSequence(n, count int) *reservoir.Segments {
 	return &reservoir.Segments{Count: best, Length: n / best}
 }
 
-// chooseSegments learns a readout of segments, if requested, and returns it if its leave-one-out accuracy is better than
-// that of the given readout; otherwise the given readout and its report.
+// chooseSegments learns a readout of segments, if requested. It returns the readout with the better leave-one-out accuracy,
+// and the report of this readout; linear and report are the network's.
 func (t *training) chooseSegments(ctx context.Context, linear *readout.Linear, report fit.Report) (*readout.Linear, fit.Report, error) {
 	if t.segments == nil {
 		return linear, report, nil

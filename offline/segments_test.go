@@ -8,7 +8,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
 // moments is a data set whose classes differ by the moment of a burst within the series: the features of the network are
@@ -60,30 +59,14 @@ func TestSegmentsAreChosen(t *testing.T) {
 	if ev.Accuracy < got.Accuracy-.1 { // three deviations of 150 series
 		t.Errorf("accuracy %v of the test part, %v of leave-one-out", ev.Accuracy, got.Accuracy)
 	}
-	b, err := m.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, err := reservoir.Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var series [][]float32
-	for _, i := range d.Part(archive.Test) {
-		series = append(series, d.Series[i].Values)
-	}
-	answers, err := classify.Predict(t.Context(), read, series)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, a := range answers {
+	for i, a := range predictInLibrary(t, m, d) {
 		if want := ev.Predictions[i]; int(a.Class) != int(want.Class) || a.Probability != want.Probability {
 			t.Fatalf("series %d: class %d at %v in the library, class %d at %v by Evaluate", i, a.Class, a.Probability, want.Class, want.Probability)
 		}
 	}
 }
 
-// A detector reads the network, which then is the requested one.
+// If a detector reads the network, the model has the requested network.
 func TestSegmentsWithDetector(t *testing.T) {
 	d := moments(300, 30)
 	opt := RetrainOptions{Spec: smallBank(2), Segments: &SegmentOptions{}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: 60}, Novelty: &NoveltyOptions{}}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -38,10 +37,7 @@ func TestSegmentsThroughCrashes(t *testing.T) {
 			r = b.startStage(m, c)
 		}
 	}
-	got := map[string][]codec.Prediction{}
-	for key, ps := range b.awaitPredictions("segments", want) {
-		got[key] = ps
-	}
+	got := b.awaitPredictions("segments", want)
 	r.waitUntil(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	r.stopStage(t)
 	for key, x := range sent {

@@ -20,8 +20,8 @@ type Seen struct {
 // Answer sets all fields of a that follow from the scores of one sequence; a keeps scores. The
 // flag outcome.FlagEarly of a means that the sequence continues; scores then come from the
 // readout returned by For. If the readout detects and the sequence is judged, the detector's
-// score replaces scores[0]; random features add to scores[0], weights of segments to all scores. Answer keeps the sample flags of
-// a.
+// score replaces scores[0]; random features add to scores[0], weights of segments to all
+// scores. Answer keeps the sample flags of a.
 //
 // The classes of a.Set are appended to sets, and the longer slice is returned: sets is the
 // memory of many answers, nil for a single answer.

@@ -4,7 +4,7 @@ import "math"
 
 // Segments divides a sequence of the policy count into segments of equal length. The
 // statistics of a segment are the mean and the standard deviation of each channel: unlike the
-// features of the network, they show when something happened within the sequence.
+// features of the network, segments show when something happened within the sequence.
 type Segments struct {
 	Count  int `json:"count"`  // segments of a sequence
 	Length int `json:"length"` // samples of a segment, after the front end
@@ -42,7 +42,8 @@ func (f *Front) checkSegments(p Policy, bad func(format string, args ...any)) {
 }
 
 // updateSegments takes the next output samples, after n earlier output samples of the
-// sequence; samples after the last segment count nothing. state has the numbers of each channel in the first segment, then in the second.
+// sequence, and ignores samples after the last segment. state has the numbers of each channel
+// in the first segment, then in the second.
 //
 // Canonical, and the same on every platform: float64, one rounding for each operation, in the
 // order written. For sample k of a segment, 1 for the first, and d = y - mean:

@@ -193,8 +193,7 @@ func (r *rig) checkExact(e *Explanation, at outputPlace) {
 	}
 }
 
-// checkSegments checks that channels and segments have the same sum, which equals the score except
-// for rounding.
+// checkSegments compares the sums of channels and of segments with the score, except for rounding.
 func (r *rig) checkSegments(e *Explanation) {
 	r.Helper()
 	s := e.Segments

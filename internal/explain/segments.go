@@ -46,7 +46,7 @@ func (m *predictionModel) explainSegments(c *candidate) *SegmentScore {
 		ensureShare(channels, channel, names[channel]).addFeature(classPart, otherPart)
 	}
 	s.Channels = sortShares(channels)
-	// One rounding of each score to float32, and those of float64 terms in another order.
+	// Each score is rounded to float32 once; the float64 terms are added in another order.
 	s.Rounding = (math.Abs(s.Score.Class)+math.Abs(s.Score.RunnerUp))/(1<<23) + float64(n)*magnitude/(1<<53)
 	return s
 }

@@ -97,7 +97,7 @@ func (f *Front) eachSequence(before int64, cuts []Cut, count int, do func(cut, f
 		switch {
 		case !f.runsOn:
 			do(i, int(c.From), int(c.To), c.Age)
-		case c.Emit && f.front.StatisticsSize(f.channels) > 0: // in the order of their ends
+		case c.Emit && len(f.front.Means) > 0: // in the order of their ends
 			do(i, at, int(c.To), before+int64(at))
 			at = int(c.To)
 		}
